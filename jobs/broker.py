@@ -1,0 +1,200 @@
+"""The embedded Kafka: a real single-node broker in KRaft mode, on 127.0.0.1 only, for trying and testing."""
+
+import ctypes
+import logging
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from quota.errors import BadInput, ClusterError
+
+_log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_CLUSTER_ID = "bXV0YXRpb24tcXVvdGEtMQ"
+_PR_SET_PDEATHSIG = 1
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller_port}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port}
+controller.listener.names=CONTROLLER
+log.dirs={data}/logs
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+# the jobs' largest record and its batch; Spark asks for as much
+message.max.bytes=67108864
+replica.fetch.max.bytes=67108864
+log.cleaner.dedupe.buffer.size=16777216
+"""
+
+_LOG4J = """\
+appender.file.type=File
+appender.file.name=file
+appender.file.fileName={data}/broker.log
+appender.file.layout.type=PatternLayout
+appender.file.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=WARN
+rootLogger.appenderRef.file.ref=file
+"""
+
+
+class Broker:
+    """A broker and its data; as a context manager it runs inside the block."""
+
+    def __init__(self, data: Path, jars: Path, port: int = 0, memory: str = "256m") -> None:
+        """Prepare a broker.
+
+        Args:
+            data: the folder of its logs, made where missing and found again by the next start.
+            jars: the folder of Kafka's jars.
+            port: the port it listens on, 0 for any that is free.
+            memory: its heap, as Java's -Xmx takes it.
+        """
+        self._data = data.resolve()
+        self._jars = jars
+        self._memory = memory
+        self.port = port or free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port, as `bootstrap.servers` takes it."""
+        return f"{HOST}:{self.port}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start, and return once clients can connect.
+
+        Raises:
+            ClusterError: it does not come up.
+        """
+        if not self._jars.is_dir():
+            raise ClusterError(f"no jars of Kafka in {self._jars}; run make jars")
+        if _listening(self.port):
+            raise BadInput(f"port {self.port} is in use; give another by --port, or 0 for any that is free")
+        self._configure()
+        if not (self._data / "logs" / "meta.properties").exists():
+            self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties))
+        self._process = subprocess.Popen(
+            self._command("kafka.Kafka", str(self._properties)),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output(),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for us: we stop the broker ourselves, after its clients
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+        )
+        try:
+            self._wait_until_listening()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop it, cleanly if it lets itself be stopped in time."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            _log.warning("broker %d does not end, killing it", process.pid)
+            process.kill()
+            process.wait()
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; its exit code."""
+        return self._process.wait() if self._process else 0
+
+    @property
+    def _properties(self) -> Path:
+        return self._data / "server.properties"
+
+    def _configure(self) -> None:
+        self._data.mkdir(parents=True, exist_ok=True)
+        controller_port = free_port()
+        self._properties.write_text(
+            _PROPERTIES.format(host=HOST, port=self.port, controller_port=controller_port, data=self._data)
+        )
+        (self._data / "log4j2.properties").write_text(_LOG4J.format(data=self._data))
+
+    def _command(self, main: str, *args: str) -> list[str]:
+        java = shutil.which("java")
+        if java is None:
+            raise ClusterError("no java found; install a JDK 17 or newer")
+        return [
+            java,
+            f"-Xmx{self._memory}",
+            "-XX:+UseSerialGC",
+            f"-Dlog4j2.configurationFile={self._data}/log4j2.properties",
+            "-cp",
+            f"{self._jars}/*",
+            main,
+            *args,
+        ]
+
+    def _java(self, main: str, *args: str) -> None:
+        done = subprocess.run(self._command(main, *args), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ClusterError(f"cannot prepare the broker's data in {self._data}: {_last_line(done.stderr or done.stdout)}")
+
+    def _output(self):
+        return (self._data / "broker.out").open("wb")
+
+    def _wait_until_listening(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not _listening(self.port):
+            if self._process is None or self._process.poll() is not None:
+                raise ClusterError(f"the broker ended at once: {_last_line((self._data / 'broker.log').read_text())}")
+            if time.monotonic() > deadline:
+                raise ClusterError(f"the broker does not listen after {_START_SECONDS:.0f} s; see {self._data}/broker.log")
+            time.sleep(0.05)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _listening(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def _die_with_parent() -> None:
+    """Have the kernel stop the broker should this process be killed outright."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no output"

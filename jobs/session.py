@@ -1,0 +1,80 @@
+"""The Spark session of the jobs: what was measured to pay is the default."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from jobs.jars import jars_folder
+from quota.settings import Settings
+
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    # State of the buckets: RocksDB, of which each batch writes only what changed.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Without it an idle query keeps making batches, and `--once` never ends.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # Over TCP each Python stage stalls for about 40 ms.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Fifty tasks a commit are too many for small tables.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # Enforcing and auditing in one process take turns instead of queueing.
+    "spark.scheduler.mode": "FAIR",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "WARN",
+}
+
+_ON_THIS_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # As safe on a local disk, and ten times faster.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+
+def spark_session(settings: Settings, name: str, log: Path | None = None) -> SparkSession:
+    """The session of this process: one that spark-submit made, or one started from the settings.
+
+    Args:
+        settings: the settings.
+        name: what the application is called in Spark's lists.
+        log: a file for what the JVM and the workers write, in place of standard error.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit
+        return SparkSession.builder.appName(name).getOrCreate()
+    conf = SparkConf(loadDefaults=False).setAll(list(spark_properties(settings).items())).setAppName(name)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # A session of its own keeps Ctrl-C from the JVM and its workers: we end the queries first, then them.
+    popen: dict[str, Any] = {"start_new_session": True}
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        popen["stdout"] = popen["stderr"] = log.open("ab")
+    context = SparkContext(conf=conf, gateway=launch_gateway(conf, popen))
+    return SparkSession(context)
+
+
+def spark_properties(settings: Settings) -> dict[str, str]:
+    """All Spark properties that the settings come to."""
+    spark = settings.spark
+    properties = {
+        **_DEFAULTS,
+        "spark.master": spark.master,
+        "spark.driver.memory": spark.driver_memory,
+        "spark.executor.pyspark.memory": spark.worker_memory,
+        "spark.jars": ",".join(str(jar) for jar in sorted(jars_folder(spark.jars).glob("*.jar"))),
+        "spark.sql.shuffle.partitions": str(settings.enforce.state_partitions),
+    }
+    if spark.master.startswith("local") and "://" not in settings.storage.root:
+        properties |= _ON_THIS_MACHINE
+    return properties | spark.conf

@@ -1,0 +1,85 @@
+"""The token bucket of KIP-599: it may go negative, and that debt is what throttles.
+
+Units: rates in partition mutations per second, tokens in partition mutations, times in
+epoch milliseconds, throttle times in milliseconds.
+"""
+
+import math
+import sys
+from dataclasses import dataclass
+
+MAX_THROTTLE_MS = 2**31 - 1
+"""`throttle_time_ms` is an int32 in Kafka's protocol."""
+
+# A debt this small is rounding of floats and counts as none: whoever waited the told time is admitted.
+_ROUNDING_ABSOLUTE = 1e-9
+_ROUNDING_RELATIVE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How much of a quota may be used at once.
+
+    `num` is `controller.quota.window.num` (S, samples), `size_seconds` is
+    `controller.quota.window.size.seconds` (W); the defaults are Kafka's.
+    """
+
+    num: int = 11
+    size_seconds: int = 1
+
+    def burst(self, rate: float) -> float:
+        """B = Q * S * W, kept finite for any finite rate."""
+        return min(rate * self.num * self.size_seconds, sys.float_info.max)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A quota in force: `rate` (Q = R), and the moment since which a bucket has had this rate."""
+
+    rate: float
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """State of one bucket: `tokens` (K) as written at `updated_at` (T), and the rate it was last used at."""
+
+    tokens: float
+    updated_at: int
+    rate: float
+
+
+def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:
+    """K at `now`: what the bucket holds after the time since T, at most the burst B.
+
+    A bucket never seen is full. Time never runs backwards: an earlier `now` adds nothing.
+    Where the rate has changed, the bucket gained at the old one until the change and at
+    the present one from then on, so that raising a quota gives no present for the past.
+    """
+    burst = window.burst(limit.rate)
+    if bucket is None:
+        return burst
+    tokens, since = bucket.tokens, bucket.updated_at
+    if bucket.rate != limit.rate:
+        changed_at = max(min(limit.since, now), since)
+        tokens = _gain(tokens, bucket.rate, changed_at - since, window.burst(bucket.rate))
+        since = changed_at
+    return _gain(tokens, limit.rate, now - since, burst)
+
+
+def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
+    return min(tokens + max(0, elapsed_ms) / 1000 * rate, burst)
+
+
+def in_debt(tokens: float, stored: float) -> bool:
+    """Whether K is below zero by more than the rounding that a stored K of this size brings."""
+    return tokens < -(_ROUNDING_ABSOLUTE + _ROUNDING_RELATIVE * abs(stored))
+
+
+def throttle_ms(tokens: float, rate: float) -> int:
+    """The time until K is back at zero: -K / R seconds, in ms rounded up, at most `MAX_THROTTLE_MS`.
+
+    Rounded up, where Kafka rounds half up: a client that waits the told time must not be refused again.
+    """
+    wait = -tokens / rate * 1000
+    return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else max(0, math.ceil(wait))

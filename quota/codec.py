@@ -1,0 +1,100 @@
+"""JSON records: bytes to typed structs and back, and an error that names the field and the value."""
+
+import base64
+import enum
+import re
+import typing
+
+import msgspec
+
+from quota.errors import BadRecord
+
+T = typing.TypeVar("T")
+
+_SHOWN = 120  # characters of a bad value that an error shows
+_MAX_DEPTH = 100  # far below any interpreter's recursion limit, so that every caller agrees on what is too deep
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
+_LOCATED = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+encode = msgspec.json.Encoder().encode
+
+
+def decode(value: bytes | None, decoder: msgspec.json.Decoder[T], max_bytes: int | None = None) -> T:
+    """Decode one JSON object.
+
+    Raises:
+        BadRecord: the bytes are null, larger than `max_bytes`, not UTF-8, not JSON, or not of the decoder's type.
+    """
+    if value is None:
+        raise BadRecord("value: null, expected a JSON object")
+    if max_bytes is not None and len(value) > max_bytes:
+        raise BadRecord(f"value: {len(value)} bytes, more than the {max_bytes} that limits.max_request_bytes allows")
+    try:
+        value.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"value: not UTF-8 (byte 0x{value[error.start]:02x} at {error.start})") from None
+    if _too_deep(value):
+        raise BadRecord(f"value: JSON nested deeper than {_MAX_DEPTH} levels (value: {_show(value)})")
+    try:
+        return decoder.decode(value)
+    except msgspec.ValidationError as error:
+        raise BadRecord(_explain(str(error), value, decoder.type)) from None
+    except msgspec.DecodeError as error:
+        reason = str(error).removeprefix("JSON is malformed: ")
+        raise BadRecord(f"value: not JSON: {reason} (value: {_show(value)})") from None
+
+
+def text(value: bytes | None) -> str | None:
+    """Bytes as they can stand in JSON: as text, or as base64 where they are not UTF-8."""
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode()
+
+
+def _explain(message: str, value: bytes, expected: type) -> str:
+    """msgspec's message, turned around to begin with the field and to end with the value found there."""
+    located = _LOCATED.fullmatch(message)
+    reason, path = (located["reason"], located["path"]) if located else (message, "")
+    missing = _MISSING.fullmatch(reason)
+    if missing:
+        return f"{path + '.' if path else ''}{missing['field']}: missing"
+    if reason.startswith("Invalid enum value"):
+        reason = f"expected one of {', '.join(_members(expected, path))}"
+    reason = reason[0].lower() + reason[1:].replace("`", "")
+    return f"{path or 'value'}: {reason} (value: {_show(_find(value, path))})"
+
+
+def _members(expected: type, field: str) -> list[str]:
+    hint = typing.get_type_hints(expected)[field]
+    return [member.value for member in hint] if isinstance(hint, enum.EnumType) else []
+
+
+def _find(value: bytes, path: str) -> bytes:
+    found = msgspec.json.decode(value)
+    for index, name in _STEP.findall(path):
+        found = found[int(index)] if index else found[name]
+    return encode(found)
+
+
+def _show(value: bytes) -> str:
+    shown = value[: 4 * _SHOWN].decode(errors="ignore")
+    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+
+
+def _too_deep(value: bytes) -> bool:
+    if value.count(b"[") + value.count(b"{") <= _MAX_DEPTH:
+        return False
+    depth = 0
+    for bracket in _BRACKETS.finditer(value):
+        if bracket[1]:
+            depth += 1
+            if depth > _MAX_DEPTH:
+                return True
+        elif bracket[2]:
+            depth -= 1
+    return False

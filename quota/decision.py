@@ -1,0 +1,89 @@
+"""What is answered: a decision for a request, or a dead letter for a record that is none."""
+
+import enum
+
+import msgspec
+
+from quota import codec
+from quota.entity import QuotaEntity
+from quota.record import Record, Source
+from quota.request import Mode, Operation
+
+GROWTH = 6
+"""An answer is at most this many times as large as its record, and `ENVELOPE` bytes more.
+
+Six bytes for one is what JSON makes of a control character; a topic that is refused grows fivefold.
+"""
+
+ENVELOPE = 4096
+
+
+class ErrorCode(enum.IntEnum):
+    """Kafka's error codes that a topic of a decision may carry."""
+
+    NONE = 0
+    THROTTLING_QUOTA_EXCEEDED = 89
+
+
+class Outcome(enum.Enum):
+    """Whether all, some or none of a request's topics were admitted."""
+
+    ADMITTED = "ADMITTED"
+    PARTIAL = "PARTIAL"
+    REJECTED = "REJECTED"
+
+
+class TopicDecision(msgspec.Struct, frozen=True):
+    """The answer for one topic."""
+
+    name: str
+    partitions: int
+    error_code: int
+    error: str
+    error_message: str | None
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one request. Times are in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
+
+    decision_id: str
+    request_id: str
+    user: str
+    client_id: str
+    operation: Operation
+    validate_only: bool
+    mode: Mode
+    user_tag: str
+    client_tag: str
+    quota: float | None
+    quota_entity: QuotaEntity | None
+    outcome: Outcome
+    topics: list[TopicDecision]
+    controller_throttle_ms: int
+    request_throttle_ms: int
+    throttle_time_ms: int
+    retry_at: int
+    tokens_before: float | None
+    tokens: float | None
+    timestamp: int
+    source: Source
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that is no request: why, and the record as it came (base64 where `error` says it is not UTF-8)."""
+
+    error: str
+    value: str | None
+    timestamp: int | None
+    source: Source
+
+
+def dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
+    """A dead letter for a record; of a record over `max_bytes` it holds the beginning, so that it fits its topic."""
+    value = codec.text(record.value)
+    return DeadLetter(
+        error=error,
+        value=value if value is None else value[:max_bytes],
+        timestamp=record.timestamp,
+        source=record.source,
+    )

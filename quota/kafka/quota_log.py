@@ -1,0 +1,120 @@
+"""The quota topic as a timeline that reads on: each Python worker keeps one."""
+
+import logging
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from quota.change import change_of, read_quota_record
+from quota.errors import BadRecord, ClusterError
+from quota.kafka.client import reason
+from quota.timeline import QuotaTimeline
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.5
+_BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaQuotas:
+    """The quotas of a quota topic."""
+
+    bootstrap_servers: str
+    topic: str
+    timeout_seconds: float
+
+    def timeline(self, until: int) -> QuotaTimeline:
+        """All changes stamped up to `until` (epoch ms): the log is read on to its present end.
+
+        Raises:
+            ClusterError: the topic cannot be read in time.
+        """
+        # A change of the same millisecond holds for a request: let that millisecond pass before the end is asked for.
+        wait_ms = until + 1 - time.time() * 1000
+        if 0 < wait_ms <= 1:
+            time.sleep(wait_ms / 1000)
+        log = _log_of(self)
+        log.read_on()
+        return log.timeline
+
+
+@lru_cache
+def _log_of(quotas: KafkaQuotas) -> "QuotaLog":
+    return QuotaLog(quotas)
+
+
+class QuotaLog:
+    """A consumer at the end of the quota topic, and the timeline of what it has read."""
+
+    def __init__(self, quotas: KafkaQuotas) -> None:
+        """Open the log at its beginning.
+
+        Raises:
+            ClusterError: the topic cannot be found in time.
+        """
+        self.timeline = QuotaTimeline()
+        self._topic = quotas.topic
+        self._timeout = quotas.timeout_seconds
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": quotas.bootstrap_servers,
+                "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 10,
+            }
+        )
+        try:
+            metadata = self._consumer.list_topics(self._topic, timeout=self._timeout).topics[self._topic]
+        except KafkaException as error:
+            raise ClusterError(f"cannot read the quotas in topic {self._topic}: {reason(error)}") from None
+        if metadata.error is not None:
+            raise ClusterError(f"cannot read the quotas in topic {self._topic}: {reason(metadata.error)}")
+        self._positions = dict.fromkeys(metadata.partitions, 0)
+        self._consumer.assign([TopicPartition(self._topic, partition, 0) for partition in self._positions])
+
+    def read_on(self) -> None:
+        """Read everything up to the topic's present end.
+
+        Raises:
+            ClusterError: the end is not reached in time.
+        """
+        deadline = time.monotonic() + self._timeout
+        try:
+            ends = {
+                partition: self._consumer.get_watermark_offsets(
+                    TopicPartition(self._topic, partition), timeout=self._timeout
+                )[1]
+                for partition in self._positions
+            }
+            while any(self._positions[partition] < end for partition, end in ends.items()):
+                for message in self._consumer.consume(_BATCH, timeout=_POLL_SECONDS):
+                    self._take(message)
+                self._note_positions()
+                if time.monotonic() > deadline:
+                    raise ClusterError(f"the end of topic {self._topic} was not reached in {self._timeout:.0f} s")
+        except KafkaException as error:
+            raise ClusterError(f"cannot read the quotas in topic {self._topic}: {reason(error)}") from None
+
+    def _take(self, message: Message) -> None:
+        if message.error() is not None:
+            raise KafkaException(message.error())
+        self._positions[message.partition()] = message.offset() + 1
+        try:
+            record = read_quota_record(message.value(), message.key())
+        except BadRecord as error:
+            _log.warning(
+                "skipped a quota that is none (%s-%d-%d): %s", self._topic, message.partition(), message.offset(), error
+            )
+            return
+        self.timeline.add(change_of(record, message.timestamp()[1]))
+
+    def _note_positions(self) -> None:
+        """Take note of what holds no record any more: compacted away, or a transaction's marker."""
+        partitions = [TopicPartition(self._topic, partition) for partition in self._positions]
+        for position in self._consumer.position(partitions):
+            if position.offset > self._positions[position.partition]:
+                self._positions[position.partition] = position.offset

@@ -1,0 +1,128 @@
+"""The topics of a deployment: what they have to be like, creating missing ones, checking those that are there."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from quota.decision import ENVELOPE, GROWTH
+from quota.errors import ClusterError
+from quota.kafka.client import reason
+from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
+_BROKER_DEFAULT_MAX_BYTES = 1_048_588
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as it is created where it is missing."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
+    """The four topics with the settings that they need."""
+    topics = settings.topics
+    answers = {**_STAMPED_BY_BROKER, "max.message.bytes": str(max_answer_bytes(settings))}
+    requests = max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_MAX_BYTES)
+    return (
+        TopicSpec(topics.requests, topics.partitions, {**_STAMPED_BY_BROKER, "max.message.bytes": str(requests)}),
+        TopicSpec(topics.decisions, topics.partitions, answers),
+        TopicSpec(topics.dead_letters, topics.partitions, answers),
+        # One partition gives the changes one order; a week's changes are kept whole, so that
+        # a job that was down for some days still judges its backlog by the quotas of its time.
+        TopicSpec(
+            topics.quotas,
+            1,
+            {**_STAMPED_BY_BROKER, "cleanup.policy": "compact", "min.compaction.lag.ms": str(7 * 24 * 3600 * 1000)},
+        ),
+    )
+
+
+def max_answer_bytes(settings: Settings) -> int:
+    """How large a decision or a dead letter can become."""
+    return GROWTH * settings.limits.max_request_bytes + ENVELOPE
+
+
+def prepare_topics(settings: Settings) -> None:
+    """Create what is missing, if the settings say so, and check what is there.
+
+    Raises:
+        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; says what to do.
+    """
+    timeout = settings.kafka.timeout_seconds
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    try:
+        existing = set(admin.list_topics(timeout=timeout).topics)
+    except KafkaException as error:
+        raise ClusterError(
+            f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}; "
+            "start it (mutation-quota broker) or set kafka.bootstrap_servers"
+        ) from None
+    specs = topic_specs(settings)
+    missing = [spec for spec in specs if spec.name not in existing]
+    if missing and not settings.topics.create:
+        raise ClusterError(
+            f"missing topics: {', '.join(spec.name for spec in missing)}; create them or set topics.create=true"
+        )
+    _create(admin, missing, settings)
+    configs = _describe(admin, [spec.name for spec in specs], timeout)
+    for problem in _problems(configs, settings):
+        raise ClusterError(problem)
+
+
+def _create(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> None:
+    if not specs:
+        return
+    futures = admin.create_topics(
+        [
+            NewTopic(spec.name, spec.partitions, settings.topics.replication_factor, config=dict(spec.config))
+            for spec in specs
+        ],
+        operation_timeout=settings.kafka.timeout_seconds,
+    )
+    for name, future in futures.items():
+        try:
+            future.result()
+            _log.info("created topic %s", name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another job was faster
+                raise ClusterError(f"cannot create topic {name}: {reason(error)}") from None
+
+
+def _describe(admin: AdminClient, names: list[str], timeout: float) -> dict[str, dict[str, str]]:
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    described = {}
+    for resource, future in admin.describe_configs(resources, request_timeout=timeout).items():
+        try:
+            described[resource.name] = {name: entry.value for name, entry in future.result().items()}
+        except KafkaException as error:
+            raise ClusterError(f"cannot read the settings of topic {resource.name}: {reason(error)}") from None
+    return described
+
+
+def _problems(configs: Mapping[str, Mapping[str, str]], settings: Settings) -> Iterator[str]:
+    topics = settings.topics
+    for name in (topics.requests, topics.quotas):
+        if configs[name]["message.timestamp.type"] != "LogAppendTime" and not topics.trust_producer_timestamps:
+            yield (
+                f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so that a client could "
+                "write itself tokens; set message.timestamp.type=LogAppendTime on the topic, "
+                "or topics.trust_producer_timestamps=true"
+            )
+    needed = max_answer_bytes(settings)
+    for name in (topics.decisions, topics.dead_letters):
+        if int(configs[name]["max.message.bytes"]) < needed:
+            yield (
+                f"topic {name} takes {configs[name]['max.message.bytes']} bytes a record, but an answer may need "
+                f"{needed}; set max.message.bytes={needed} on the topic, or lower limits.max_request_bytes"
+            )
+    if "compact" not in configs[topics.quotas]["cleanup.policy"]:
+        _log.warning("topic %s is not compacted: quotas are forgotten when its retention ends", topics.quotas)

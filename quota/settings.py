@@ -1,0 +1,242 @@
+"""All settings, with defaults that work; validated when loaded, an unknown key is an error.
+
+The nearer one wins: `--set section.key=value`, then `MUTATION_QUOTA__SECTION__KEY` in the
+environment (also `KAFKA_BOOTSTRAP_SERVERS`), then the file, then the default.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from quota.bucket import Window
+from quota.errors import BadInput
+from quota.request import DEFAULT_MAX_BYTES
+
+DEFAULT_FILE = Path("conf/mutation-quota.toml")
+ENV_PREFIX = "MUTATION_QUOTA__"
+ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
+
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$")]
+Name = Annotated[str, StringConstraints(min_length=1)]
+TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class KafkaSettings(_Section):
+    """The cluster whose topics carry requests, decisions and quotas."""
+
+    bootstrap_servers: Name = "127.0.0.1:9092"
+    """host:port, several separated by commas."""
+
+    timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
+    """How long a cluster may take to answer before it counts as unreachable."""
+
+
+class StorageSettings(_Section):
+    """Where a deployment keeps what it has to keep."""
+
+    root: Name = ".data"
+    """A folder or a URL: checkpoints in <root>/checkpoints, Delta tables in <root>/tables."""
+
+
+class TopicSettings(_Section):
+    """The topics, and how missing ones are created."""
+
+    requests: TopicName = "mutation-requests"
+    decisions: TopicName = "mutation-decisions"
+    dead_letters: TopicName = "mutation-dead-letters"
+    quotas: TopicName = "mutation-quotas"
+
+    create: bool = True
+    """Create missing topics with the settings they need."""
+
+    partitions: Annotated[int, Field(ge=1)] = 2
+    """Of the topics created; the quota topic always has one, so that its changes have one order."""
+
+    replication_factor: Annotated[int, Field(ge=-1)] = -1
+    """Of the topics created; -1 leaves it to the cluster."""
+
+    trust_producer_timestamps: bool = False
+    """Start on CreateTime topics too. A client that writes its own time writes itself tokens."""
+
+
+class QuotaSettings(_Section):
+    """How much of a quota may be used at once."""
+
+    window_num: Annotated[int, Field(ge=1)] = 11
+    """S, Kafka's controller.quota.window.num."""
+
+    window_size_seconds: Annotated[int, Field(ge=1)] = 1
+    """W, Kafka's controller.quota.window.size.seconds."""
+
+    @property
+    def window(self) -> Window:
+        """S and W as the bucket takes them."""
+        return Window(self.window_num, self.window_size_seconds)
+
+
+class LimitSettings(_Section):
+    """What a single record may ask of the jobs."""
+
+    max_request_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = DEFAULT_MAX_BYTES
+    """A larger record is a dead letter. The decisions and dead letters topics must take six times as much."""
+
+
+class EnforceSettings(_Section):
+    """The query that decides."""
+
+    trigger_seconds: Annotated[float, Field(ge=0)] = 0.0
+    """Time between batches; 0 starts the next one at once, for the lowest latency."""
+
+    max_requests_per_batch: Annotated[int, Field(ge=1)] = 50_000
+    """How much of a backlog one batch takes on."""
+
+    state_partitions: Annotated[int, Field(ge=1)] = 2
+    """Partitions of the bucket state. Frozen by a checkpoint's first batch."""
+
+    with_audit: bool = False
+    """Run the audit in the same process."""
+
+
+class AuditSettings(_Section):
+    """The query that keeps everything in Delta."""
+
+    trigger_seconds: Annotated[float, Field(ge=0)] = 10.0
+    """Time between batches: fewer and larger files against fresher tables."""
+
+    max_records_per_batch: Annotated[int, Field(ge=1)] = 200_000
+    """How much of a backlog one batch takes on."""
+
+
+class SparkSettings(_Section):
+    """The engine, where the jobs start it themselves and not through spark-submit."""
+
+    master: Name = "local[*]"
+    driver_memory: Memory = "1g"
+    """Heap of the driver, which does all the work where master is local."""
+
+    worker_memory: Memory = "1g"
+    """Address space that each Python worker may use."""
+
+    jars: Name = ".jars/spark"
+    """The folder of the connector's jars, relative to the checkout."""
+
+    conf: dict[str, str] = {}
+    """Any Spark property, over what the jobs set themselves."""
+
+
+class BrokerSettings(_Section):
+    """The embedded Kafka."""
+
+    jars: Name = ".jars/broker"
+    """The folder of the broker's jars, relative to the checkout."""
+
+    memory: Memory = "256m"
+    """Heap of the broker."""
+
+
+class Settings(_Section):
+    """All settings, a section an attribute."""
+
+    kafka: KafkaSettings = KafkaSettings()
+    storage: StorageSettings = StorageSettings()
+    topics: TopicSettings = TopicSettings()
+    quota: QuotaSettings = QuotaSettings()
+    limits: LimitSettings = LimitSettings()
+    enforce: EnforceSettings = EnforceSettings()
+    audit: AuditSettings = AuditSettings()
+    spark: SparkSettings = SparkSettings()
+    broker: BrokerSettings = BrokerSettings()
+
+
+def load_settings(
+    overrides: Iterable[str] = (), file: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """Load settings from a file, the environment and `section.key=value` overrides.
+
+    Args:
+        overrides: the values of `--set`.
+        file: a TOML file that has to exist; without it `conf/mutation-quota.toml` is read where there is one.
+        environment: the process's environment.
+
+    Raises:
+        BadInput: with one line that names the key, the value and where it came from.
+    """
+    layered: dict[str, dict[str, Any]] = {}
+    origins: dict[tuple[str, str], str] = {}
+    for origin, section, key, value in (*_from_file(file), *_from_environment(environment), *_from_options(overrides)):
+        _check_known(section, key, origin)
+        keys = layered.setdefault(section, {})
+        if key.startswith("conf."):
+            keys.setdefault("conf", {})[key.removeprefix("conf.")] = value
+        else:
+            keys[key] = value
+        origins[section, key.partition(".")[0]] = origin
+    try:
+        return Settings.model_validate(layered)
+    except ValidationError as error:
+        first = error.errors()[0]
+        section, key = (str(part) for part in first["loc"][:2])
+        reason = first["msg"][0].lower() + first["msg"][1:]
+        raise BadInput(f"{section}.{key}: {reason}, got {first['input']!r} ({origins[section, key]})") from None
+
+
+_Entry = tuple[str, str, str, Any]  # origin, section, key, value
+
+
+def _from_file(file: Path | None) -> Iterator[_Entry]:
+    path = file or DEFAULT_FILE
+    try:
+        sections = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        if file is None:
+            return
+        raise BadInput(f"{path}: no such file") from None
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: not TOML: {error}") from None
+    for section, keys in sections.items():
+        if not isinstance(keys, dict):
+            raise BadInput(f"{path}: {section}={keys!r} stands outside of a [section]")
+        for key, value in keys.items():
+            if key == "conf" and isinstance(value, dict):
+                yield from ((str(path), section, f"conf.{name}", each) for name, each in value.items())
+            else:
+                yield str(path), section, key, value
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[_Entry]:
+    if servers := environment.get(ENV_BOOTSTRAP_SERVERS):
+        yield ENV_BOOTSTRAP_SERVERS, "kafka", "bootstrap_servers", servers
+    for name, value in environment.items():
+        if name.startswith(ENV_PREFIX):
+            section, _, key = name.removeprefix(ENV_PREFIX).partition("__")
+            yield name, section.lower(), key.lower(), value
+
+
+def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
+    for override in overrides:
+        path, equals, value = override.partition("=")
+        section, dot, key = path.strip().partition(".")
+        if not (equals and dot and key):
+            raise BadInput(f"--set {override}: expected section.key=value")
+        yield f"--set {override}", section, key, value
+
+
+def _check_known(section: str, key: str, origin: str) -> None:
+    model = Settings.model_fields.get(section)
+    keys = model.annotation.model_fields if model is not None else {}  # type: ignore[union-attr]
+    if key in keys or ("conf" in keys and key.startswith("conf.")):
+        return
+    known = [f"{name}.{field}" for name, part in Settings() for field in type(part).model_fields]
+    nearest = difflib.get_close_matches(f"{section}.{key}", known, n=1, cutoff=0.0)[0]
+    raise BadInput(f"unknown setting {section}.{key} ({origin}): did you mean {nearest}?")

@@ -1,0 +1,92 @@
+"""Deciding a file of requests by the very code that the job runs, without Spark or Kafka."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from quota import codec
+from quota.admission import decide
+from quota.bucket import Bucket, Window
+from quota.change import LATEST, SINCE_EVER, QuotaChange, read_quota_record
+from quota.decision import Decision, DeadLetter, dead_letter
+from quota.entity import Tags
+from quota.errors import BadInput, BadRecord
+from quota.record import Record, Source
+from quota.request import DEFAULT_MAX_BYTES, read_request
+from quota.resolution import resolve
+from quota.timeline import QuotaTimeline
+
+
+class _Stamped(msgspec.Struct):
+    timestamp: Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
+
+
+_stamp_decoder = msgspec.json.Decoder(_Stamped)
+
+
+def simulate(
+    lines: Iterable[bytes],
+    timeline: QuotaTimeline,
+    window: Window,
+    topic: str = "mutation-requests",
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> Iterator[Decision | DeadLetter]:
+    """Decide requests, one JSON object with a `timestamp` (epoch ms) a line, in the order of the lines.
+
+    Yields:
+        One answer a line; a line that is no request gives a dead letter in its place.
+    """
+    buckets: dict[Tags, Bucket | None] = {}
+    for number, line in enumerate(lines):
+        source = Source(topic, 0, number)
+        value = line.rstrip(b"\r\n")
+        try:
+            record = Record(source, _timestamp(value, max_bytes), value)
+        except BadRecord as error:
+            yield msgspec.structs.replace(dead_letter(Record(source, 0, value), str(error), max_bytes), timestamp=None)
+            continue
+        resolved = resolve(record, timeline, max_bytes)
+        if isinstance(resolved, DeadLetter):
+            yield resolved
+            continue
+        tags = resolved.resolution.tags
+        bucket, (decision,) = decide(buckets.get(tags), [resolved], window)
+        if resolved.resolution.limit is not None:
+            buckets[tags] = bucket
+        yield decision
+
+
+def read_quotas(path: Path) -> QuotaTimeline:
+    """Read quotas from a file of JSON lines; `effective_at` stands for the record's time, none means since ever.
+
+    Raises:
+        BadInput: the file cannot be read, or a line is no quota; with its number.
+    """
+    timeline = QuotaTimeline()
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = read_quota_record(line)
+        except BadRecord as error:
+            raise BadInput(f"{path}:{number}: {error}") from None
+        moment = SINCE_EVER if record.effective_at is None else record.effective_at
+        timeline.add(QuotaChange(record.entity, record.controller_mutation_rate, moment))
+    return timeline
+
+
+def _timestamp(value: bytes, max_bytes: int) -> int:
+    try:
+        return codec.decode(value, _stamp_decoder, max_bytes).timestamp
+    except BadRecord:
+        read_request(value, max_bytes)  # what the job would say of the same bytes comes first
+        raise
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None

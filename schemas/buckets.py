@@ -1,0 +1,38 @@
+"""The stateful stage of `enforce`: what goes into it, its state, and what comes out."""
+
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+
+from schemas.kafka import ANSWER, RECORD
+
+STATE_VERSION = 1
+"""Part of the checkpoint's path: goes up when the state or the plan changes incompatibly."""
+
+STATE = StructType(
+    [
+        StructField("K", DoubleType()),  # tokens, in partition mutations
+        StructField("T", LongType()),  # when K was written, epoch ms
+        StructField("rate", DoubleType()),  # the rate that the bucket was last used at, mutations/s
+    ]
+)
+"""One bucket, in KIP-599's names."""
+
+RESOLVED = StructType(
+    [
+        StructField("bucket", StringType()),  # the tags of the bucket; an answer that needs none goes by its partition
+        StructField(
+            "request",
+            StructType(
+                [
+                    *RECORD.fields,
+                    StructField("error", StringType()),  # why it is a dead letter, else null
+                    StructField("rate", DoubleType()),  # the quota, null for unlimited
+                    StructField("since", LongType()),  # the moment it took effect, epoch ms
+                    StructField("entity", StringType()),  # the entity it is set for, as JSON
+                ]
+            ),
+        ),
+    ]
+)
+"""Two columns, because each further one costs about as much per key as the whole stage."""
+
+ANSWERED = StructType([StructField("answer", ANSWER)])
