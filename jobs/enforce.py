@@ -1,18 +1,17 @@
 """The query that decides: requests in from Kafka, decisions and dead letters out to Kafka."""
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 from jobs.decide import Answering, decide_requests
 from jobs.resolve import Quotas, resolve_requests
-from jobs.storage import checkpoint
+from jobs.source import read_topics
+from jobs.storage import checkpoint_path
 from jobs.trigger import trigger
 from quota.kafka.quota_log import KafkaQuotas
 from quota.kafka.topics import max_answer_bytes
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
-from schemas.kafka import RECORD
 
 NAME = "enforce"
 
@@ -20,14 +19,15 @@ NAME = "enforce"
 def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query on topics that are prepared (`quota.kafka.topics`)."""
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
-    answers = enforce(read_requests(spark, settings), quotas_of(settings), answering_of(settings))
+    records = read_topics(spark, settings, [settings.topics.requests], settings.enforce.max_requests_per_batch)
+    answers = enforce(records, quotas_of(settings), answering_of(settings))
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
         .option("kafka.max.request.size", max_answer_bytes(settings))
         .option("kafka.acks", "all")
-        .option("checkpointLocation", checkpoint(settings, NAME, STATE_VERSION))
+        .option("checkpointLocation", checkpoint_path(settings, NAME, STATE_VERSION))
         .outputMode("append")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()
@@ -38,21 +38,6 @@ def enforce(records: DataFrame, quotas: Quotas, answering: Answering) -> DataFra
     """From records of the request topic (`schemas.kafka.RECORD`) to answers (`schemas.kafka.ANSWER`)."""
     resolved = resolve_requests(records, quotas, answering.max_request_bytes)
     return decide_requests(resolved, answering)
-
-
-def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
-    """The request topic from its beginning, as `schemas.kafka.RECORD`."""
-    return (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
-        .option("kafka.isolation.level", "read_committed")
-        .option("subscribe", settings.topics.requests)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", settings.enforce.max_requests_per_batch)
-        .load()
-        .withColumn("timestamp", F.unix_millis("timestamp"))
-        .select(*RECORD.names)
-    )
 
 
 def quotas_of(settings: Settings) -> KafkaQuotas:

@@ -9,8 +9,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.jars import jars_folder
-from quota.settings import Settings
+from jobs.checkout import conf_file, jars_folder
+from jobs.worker import MEMORY_VARIABLE
+from quota.settings import Settings, in_bytes
 
 _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
@@ -29,18 +30,16 @@ _DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     # Enforcing and auditing in one process take turns instead of queueing.
     "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": conf_file("fair-scheduler.xml").as_uri(),
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
     "spark.ui.enabled": "false",
-    "spark.log.level": "WARN",
+    "spark.ui.showConsoleProgress": "false",
 }
 
-_ON_THIS_MACHINE = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    # As safe on a local disk, and ten times faster.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-}
+# On a local disk as safe as the default, and ten times faster.
+_LOCAL_CHECKPOINTS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 
 
 def spark_session(settings: Settings, name: str, log: Path | None = None) -> SparkSession:
@@ -55,7 +54,9 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Spa
         return SparkSession.builder.appName(name).getOrCreate()
     conf = SparkConf(loadDefaults=False).setAll(list(spark_properties(settings).items())).setAppName(name)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # A session of its own keeps Ctrl-C from the JVM and its workers: we end the queries first, then them.
+    if settings.spark.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # A process group of its own keeps Ctrl-C from the JVM and its workers: we end the queries first, then them.
     popen: dict[str, Any] = {"start_new_session": True}
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -71,10 +72,12 @@ def spark_properties(settings: Settings) -> dict[str, str]:
         **_DEFAULTS,
         "spark.master": spark.master,
         "spark.driver.memory": spark.driver_memory,
-        "spark.executor.pyspark.memory": spark.worker_memory,
+        f"spark.executorEnv.{MEMORY_VARIABLE}": str(in_bytes(spark.worker_memory)),
         "spark.jars": ",".join(str(jar) for jar in sorted(jars_folder(spark.jars).glob("*.jar"))),
         "spark.sql.shuffle.partitions": str(settings.enforce.state_partitions),
     }
-    if spark.master.startswith("local") and "://" not in settings.storage.root:
-        properties |= _ON_THIS_MACHINE
+    if spark.master.startswith("local"):
+        properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    if "://" not in settings.storage.root:
+        properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
     return properties | spark.conf

@@ -3,11 +3,11 @@
 from quota.settings import Settings
 
 
-def checkpoint(settings: Settings, query: str, version: int) -> str:
+def checkpoint_path(settings: Settings, query: str, version: int) -> str:
     """The checkpoint of a query; a new version starts anew beside the old one."""
     return f"{settings.storage.root}/checkpoints/{query}/v{version}"
 
 
-def table(settings: Settings, name: str) -> str:
-    """The path of a Delta table."""
+def table_path(settings: Settings, name: str) -> str:
+    """The Delta table of that name."""
     return f"{settings.storage.root}/tables/{name}"

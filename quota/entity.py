@@ -32,6 +32,13 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _encode(self)
 
 
+def display_name(part: str | None | UnsetType) -> str | None:
+    """One part of an entity in a column: its name, `<default>`, or None where it takes no part."""
+    if part is UNSET:
+        return None
+    return "<default>" if part is None else part
+
+
 class Tags(NamedTuple):
     """Who shares a bucket: KIP-257's metric tags; the part that does not take part is the empty string."""
 

@@ -157,6 +157,11 @@ class Settings(_Section):
     broker: BrokerSettings = BrokerSettings()
 
 
+def in_bytes(memory: str) -> int:
+    """A memory setting such as 512m or 1g, in bytes."""
+    return int(memory[:-1]) * {"m": 2**20, "g": 2**30}[memory[-1]]
+
+
 def load_settings(
     overrides: Iterable[str] = (), file: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> Settings:

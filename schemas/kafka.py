@@ -1,12 +1,12 @@
 """Kafka records as Spark reads and writes them."""
 
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+from schemas.source import SOURCE
 
 RECORD = StructType(
     [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
+        *SOURCE.fields,
         StructField("timestamp", LongType()),  # epoch ms, of the topic
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),

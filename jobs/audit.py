@@ -1,0 +1,67 @@
+"""The query that keeps everything: decisions, dead letters and quota changes, from their topics into Delta tables."""
+
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from jobs.audit_rows import (
+    dead_letter_rows,
+    decision_rows,
+    quota_change_rows,
+    read_quota_changes,
+    skipped_quota_rows,
+    stray_rows,
+)
+from jobs.source import read_topics
+from jobs.storage import checkpoint_path, table_path
+from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, append_new, prepare_tables
+from jobs.trigger import trigger
+from quota.settings import Settings
+
+NAME = "audit"
+VERSION = 1
+"""Part of the checkpoint's path: goes up when the plan changes incompatibly."""
+
+
+def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+    """Start the query on topics that are prepared (`quota.kafka.topics`).
+
+    Raises:
+        MutationQuotaError: something that is no table of this program stands in a table's place.
+    """
+    prepare_tables(spark, settings)
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
+    topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
+    return (
+        read_topics(spark, settings, topics, settings.audit.max_records_per_batch)
+        .writeStream.queryName(NAME)
+        .foreachBatch(partial(keep, settings))
+        .option("checkpointLocation", checkpoint_path(settings, NAME, VERSION))
+        .trigger(**trigger(settings.audit.trigger_seconds, once=once))
+        .start()
+    )
+
+
+def keep(settings: Settings, batch: DataFrame, batch_id: int) -> None:
+    """Append a batch of records (`schemas.kafka.RECORD`) to the tables; the same records again add nothing."""
+    batch = batch.persist()
+    try:
+        found = {row.topic for row in batch.select("topic").distinct().collect()}
+        topics = settings.topics
+        tables = {}
+        letters = stray_rows(batch.where(F.col("topic").isin(topics.decisions, topics.dead_letters)))
+        if topics.decisions in found:
+            tables[DECISIONS] = decision_rows(batch.where(F.col("topic") == topics.decisions))
+        if topics.dead_letters in found:
+            letters = letters.unionByName(dead_letter_rows(batch.where(F.col("topic") == topics.dead_letters)))
+        if topics.quotas in found:
+            changes = read_quota_changes(batch.where(F.col("topic") == topics.quotas))
+            tables[QUOTA_CHANGES] = quota_change_rows(changes)
+            letters = letters.unionByName(skipped_quota_rows(changes))
+        tables[DEAD_LETTERS] = letters
+        for table, rows in tables.items():
+            append_new(rows, table_path(settings, table.name), batch_id)
+    finally:
+        batch.unpersist()

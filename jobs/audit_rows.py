@@ -1,0 +1,114 @@
+"""From records of the topics to rows of the audit tables."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+import jobs.worker  # noqa: F401 what the workers keep
+from jobs.rows import Row, record_of
+from quota import codec
+from quota.change import change_of, read_quota_record
+from quota.entity import display_name
+from quota.errors import BadRecord
+from quota.record import Record
+from schemas import dead_letters, decisions, quota_changes
+from schemas.kafka import RECORD
+
+
+def decision_rows(records: DataFrame) -> DataFrame:
+    """Decisions of their topic, for the decisions table."""
+    return (
+        _parsed(records, decisions.RECORD)
+        .where(F.col("parsed.decision_id").isNotNull())
+        .select("parsed.*", F.timestamp_millis(F.col("timestamp")).alias("decided_at"))
+        .withColumn("retry_at", F.timestamp_millis(F.col("retry_at")))
+        .transform(_in_time)
+        .select(*decisions.TABLE.names)
+    )
+
+
+def dead_letter_rows(records: DataFrame) -> DataFrame:
+    """Dead letters of their topic, for the dead letters table."""
+    return (
+        _parsed(records, dead_letters.RECORD)
+        .where(F.col("parsed.source").isNotNull())
+        .select("parsed.*")
+        .transform(_in_time)
+        .select(*dead_letters.TABLE.names)
+    )
+
+
+def stray_rows(records: DataFrame) -> DataFrame:
+    """Records of the decisions and dead letters topics that this program did not write, for the dead letters table."""
+    source_only = StructType([decisions.RECORD["source"]])
+    return (
+        _parsed(records, source_only)
+        .where(F.col("parsed.source").isNull())
+        .select(
+            F.struct("topic", "partition", "offset").alias("source"),
+            "timestamp",
+            F.concat(F.lit("value: not a record of "), F.col("topic")).alias("error"),
+            F.col("value").cast("string").alias("value"),
+        )
+        .transform(_in_time)
+        .select(*dead_letters.TABLE.names)
+    )
+
+
+def read_quota_changes(records: DataFrame) -> DataFrame:
+    """Records of the quota topic as the job reads them (`schemas.quota_changes.READ`)."""
+    return records.select(*RECORD.names).mapInArrow(_read_quota_batches, quota_changes.READ)
+
+
+def quota_change_rows(changes: DataFrame) -> DataFrame:
+    """Changes of quotas, for their table."""
+    return (
+        changes.where(F.col("error").isNull())
+        .withColumn("effective_at", F.timestamp_millis(F.col("effective_at")))
+        .transform(_in_time)
+        .select(*quota_changes.TABLE.names)
+    )
+
+
+def skipped_quota_rows(changes: DataFrame) -> DataFrame:
+    """Records of the quota topic that are no quotas, for the dead letters table."""
+    return changes.where(F.col("error").isNotNull()).transform(_in_time).select(*dead_letters.TABLE.names)
+
+
+def _parsed(records: DataFrame, schema: StructType) -> DataFrame:
+    return records.withColumn("parsed", F.from_json(F.col("value").cast("string"), schema))
+
+
+def _in_time(rows: DataFrame) -> DataFrame:
+    """Epoch milliseconds as a timestamp, and its date to partition by."""
+    return rows.withColumn("timestamp", F.timestamp_millis(F.col("timestamp"))).withColumn(
+        "date", F.to_date("timestamp")
+    )
+
+
+def _read_quota_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = to_arrow_schema(quota_changes.READ)
+    for batch in batches:
+        yield pa.RecordBatch.from_pylist([_read_quota(record_of(row)) for row in batch.to_pylist()], schema)
+
+
+def _read_quota(record: Record) -> Row:
+    source = {"topic": record.source.topic, "partition": record.source.partition, "offset": record.source.offset}
+    row: Row = {"source": source, "timestamp": record.timestamp}
+    try:
+        quota = read_quota_record(record.value, record.key)
+    except BadRecord as error:
+        return row | {"error": str(error), "value": codec.text(record.value)}
+    return row | {
+        "effective_at": change_of(quota, record.timestamp).moment,
+        "entity": quota.entity.key.decode(),
+        "user": display_name(quota.entity.user),
+        "client_id": display_name(quota.entity.client_id),
+        "controller_mutation_rate": quota.controller_mutation_rate,
+        "altered_by": quota.altered_by,
+        "comment": quota.comment,
+    }

@@ -1,0 +1,73 @@
+"""Decisions: the records of `mutation-decisions`, and the Delta table that keeps them."""
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from schemas.source import SOURCE
+
+VERSION = 1
+
+_TOPICS = ArrayType(
+    StructType(
+        [
+            StructField("name", StringType()),
+            StructField("partitions", IntegerType()),  # what the topic costs, in partition mutations
+            StructField("error_code", IntegerType()),  # 0 or 89, as in Kafka's protocol
+            StructField("error", StringType()),  # NONE or THROTTLING_QUOTA_EXCEEDED
+            StructField("error_message", StringType()),
+        ]
+    )
+)
+
+_JUDGEMENT = [
+    StructField("request_id", StringType()),
+    StructField("user", StringType()),
+    StructField("client_id", StringType()),
+    StructField("operation", StringType()),  # CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS
+    StructField("validate_only", BooleanType()),
+    StructField("mode", StringType()),  # STRICT or PERMISSIVE
+    StructField("user_tag", StringType()),  # who shares the bucket; empty where that part takes no part
+    StructField("client_tag", StringType()),
+    StructField("quota", DoubleType()),  # mutations/s, null for unlimited
+    StructField("quota_entity", StringType()),  # the entity that matched, as JSON
+    StructField("outcome", StringType()),  # ADMITTED, PARTIAL, REJECTED
+    StructField("topics", _TOPICS),
+    StructField("controller_throttle_ms", IntegerType()),
+    StructField("request_throttle_ms", IntegerType()),
+    StructField("throttle_time_ms", IntegerType()),  # what the client was told
+    StructField("tokens_before", DoubleType()),  # K before and after, null for unlimited
+    StructField("tokens", DoubleType()),
+]
+
+RECORD = StructType(
+    [
+        StructField("decision_id", StringType()),
+        StructField("source", SOURCE),
+        StructField("timestamp", LongType()),  # of the request, epoch ms
+        StructField("retry_at", LongType()),  # epoch ms
+        *_JUDGEMENT,
+    ]
+)
+"""The JSON value of a record."""
+
+TABLE = StructType(
+    [
+        StructField("date", DateType()),  # of the request, UTC; the table is partitioned by it
+        StructField("decision_id", StringType()),
+        StructField("source", SOURCE),  # where the request stands
+        StructField("timestamp", TimestampType()),  # of the request
+        StructField("decided_at", TimestampType()),  # when the decision reached its topic
+        StructField("retry_at", TimestampType()),  # timestamp + throttle_time_ms
+        *_JUDGEMENT,
+    ]
+)

@@ -1,0 +1,38 @@
+"""Quota changes: the Delta table that keeps the whole history of the compacted topic `mutation-quotas`."""
+
+from pyspark.sql.types import DateType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
+
+from schemas.source import SOURCE
+
+VERSION = 1
+
+_CHANGE = [
+    StructField("entity", StringType()),  # as JSON, as in the record
+    StructField("user", StringType()),  # a name, '<default>', or null where the user takes no part
+    StructField("client_id", StringType()),  # likewise
+    StructField("controller_mutation_rate", DoubleType()),  # mutations/s, null where the quota was removed
+    StructField("altered_by", StringType()),
+    StructField("comment", StringType()),
+]
+
+READ = StructType(
+    [
+        StructField("source", SOURCE),
+        StructField("timestamp", LongType()),  # of the record, epoch ms
+        StructField("effective_at", LongType()),  # the moment from which the change holds, epoch ms
+        *_CHANGE,
+        StructField("error", StringType()),  # why the record is no quota, else null
+        StructField("value", StringType()),  # such a record as it came, else null
+    ]
+)
+"""A record of the topic as it was read."""
+
+TABLE = StructType(
+    [
+        StructField("date", DateType()),  # of the record, UTC; the table is partitioned by it
+        StructField("source", SOURCE),
+        StructField("timestamp", TimestampType()),  # when the change was made
+        StructField("effective_at", TimestampType()),  # from when on it holds
+        *_CHANGE,
+    ]
+)
