@@ -94,8 +94,6 @@ class Broker:
         Raises:
             ClusterError: it does not come up.
         """
-        if not self._jars.is_dir():
-            raise ClusterError(f"no jars of Kafka in {self._jars}; run make jars")
         if _listening(self.port):
             raise BadInput(f"port {self.port} is in use; give another by --port, or 0 for any that is free")
         self._configure()
@@ -104,8 +102,8 @@ class Broker:
         self._process = subprocess.Popen(
             self._command("kafka.Kafka", str(self._properties)),
             stdin=subprocess.DEVNULL,
-            stdout=self._output(),
-            stderr=subprocess.STDOUT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us: we stop the broker ourselves, after its clients
             preexec_fn=_die_with_parent if sys.platform == "linux" else None,
         )
@@ -128,9 +126,18 @@ class Broker:
             process.kill()
             process.wait()
 
-    def wait(self) -> int:
-        """Wait until it ends by itself; its exit code."""
-        return self._process.wait() if self._process else 0
+    def check(self) -> None:
+        """Raise if it has ended by itself.
+
+        Raises:
+            ClusterError: with the last line of its log.
+        """
+        if self._process is None or self._process.poll() is not None:
+            raise ClusterError(f"the broker has ended: {_last_line(self._log_file.read_text())}")
+
+    @property
+    def _log_file(self) -> Path:
+        return self._data / "broker.log"
 
     @property
     def _properties(self) -> Path:
@@ -164,16 +171,12 @@ class Broker:
         if done.returncode != 0:
             raise ClusterError(f"cannot prepare the broker's data in {self._data}: {_last_line(done.stderr or done.stdout)}")
 
-    def _output(self):
-        return (self._data / "broker.out").open("wb")
-
     def _wait_until_listening(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
         while not _listening(self.port):
-            if self._process is None or self._process.poll() is not None:
-                raise ClusterError(f"the broker ended at once: {_last_line((self._data / 'broker.log').read_text())}")
+            self.check()
             if time.monotonic() > deadline:
-                raise ClusterError(f"the broker does not listen after {_START_SECONDS:.0f} s; see {self._data}/broker.log")
+                raise ClusterError(f"the broker does not listen after {_START_SECONDS:.0f} s; see {self._log_file}")
             time.sleep(0.05)
 
 

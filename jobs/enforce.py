@@ -42,7 +42,7 @@ def enforce(records: DataFrame, quotas: Quotas, answering: Answering) -> DataFra
 
 def quotas_of(settings: Settings) -> KafkaQuotas:
     """The quota topic of the settings."""
-    return KafkaQuotas(settings.kafka.bootstrap_servers, settings.topics.quotas, settings.kafka.timeout_seconds)
+    return KafkaQuotas(settings.kafka.bootstrap_servers, settings.topics.quotas, settings.enforce.quota_timeout_seconds)
 
 
 def answering_of(settings: Settings) -> Answering:

@@ -21,9 +21,10 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("an entity needs a user, a client-id or both")
 
     def __str__(self) -> str:
-        parts = (("user", self.user), ("client-id", self.client_id))
+        """As Kafka's tools write it."""
+        parts = (("user-principal", self.user), ("client-id", self.client_id))
         return ", ".join(
-            f"default {kind}" if name is None else f"{kind} '{name}'" for kind, name in parts if name is not UNSET
+            f"the default {kind}" if name is None else f"{kind} {name!r}" for kind, name in parts if name is not UNSET
         )
 
     @property

@@ -36,8 +36,8 @@ class KafkaSettings(_Section):
     bootstrap_servers: Name = "127.0.0.1:9092"
     """host:port, several separated by commas."""
 
-    timeout_seconds: Annotated[float, Field(gt=0)] = 10.0
-    """How long a cluster may take to answer before it counts as unreachable."""
+    timeout_seconds: Annotated[float, Field(gt=0)] = 5.0
+    """How long a cluster may take to answer a command before it counts as unreachable."""
 
 
 class StorageSettings(_Section):
@@ -101,6 +101,9 @@ class EnforceSettings(_Section):
 
     state_partitions: Annotated[int, Field(ge=1)] = 2
     """Partitions of the bucket state. Frozen by a checkpoint's first batch."""
+
+    quota_timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
+    """How long the quota topic may be unreachable before the query ends with an error."""
 
     with_audit: bool = False
     """Run the audit in the same process."""

@@ -48,6 +48,15 @@ class QuotaTimeline:
         insort(self._moments, change.moment)
         self._cache.clear()
 
+    def configured(self, at: int) -> list[QuotaChange]:
+        """The quotas that are set as of `at` (epoch ms), each with the change that set it, in a stable order."""
+        latest = (
+            QuotaChange(entity, changes[after - 1].rate, changes[after - 1].moment)
+            for entity, changes in self._changes.items()
+            if (after := _changes_until(changes, at))
+        )
+        return sorted((change for change in latest if change.rate is not None), key=lambda change: change.entity.key)
+
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """The quota of a request with this user and client-id, as of `at` (epoch ms)."""
         cached = self._cache.get((user, client_id))
@@ -72,7 +81,7 @@ class QuotaTimeline:
         changes = self._changes.get(entity)
         if changes is None:
             return None
-        after = bisect_right(changes, at, key=lambda change: change.moment)
+        after = _changes_until(changes, at)
         return changes[after - 1].rate if after else None
 
     def _since(self, levels_of_bucket: list[QuotaEntity], rate: float, at: int) -> int:
@@ -98,3 +107,7 @@ class QuotaTimeline:
             self._moments[after - 1] if after else SINCE_EVER,
             self._moments[after] if after < len(self._moments) else _FOREVER,
         )
+
+
+def _changes_until(changes: list[_Moment], at: int) -> int:
+    return bisect_right(changes, at, key=lambda change: change.moment)

@@ -9,13 +9,13 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from quota.change import change_of, read_quota_record
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import reason
+from quota.kafka.client import client_config, reason
+from quota.settings import Settings
 from quota.timeline import QuotaTimeline
 
 _log = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.5
-_BATCH = 10_000
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,18 @@ class KafkaQuotas:
         return log.timeline
 
 
+def read_quotas(settings: Settings) -> QuotaTimeline:
+    """All quotas of a deployment, read once.
+
+    Raises:
+        ClusterError: the topic cannot be read.
+    """
+    kafka = settings.kafka
+    log = QuotaLog(KafkaQuotas(kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds))
+    log.read_on()
+    return log.timeline
+
+
 @lru_cache
 def _log_of(quotas: KafkaQuotas) -> "QuotaLog":
     return QuotaLog(quotas)
@@ -57,22 +69,25 @@ class QuotaLog:
         """
         self.timeline = QuotaTimeline()
         self._topic = quotas.topic
+        self._where = f"topic {quotas.topic} at {quotas.bootstrap_servers}"
         self._timeout = quotas.timeout_seconds
         self._consumer = Consumer(
-            {
-                "bootstrap.servers": quotas.bootstrap_servers,
-                "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 10,
-            }
+            client_config(
+                quotas.bootstrap_servers,
+                **{
+                    "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest",
+                    "fetch.wait.max.ms": 10,
+                },
+            )
         )
         try:
             metadata = self._consumer.list_topics(self._topic, timeout=self._timeout).topics[self._topic]
         except KafkaException as error:
-            raise ClusterError(f"cannot read the quotas in topic {self._topic}: {reason(error)}") from None
+            raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
         if metadata.error is not None:
-            raise ClusterError(f"cannot read the quotas in topic {self._topic}: {reason(metadata.error)}")
+            raise ClusterError(f"cannot read the quotas in {self._where}: {reason(metadata.error)}")
         self._positions = dict.fromkeys(metadata.partitions, 0)
         self._consumer.assign([TopicPartition(self._topic, partition, 0) for partition in self._positions])
 
@@ -80,7 +95,7 @@ class QuotaLog:
         """Read everything up to the topic's present end.
 
         Raises:
-            ClusterError: the end is not reached in time.
+            ClusterError: the topic cannot be read, or gives nothing for too long before its end.
         """
         deadline = time.monotonic() + self._timeout
         try:
@@ -91,13 +106,16 @@ class QuotaLog:
                 for partition in self._positions
             }
             while any(self._positions[partition] < end for partition, end in ends.items()):
-                for message in self._consumer.consume(_BATCH, timeout=_POLL_SECONDS):
+                message = self._consumer.poll(_POLL_SECONDS)
+                if message is not None:
                     self._take(message)
-                self._note_positions()
+                    deadline = time.monotonic() + self._timeout
+                else:
+                    self._skip_what_is_gone()
                 if time.monotonic() > deadline:
-                    raise ClusterError(f"the end of topic {self._topic} was not reached in {self._timeout:.0f} s")
+                    raise ClusterError(f"{self._where} gave nothing for {self._timeout:.0f} s before its end")
         except KafkaException as error:
-            raise ClusterError(f"cannot read the quotas in topic {self._topic}: {reason(error)}") from None
+            raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
 
     def _take(self, message: Message) -> None:
         if message.error() is not None:
@@ -112,8 +130,8 @@ class QuotaLog:
             return
         self.timeline.add(change_of(record, message.timestamp()[1]))
 
-    def _note_positions(self) -> None:
-        """Take note of what holds no record any more: compacted away, or a transaction's marker."""
+    def _skip_what_is_gone(self) -> None:
+        """Move past offsets that hold no record any more: compacted away, or a transaction's marker."""
         partitions = [TopicPartition(self._topic, partition) for partition in self._positions]
         for position in self._consumer.position(partitions):
             if position.offset > self._positions[position.partition]:

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from quota.decision import ENVELOPE, GROWTH
 from quota.errors import ClusterError
-from quota.kafka.client import reason
+from quota.kafka.client import client_config, reason
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def prepare_topics(settings: Settings) -> None:
         ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; says what to do.
     """
     timeout = settings.kafka.timeout_seconds
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient(client_config(settings.kafka.bootstrap_servers))
     try:
         existing = set(admin.list_topics(timeout=timeout).topics)
     except KafkaException as error:

@@ -1,0 +1,141 @@
+"""The command line: parses, calls and prints."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs import cli_quotas
+from jobs.options import BootstrapServer, ConfigFile, Overrides, settings_of
+from quota.errors import MutationQuotaError
+
+app = typer.Typer(
+    name="mutation-quota",
+    help="A durable, explainable admission controller for Kafka topic mutations (KIP-599).",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(cli_quotas.app, name="quotas")
+
+Once = Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")]
+
+
+@app.callback()
+def common(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
+    """A durable, explainable admission controller for Kafka topic mutations (KIP-599)."""
+    context.obj = (overrides or [], config)
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def broker(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 9092,
+    data: Annotated[Path | None, typer.Option(help="The folder of its data; <storage.root>/broker by default.")] = None,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+) -> None:
+    """Run a real single-node Kafka for trying and testing, with the topics made; Ctrl-C ends it."""
+    from jobs.embedded import embedded_broker
+    from jobs.running import stop_signals
+
+    settings = settings_of(context, overrides, config)
+    with stop_signals() as stop, embedded_broker(settings, port, data) as running:
+        print(f"ready {running.address}", flush=True)
+        while not stop.is_set():
+            running.check()
+            stop.wait(0.2)
+
+
+@app.command()
+def enforce(
+    context: typer.Context,
+    once: Once = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Decide mutation requests: from the request topic to decisions and dead letters."""
+    from jobs.service import run_enforce
+
+    run_enforce(settings_of(context, overrides, config, server), once=once)
+
+
+@app.command()
+def audit(
+    context: typer.Context,
+    once: Once = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Keep decisions, dead letters and quota changes in Delta tables."""
+    from jobs.service import run_audit
+
+    run_audit(settings_of(context, overrides, config, server), once=once)
+
+
+@app.command()
+def simulate(
+    context: typer.Context,
+    requests: Annotated[str, typer.Argument(metavar="REQUESTS", help="JSON lines, each with a timestamp; - for stdin.")],
+    quotas: Annotated[Path, typer.Option(help="JSON lines of quotas.")],
+    window_num: Annotated[int | None, typer.Option(min=1, metavar="S", help="controller.quota.window.num")] = None,
+    window_size_seconds: Annotated[
+        int | None, typer.Option(min=1, metavar="W", help="controller.quota.window.size.seconds")
+    ] = None,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+) -> None:
+    """Decide a file of requests by the job's own code, without Spark or Kafka; one decision a line."""
+    from jobs.simulation import print_decisions
+
+    windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
+    given = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
+    print_decisions(settings_of(context, [*(overrides or []), *given], config), requests, quotas)
+
+
+@app.command()
+def run(
+    context: typer.Context, overrides: Overrides = None, config: ConfigFile = None, server: BootstrapServer = None
+) -> None:
+    """Broker, enforce and audit together with a live view; some tenants send requests. Ctrl-C ends it."""
+    from jobs.run import run_live
+
+    run_live(settings_of(context, overrides, config, server))
+
+
+@app.command()
+def demo(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
+    """KIP-599's worked example through Kafka, Spark and Delta, checked; ends by itself."""
+    from jobs.demo import run_demo
+
+    run_demo(settings_of(context, overrides, config))
+
+
+def main() -> None:
+    """Run the program: an error is one line on standard error; exit 2 for bad input, 1 for all else."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        sys.exit(app(standalone_mode=False))
+    except MutationQuotaError as error:
+        _fail(str(error), error.exit_code)
+    except typer.TyperException as error:
+        _fail(error.format_message(), error.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read us has seen enough
+        sys.exit(0)
+
+
+def _fail(message: str, exit_code: int) -> None:
+    print(f"mutation-quota: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(exit_code)

@@ -1,0 +1,26 @@
+"""The embedded broker as the settings want it, with its topics."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jobs.broker import Broker
+from jobs.checkout import jars_folder
+from quota.kafka.topics import prepare_topics
+from quota.settings import Settings
+
+
+@contextmanager
+def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> Iterator[Broker]:
+    """A broker that runs inside the block, its topics made; its data is in `<storage.root>/broker` by default."""
+    folder = data or Path(settings.storage.root) / "broker"
+    broker = Broker(folder, jars_folder(settings.broker.jars), port, settings.broker.memory)
+    with broker:
+        prepare_topics(at(settings, broker.address))
+        yield broker
+
+
+def at(settings: Settings, bootstrap_servers: str) -> Settings:
+    """The same settings for another cluster."""
+    kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})
+    return settings.model_copy(update={"kafka": kafka})

@@ -1,0 +1,76 @@
+"""Running queries until they end or someone stops them."""
+
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming import StreamingQuery
+
+from quota.errors import MutationQuotaError
+
+_LOOK_SECONDS = 0.2
+_BATCH_SECONDS = 30.0
+
+_OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set, instead of tearing something down in the middle."""
+    stop = threading.Event()
+    previous = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for each, handler in previous.items():
+            signal.signal(each, handler)
+
+
+def run_until(stop: threading.Event, queries: Sequence[StreamingQuery]) -> None:
+    """Wait until all queries have ended by themselves or `stop` is set, and then stop them between two batches.
+
+    Raises:
+        MutationQuotaError: a query failed; with its reason in one line.
+    """
+    try:
+        while not stop.is_set() and any(query.isActive for query in queries):
+            check(queries)
+            stop.wait(_LOOK_SECONDS)
+    finally:
+        for query in queries:
+            stop_between_batches(query)
+    check(queries)
+
+
+def check(queries: Sequence[StreamingQuery]) -> None:
+    """Raise the failure of the first query that has failed.
+
+    Raises:
+        MutationQuotaError: with the reason in one line.
+    """
+    for query in queries:
+        failure = query.exception()
+        if failure is not None:
+            raise MutationQuotaError(f"{query.name} failed: {_cause(failure)}")
+
+
+def stop_between_batches(query: StreamingQuery) -> None:
+    """Stop a query; a batch under way is let finish, so that it need not be done again."""
+    deadline = time.monotonic() + _BATCH_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    query.stop()
+
+
+def _cause(failure: StreamingQueryException) -> str:
+    text = str(failure)
+    ours = _OUR_ERROR.search(text)
+    if ours:
+        return ours[1]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return (causes[-1].removeprefix("Caused by: ") if causes else lines[0])[:500]
