@@ -94,7 +94,7 @@ class Broker:
         Raises:
             ClusterError: it does not come up.
         """
-        if _listening(self.port):
+        if listening(self.port):
             raise BadInput(f"port {self.port} is in use; give another by --port, or 0 for any that is free")
         self._configure()
         if not (self._data / "logs" / "meta.properties").exists():
@@ -169,11 +169,13 @@ class Broker:
     def _java(self, main: str, *args: str) -> None:
         done = subprocess.run(self._command(main, *args), capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise ClusterError(f"cannot prepare the broker's data in {self._data}: {_last_line(done.stderr or done.stdout)}")
+            raise ClusterError(
+                f"cannot prepare the broker's data in {self._data}: {_last_line(done.stderr or done.stdout)}"
+            )
 
     def _wait_until_listening(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while not _listening(self.port):
+        while not listening(self.port):
             self.check()
             if time.monotonic() > deadline:
                 raise ClusterError(f"the broker does not listen after {_START_SECONDS:.0f} s; see {self._log_file}")
@@ -187,7 +189,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _listening(port: int) -> bool:
+def listening(port: int) -> bool:
+    """Whether something listens on a port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0

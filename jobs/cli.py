@@ -84,7 +84,9 @@ def audit(
 @app.command()
 def simulate(
     context: typer.Context,
-    requests: Annotated[str, typer.Argument(metavar="REQUESTS", help="JSON lines, each with a timestamp; - for stdin.")],
+    requests: Annotated[
+        str, typer.Argument(metavar="REQUESTS", help="JSON lines, each with a timestamp; - for stdin.")
+    ],
     quotas: Annotated[Path, typer.Option(help="JSON lines of quotas.")],
     window_num: Annotated[int | None, typer.Option(min=1, metavar="S", help="controller.quota.window.num")] = None,
     window_size_seconds: Annotated[

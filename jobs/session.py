@@ -1,6 +1,7 @@
 """The Spark session of the jobs: what was measured to pay is the default."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,7 @@ _DEFAULTS = {
 }
 
 # On a local disk as safe as the default, and ten times faster.
-_LOCAL_CHECKPOINTS = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
+_LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 def spark_session(settings: Settings, name: str, log: Path | None = None) -> SparkSession:
@@ -61,7 +60,9 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Spa
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         popen["stdout"] = popen["stderr"] = log.open("ab")
+    on_interrupt = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=conf, gateway=launch_gateway(conf, popen))
+    signal.signal(signal.SIGINT, on_interrupt)  # SparkContext puts a handler of its own there, which kills batches
     return SparkSession(context)
 
 

@@ -61,9 +61,7 @@ def append_new(rows: DataFrame, path: str, batch_id: int) -> None:
     Copies of a record are identical, so they have the same date; the look at what is there
     reads no more than the files that hold these dates and offsets.
     """
-    bounds = rows.agg(
-        F.min("date"), F.max("date"), F.min("source.offset"), F.max("source.offset")
-    ).first()
+    bounds = rows.agg(F.min("date"), F.max("date"), F.min("source.offset"), F.max("source.offset")).first()
     if bounds is None or bounds[0] is None:
         return
     first_date, last_date, first_offset, last_offset = bounds

@@ -77,9 +77,7 @@ def _admit(
     return _Admission(bucket, admitted, throttle_ms(tokens, limit.rate) if throttled else 0, before, tokens)
 
 
-def _charge(
-    tokens: float, stored: float, topics: Sequence[TopicMutation], mode: Mode
-) -> tuple[list[bool], float]:
+def _charge(tokens: float, stored: float, topics: Sequence[TopicMutation], mode: Mode) -> tuple[list[bool], float]:
     """Charge topic by topic; a strict request's topic is admitted only while the bucket is not in debt."""
     admitted = []
     for topic in topics:
@@ -92,9 +90,7 @@ def _charge(
 
 def _decision(resolved: ResolvedRequest, admission: _Admission) -> Decision:
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
-    throttle_time_ms = max(
-        request.request_throttle_ms, admission.controller_throttle_ms - request.purgatory_ms, 0
-    )
+    throttle_time_ms = max(request.request_throttle_ms, admission.controller_throttle_ms - request.purgatory_ms, 0)
     return Decision(
         decision_id=str(record.source),
         request_id=request.request_id,

@@ -75,6 +75,4 @@ def read_request(value: bytes | None, max_bytes: int = DEFAULT_MAX_BYTES) -> Mut
     request = codec.decode(value, _decoder, max_bytes)
     if request.user and request.client_id:
         return request
-    return msgspec.structs.replace(
-        request, user=request.user or ANONYMOUS, client_id=request.client_id or NO_CLIENT_ID
-    )
+    return msgspec.structs.replace(request, user=request.user or ANONYMOUS, client_id=request.client_id or NO_CLIENT_ID)

@@ -91,10 +91,10 @@ def _create(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> N
     for name, future in futures.items():
         try:
             future.result()
-            _log.info("created topic %s", name)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another job was faster
                 raise ClusterError(f"cannot create topic {name}: {reason(error)}") from None
+    _log.info("created topics %s", ", ".join(futures))
 
 
 def _describe(admin: AdminClient, names: list[str], timeout: float) -> dict[str, dict[str, str]]:

@@ -1,0 +1,64 @@
+# `make` alone prints what there is to do. Each target does its own set-up, once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := $(VENV)/.installed
+JARS := .jars/.copied
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test test-unit test-spark test-integration lint format jars setup clean
+
+help: ## print this
+	@echo "usage: make TARGET"
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+run: setup ## broker, enforce and audit with a live view; Ctrl-C ends it
+	@$(BIN)/mutation-quota run
+
+demo: setup ## KIP-599's worked example through Kafka, Spark and Delta, checked
+	@$(BIN)/mutation-quota demo
+
+test: setup ## all tests
+	@$(BIN)/pytest
+
+test-unit: $(PACKAGES) ## the domain alone: no JVM, seconds
+	@$(BIN)/pytest tests/unit
+
+test-spark: setup ## transforms and file-driven streams on Spark
+	@$(BIN)/pytest tests/spark
+
+test-integration: setup ## the slow part: a real broker, the jobs, Delta
+	@$(BIN)/pytest tests/integration tests/readme
+
+lint: $(PACKAGES) ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(PACKAGES) ## let ruff lay out the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+setup: $(PACKAGES) $(JARS)
+
+jars: $(JARS) ## the JVM jars of conf/jvm/pom.xml, into .jars
+
+clean: ## remove what was installed and kept: .venv, .jars, .data
+	rm -rf $(VENV) .jars .data
+
+$(PACKAGES): pyproject.toml conf/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "Python 3.11 or newer is needed; install it, or name it: make PYTHON=python3.12"; exit 1; }
+	@echo "installing Python packages into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint conf/constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(JARS): conf/jvm/pom.xml
+	@version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
+		[ "$${version:-0}" -ge 17 ] || { echo "a JDK 17 or newer is needed; install one (openjdk-17-jdk)"; exit 1; }
+	@command -v mvn >/dev/null || { echo "Maven is needed; install it (maven)"; exit 1; }
+	@echo "copying jars into .jars"
+	@mvn --quiet --batch-mode -Dstyle.color=never --file conf/jvm/pom.xml process-resources
+	@touch $@
