@@ -105,7 +105,7 @@ class Broker:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us: we stop the broker ourselves, after its clients
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
         )
         try:
             self._wait_until_listening()

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec import UNSET, UnsetType
@@ -32,7 +32,7 @@ def common(context: typer.Context) -> None:
 class _EntityCommand(TyperCommand):
     """A command that takes kafka-configs.sh's long form of an entity as well."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         return super().parse_args(ctx, short_form(args))
 
 
@@ -97,7 +97,7 @@ def describe(
     found = [
         change
         for change in read_quotas(settings).configured(at=time.time_ns() // 1_000_000)
-        if all(part in (UNSET, have) for part, have in zip(wanted, (change.entity.user, change.entity.client_id)))
+        if wanted[0] in (UNSET, change.entity.user) and wanted[1] in (UNSET, change.entity.client_id)
     ]
     if as_json:
         rows = [{"entity": each.entity, RATE: each.rate, "since": each.moment} for each in found]
@@ -147,7 +147,7 @@ def _next(tokens: Iterator[str], option: str) -> str:
     return value
 
 
-def _part(option: str, name: str | None, default: bool) -> str | None | UnsetType:
+def _part(option: str, name: str | None, default: bool) -> str | UnsetType | None:
     if name is None:
         return None if default else UNSET
     if default:

@@ -30,7 +30,7 @@ class Answering:
 
 
 def decide_requests(resolved: DataFrame, answering: Answering) -> DataFrame:
-    """Decide resolved requests (`schemas.buckets.RESOLVED`), bucket by bucket, into answers (`schemas.kafka.ANSWER`)."""
+    """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
     return (
         resolved.groupBy("bucket")
         .applyInPandasWithState(

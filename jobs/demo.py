@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from rich import box
 from rich.console import Console
 from rich.table import Table

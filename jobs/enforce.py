@@ -1,7 +1,7 @@
 """The query that decides: requests in from Kafka, decisions and dead letters out to Kafka."""
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.decide import Answering, decide_requests
 from jobs.resolve import Quotas, resolve_requests

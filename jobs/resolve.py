@@ -36,7 +36,7 @@ class FixedQuotas:
 
 
 def resolve_requests(records: DataFrame, quotas: Quotas, max_bytes: int) -> DataFrame:
-    """Find bucket and quota of each record (`schemas.kafka.RECORD`) as of its timestamp (`schemas.buckets.RESOLVED`)."""
+    """Find bucket and quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
     return records.select(*RECORD.names).mapInArrow(partial(_resolve_batches, quotas, max_bytes), RESOLVED)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.live import Live
 
@@ -53,16 +53,16 @@ def run_live(settings: Settings) -> None:
         stack.callback(spark.stop)
         reader = stack.enter_context(closing(AnswerReader(settings)))
         queries = start_queries(spark, settings)
-        stack.callback(lambda: [stop_between_batches(query) for query in queries])
+        for query in queries:
+            stack.callback(stop_between_batches, query)
         traffic = Traffic(RequestWriter(settings), tenants()) if embedded else None
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
         view = View(title, settings.quota.window)
-        _follow(console, view, reader, traffic, queries, stop)
+        _follow(view, reader, traffic, queries, stop)
         console.print("stopping")
 
 
 def _follow(
-    console: Console,
     view: View,
     reader: AnswerReader,
     traffic: Traffic | None,
@@ -70,6 +70,7 @@ def _follow(
     stop: threading.Event,
 ) -> None:
     """Send, hear and draw until `stop` is set; a line now and then where there is no terminal."""
+    console = Console()
     with ExitStack() as stack:
         show: Callable[[float], None]
         if console.is_terminal:

@@ -1,10 +1,9 @@
 """`enforce` and `audit` as services: prepared, run until they end or are stopped, and a word on what was done."""
 
 import logging
-from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit import start_audit
 from jobs.enforce import start_enforce
@@ -54,7 +53,7 @@ def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuer
     return _started(*queries)
 
 
-def _started(*queries: StreamingQuery) -> Sequence[StreamingQuery]:
+def _started(*queries: StreamingQuery) -> list[StreamingQuery]:
     for query in queries:
         _log.info("%s is running", query.name)
     return list(queries)

@@ -61,7 +61,7 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Spa
         log.parent.mkdir(parents=True, exist_ok=True)
         popen["stdout"] = popen["stderr"] = log.open("ab")
     on_interrupt = signal.getsignal(signal.SIGINT)
-    context = SparkContext(conf=conf, gateway=launch_gateway(conf, popen))
+    context = SparkContext(conf=conf, gateway=launch_gateway(conf, popen))  # type: ignore[no-untyped-call]
     signal.signal(signal.SIGINT, on_interrupt)  # SparkContext puts a handler of its own there, which kills batches
     return SparkSession(context)
 

@@ -1,4 +1,4 @@
-"""The Delta tables of a deployment: made where they are missing, and added to so that each record stands in them once."""
+"""The Delta tables of a deployment: made where they are missing, and added to with each record once."""
 
 from dataclasses import dataclass
 

@@ -104,7 +104,9 @@ def _decision(resolved: ResolvedRequest, admission: _Admission) -> Decision:
         quota=resolution.limit.rate if resolution.limit else None,
         quota_entity=resolution.entity,
         outcome=_outcome(admission.admitted),
-        topics=[_topic(*pair) for pair in zip(request.topics, admission.admitted, strict=True)],
+        topics=[
+            _topic(topic, admitted=admitted) for topic, admitted in zip(request.topics, admission.admitted, strict=True)
+        ],
         controller_throttle_ms=admission.controller_throttle_ms,
         request_throttle_ms=request.request_throttle_ms,
         throttle_time_ms=throttle_time_ms,
@@ -122,6 +124,6 @@ def _outcome(admitted: Sequence[bool]) -> Outcome:
     return Outcome.PARTIAL if any(admitted) else Outcome.REJECTED
 
 
-def _topic(topic: TopicMutation, admitted: bool) -> TopicDecision:
+def _topic(topic: TopicMutation, *, admitted: bool) -> TopicDecision:
     code = ErrorCode.NONE if admitted else ErrorCode.THROTTLING_QUOTA_EXCEEDED
     return TopicDecision(topic.name, topic.partitions, code.value, code.name, None if admitted else _REFUSED_MESSAGE)

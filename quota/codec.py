@@ -4,6 +4,7 @@ import base64
 import enum
 import re
 import typing
+from typing import Any
 
 import msgspec
 
@@ -71,11 +72,11 @@ def _explain(message: str, value: bytes, expected: type) -> str:
 
 def _members(expected: type, field: str) -> list[str]:
     hint = typing.get_type_hints(expected)[field]
-    return [member.value for member in hint] if isinstance(hint, enum.EnumType) else []
+    return [str(member.value) for member in hint] if issubclass(hint, enum.Enum) else []
 
 
 def _find(value: bytes, path: str) -> bytes:
-    found = msgspec.json.decode(value)
+    found: Any = msgspec.json.decode(value)
     for index, name in _STEP.findall(path):
         found = found[int(index)] if index else found[name]
     return encode(found)

@@ -13,8 +13,8 @@ _encode = msgspec.json.Encoder().encode
 class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """For whom a quota is set: a name, `None` for the default, `UNSET` where that part does not take part."""
 
-    user: _Name | None | UnsetType = UNSET
-    client_id: _Name | None | UnsetType = msgspec.field(default=UNSET, name="client-id")
+    user: _Name | UnsetType | None = UNSET
+    client_id: _Name | UnsetType | None = msgspec.field(default=UNSET, name="client-id")
 
     def __post_init__(self) -> None:
         if self.user is UNSET and self.client_id is UNSET:
@@ -33,7 +33,7 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _encode(self)
 
 
-def display_name(part: str | None | UnsetType) -> str | None:
+def display_name(part: str | UnsetType | None) -> str | None:
     """One part of an entity in a column: its name, `<default>`, or None where it takes no part."""
     if part is UNSET:
         return None

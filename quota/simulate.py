@@ -10,8 +10,7 @@ from quota import codec
 from quota.admission import decide
 from quota.bucket import Bucket, Window
 from quota.change import LATEST, SINCE_EVER, QuotaChange, read_quota_record
-from quota.decision import Decision, DeadLetter, dead_letter
-from quota.entity import Tags
+from quota.decision import DeadLetter, Decision, dead_letter
 from quota.errors import BadInput, BadRecord
 from quota.record import Record, Source
 from quota.request import DEFAULT_MAX_BYTES, read_request
@@ -38,7 +37,7 @@ def simulate(
     Yields:
         One answer a line; a line that is no request gives a dead letter in its place.
     """
-    buckets: dict[Tags, Bucket | None] = {}
+    buckets: dict[tuple[str, str], Bucket | None] = {}
     for number, line in enumerate(lines):
         source = Source(topic, 0, number)
         value = line.rstrip(b"\r\n")

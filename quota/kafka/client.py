@@ -1,16 +1,16 @@
 """What all Kafka clients of this project share."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException
 
 
-def client_config(bootstrap_servers: str, **more: Any) -> dict[str, Any]:
+def client_config(bootstrap_servers: str, more: Mapping[str, str | float] | None = None) -> dict[str, str | float]:
     """librdkafka's settings for a cluster.
 
     Its own log stays quiet: what matters reaches the caller as an exception, with a sentence of ours.
     """
-    return {"bootstrap.servers": bootstrap_servers, "log_level": 2, **more}
+    return {"bootstrap.servers": bootstrap_servers, "log_level": 2, **(more or {})}
 
 
 def reason(error: KafkaException | KafkaError) -> str:

@@ -74,7 +74,7 @@ class QuotaLog:
         self._consumer = Consumer(
             client_config(
                 quotas.bootstrap_servers,
-                **{
+                {
                     "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
                     "enable.auto.commit": False,
                     "auto.offset.reset": "earliest",
@@ -120,13 +120,12 @@ class QuotaLog:
     def _take(self, message: Message) -> None:
         if message.error() is not None:
             raise KafkaException(message.error())
-        self._positions[message.partition()] = message.offset() + 1
+        partition, offset = message.partition() or 0, message.offset() or 0
+        self._positions[partition] = offset + 1
         try:
             record = read_quota_record(message.value(), message.key())
         except BadRecord as error:
-            _log.warning(
-                "skipped a quota that is none (%s-%d-%d): %s", self._topic, message.partition(), message.offset(), error
-            )
+            _log.warning("skipped a quota that is none (%s-%d-%d): %s", self._topic, partition, offset, error)
             return
         self.timeline.add(change_of(record, message.timestamp()[1]))
 
@@ -134,5 +133,4 @@ class QuotaLog:
         """Move past offsets that hold no record any more: compacted away, or a transaction's marker."""
         partitions = [TopicPartition(self._topic, partition) for partition in self._positions]
         for position in self._consumer.position(partitions):
-            if position.offset > self._positions[position.partition]:
-                self._positions[position.partition] = position.offset
+            self._positions[position.partition] = max(self._positions[position.partition], position.offset)

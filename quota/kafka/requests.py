@@ -25,7 +25,7 @@ class RequestWriter:
         self._producer = Producer(
             client_config(
                 settings.kafka.bootstrap_servers,
-                **{"linger.ms": linger_ms, "acks": "all", "message.max.bytes": settings.limits.max_request_bytes * 2},
+                {"linger.ms": linger_ms, "acks": "all", "message.max.bytes": settings.limits.max_request_bytes * 2},
             )
         )
 
@@ -67,14 +67,14 @@ class AnswerReader:
             ClusterError: they cannot be found in time.
         """
         topics = settings.topics
-        self._decoders = {
-            topics.decisions: msgspec.json.Decoder(Decision),
-            topics.dead_letters: msgspec.json.Decoder(DeadLetter),
+        self._types: dict[str | None, type[Decision | DeadLetter]] = {
+            topics.decisions: Decision,
+            topics.dead_letters: DeadLetter,
         }
         self._consumer = Consumer(
             client_config(
                 settings.kafka.bootstrap_servers,
-                **{"group.id": "mutation-quota-answers", "enable.auto.commit": False, "fetch.wait.max.ms": 50},
+                {"group.id": "mutation-quota-answers", "enable.auto.commit": False, "fetch.wait.max.ms": 50},
             )
         )
         try:
@@ -85,7 +85,7 @@ class AnswerReader:
         self._consumer.assign(
             [
                 TopicPartition(topic, partition, start)
-                for topic in self._decoders
+                for topic in (topics.decisions, topics.dead_letters)
                 for partition in metadata.topics[topic].partitions
             ]
         )
@@ -94,7 +94,7 @@ class AnswerReader:
         """What has come since the last call; without waiting for more."""
         for message in self._consumer.consume(1000, timeout=_POLL_SECONDS):
             if message.error() is None:
-                answer = self._decoders[message.topic()].decode(message.value())
+                answer = msgspec.json.decode(message.value() or b"", type=self._types[message.topic()])
                 yield Heard(answer, message.timestamp()[1])
 
     def close(self) -> None:
