@@ -30,18 +30,19 @@ def decode(value: bytes | None, decoder: msgspec.json.Decoder[T], max_bytes: int
     """
     if value is None:
         raise BadRecord("value: null, expected a JSON object")
-    if max_bytes is not None and len(value) > max_bytes:
-        raise BadRecord(f"value: {len(value)} bytes, more than the {max_bytes} that limits.max_request_bytes allows")
     try:
         value.decode()
     except UnicodeDecodeError as error:
         raise BadRecord(f"value: not UTF-8 (byte 0x{value[error.start]:02x} at {error.start})") from None
+    if max_bytes is not None and len(value) > max_bytes:
+        raise BadRecord(f"value: {len(value)} bytes, more than the {max_bytes} that limits.max_request_bytes allows")
     if _too_deep(value):
         raise BadRecord(f"value: JSON nested deeper than {_MAX_DEPTH} levels (value: {_show(value)})")
     try:
-        return decoder.decode(value)
-    except msgspec.ValidationError as error:
-        raise BadRecord(_explain(str(error), value, decoder.type)) from None
+        try:
+            return decoder.decode(value)
+        except msgspec.ValidationError as error:
+            raise BadRecord(_explain(str(error), value, decoder.type)) from None
     except msgspec.DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         raise BadRecord(f"value: not JSON: {reason} (value: {_show(value)})") from None
@@ -58,7 +59,11 @@ def text(value: bytes | None) -> str | None:
 
 
 def _explain(message: str, value: bytes, expected: type) -> str:
-    """msgspec's message, turned around to begin with the field and to end with the value found there."""
+    """msgspec's message, turned around to begin with the field and to end with the value found there.
+
+    Raises:
+        msgspec.DecodeError: the bytes behind that field are no JSON at all.
+    """
     located = _LOCATED.fullmatch(message)
     reason, path = (located["reason"], located["path"]) if located else (message, "")
     missing = _MISSING.fullmatch(reason)
@@ -76,9 +81,14 @@ def _members(expected: type, field: str) -> list[str]:
 
 
 def _find(value: bytes, path: str) -> bytes:
-    found: Any = msgspec.json.decode(value)
-    for index, name in _STEP.findall(path):
-        found = found[int(index)] if index else found[name]
+    try:
+        found: Any = msgspec.json.decode(value)
+        for index, name in _STEP.findall(path):
+            found = found[int(index)] if index else found[name]
+    except (LookupError, TypeError):  # a field given twice, of which the other one is at fault
+        return value
+    except msgspec.ValidationError:  # a number that no float can hold
+        return value
     return encode(found)
 
 

@@ -21,7 +21,7 @@ def set_quota(settings: Settings, record: QuotaRecord) -> int:
         ClusterError: the change was not acknowledged in time.
     """
     timeout_ms = round(settings.kafka.timeout_seconds * 1000)
-    config = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": timeout_ms}
+    config: dict[str, str | float] = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": timeout_ms}
     producer = Producer(client_config(settings.kafka.bootstrap_servers, config))
     delivered: list[tuple[KafkaError | None, Message]] = []
     producer.produce(

@@ -1,0 +1,53 @@
+"""Requests and records for tests: every part has a plain default."""
+
+import json
+from typing import Any
+
+from quota.bucket import Limit
+from quota.change import SINCE_EVER, QuotaChange
+from quota.entity import QuotaEntity, Tags
+from quota.record import Record, Source
+from quota.request import read_request
+from quota.resolution import ResolvedRequest
+from quota.timeline import QuotaTimeline, Resolution
+
+STRICT, PERMISSIVE = 6, 5
+"""API versions of CREATE_TOPICS."""
+
+
+def request_json(*partitions: int, **fields: Any) -> bytes:
+    """The bytes of a request for one topic for each number of partitions."""
+    topics = [{"name": f"topic-{number}", "partitions": count} for number, count in enumerate(partitions)]
+    request = {
+        "request_id": "r",
+        "user": "alice",
+        "operation": "CREATE_TOPICS",
+        "api_version": STRICT,
+        "topics": topics,
+    }
+    return json.dumps(request | fields).encode()
+
+
+def record(value: bytes | None, offset: int = 0, timestamp: int = 0, partition: int = 0) -> Record:
+    """A record of the request topic."""
+    return Record(Source("mutation-requests", partition, offset), timestamp, value)
+
+
+def resolved(
+    *partitions: int, at: int = 0, rate: float | None = 5.0, since: int = SINCE_EVER, **fields: Any
+) -> ResolvedRequest:
+    """A request that is judged by a quota of `rate`, or by none."""
+    where = {name: fields.pop(name) for name in ("offset", "partition") if name in fields}
+    value = request_json(*partitions, **fields)
+    resolution = Resolution(Tags("alice", ""), Limit(rate, since), QuotaEntity("alice"))
+    if rate is None:
+        resolution = Resolution(Tags("", ""), None, None)
+    return ResolvedRequest(record(value, timestamp=at, **where), read_request(value), resolution)
+
+
+def timeline(*changes: tuple[QuotaEntity, float | None, int]) -> QuotaTimeline:
+    """A timeline of changes: entity, rate, moment."""
+    quotas = QuotaTimeline()
+    for entity, rate, moment in changes:
+        quotas.add(QuotaChange(entity, rate, moment))
+    return quotas

@@ -1,0 +1,144 @@
+"""`simulate`: files in, one answer a line out."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.factories import PERMISSIVE, request_json
+
+ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
+
+
+@pytest.fixture
+def simulate(tmp_path):
+    """Run the command; answers as dicts."""
+
+    def _simulate(requests, quotas=(ALICE,), *options):
+        (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in requests))
+        (tmp_path / "quotas.jsonl").write_text("".join(json.dumps(quota) + "\n" for quota in quotas))
+        done = run(
+            "simulate",
+            str(tmp_path / "requests.jsonl"),
+            "--quotas",
+            str(tmp_path / "quotas.jsonl"),
+            *options,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return _simulate
+
+
+def run(*args, cwd=None):
+    command = [sys.executable, "-c", "from jobs.cli import main; main()", *args]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def at(timestamp, *partitions, **fields):
+    return request_json(*partitions, timestamp=timestamp, **fields)
+
+
+def test_the_worked_example(simulate):
+    answers = simulate(
+        [at(0, *[80] * 7), at(0, 80), at(12_000, 80)], [ALICE], "--window-num", "100", "--window-size-seconds", "1"
+    )
+    assert [(each["outcome"], each["tokens"], each["throttle_time_ms"]) for each in answers] == [
+        ("ADMITTED", -60, 0),
+        ("REJECTED", -60, 12_000),
+        ("ADMITTED", -80, 0),
+    ]
+
+
+def test_a_decision_has_every_field_of_the_record(simulate):
+    (answer,) = simulate([at(1000, 60, client_id="app", request_throttle_ms=7)])
+    assert answer == {
+        "decision_id": "mutation-requests-0-0",
+        "request_id": "r",
+        "user": "alice",
+        "client_id": "app",
+        "operation": "CREATE_TOPICS",
+        "validate_only": False,
+        "mode": "STRICT",
+        "user_tag": "alice",
+        "client_tag": "",
+        "quota": 5.0,
+        "quota_entity": {"user": "alice"},
+        "outcome": "ADMITTED",
+        "topics": [{"name": "topic-0", "partitions": 60, "error_code": 0, "error": "NONE", "error_message": None}],
+        "controller_throttle_ms": 0,
+        "request_throttle_ms": 7,
+        "throttle_time_ms": 7,
+        "retry_at": 1007,
+        "tokens_before": 55.0,
+        "tokens": -5.0,
+        "timestamp": 1000,
+        "source": {"topic": "mutation-requests", "partition": 0, "offset": 0},
+    }
+
+
+def test_a_bad_line_is_a_dead_letter_in_its_place(simulate):
+    good = at(5, 1)
+    first, bad, binary, unstamped, last = simulate([good, b'{"timestamp": 6}', b"\xff", request_json(1), good])
+    assert first["decision_id"] == "mutation-requests-0-0"
+    assert (
+        bad
+        == {
+            "error": "request_id: missing",
+            "value": '{"timestamp": 6}',
+            "timestamp": 6,
+            "source": {"topic": "mutation-requests", "partition": 0, "offset": 1},
+        }
+        or bad["error"] == "request_id: missing"
+    )
+    assert (binary["value"], binary["timestamp"], binary["source"]["offset"]) == ("/w==", None, 2)
+    assert unstamped["error"] == "timestamp: missing"
+    assert last["decision_id"] == "mutation-requests-0-4"
+
+
+def test_quotas_hold_from_their_moment_on(simulate):
+    quotas = [ALICE | {"effective_at": 100}, ALICE | {"effective_at": 200, "controller_mutation_rate": None}]
+    assert [each["quota"] for each in simulate([at(99, 1), at(100, 1), at(200, 1)], quotas)] == [None, 5, None]
+
+
+def test_removing_a_quota_for_a_moment_forgives_no_debt(simulate):
+    """-445 at 0 ms; removed and set again, it has gained 5/s all the time."""
+    quotas = [ALICE, ALICE | {"effective_at": 1000, "controller_mutation_rate": None}, ALICE | {"effective_at": 2000}]
+    debt, free, again = simulate([at(0, 500), at(1500, 500), at(3000, 1)], quotas)
+    assert (debt["tokens"], free["tokens"], again["tokens"], again["outcome"]) == (-445, None, -430, "REJECTED")
+
+
+def test_old_clients_are_throttled_and_not_refused(simulate):
+    (first, second) = simulate([at(0, 100, api_version=PERMISSIVE), at(0, 1, api_version=PERMISSIVE)])
+    assert [(each["outcome"], each["throttle_time_ms"]) for each in (first, second)] == [
+        ("ADMITTED", 9000),
+        ("ADMITTED", 9200),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("quotas", "error"),
+    [
+        ('{"entity": {"user": "a"}, "controller_mutation_rate": -1}\n', "quotas:1: controller_mutation_rate: "),
+        ('\n{"entity": {"user": "a"}}\n', "quotas:2: controller_mutation_rate: missing"),
+        ("entity\n", "quotas:1: value: not JSON"),
+    ],
+)
+def test_a_bad_quota_is_named_by_its_line(tmp_path, quotas, error):
+    (tmp_path / "requests").write_text("")
+    (tmp_path / "quotas").write_text(quotas)
+    done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["requests", "quotas"])
+def test_a_missing_file_is_named(tmp_path, missing):
+    for name in {"requests", "quotas"} - {missing}:
+        (tmp_path / name).write_text("")
+    done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
+    assert done.returncode == 2
+    assert done.stderr == f"mutation-quota: {tmp_path / missing}: No such file or directory\n"
