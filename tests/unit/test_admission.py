@@ -47,7 +47,7 @@ def test_kafkas_own_case_with_windows_of_two_seconds():
 
 
 def test_kafkas_own_strict_case():
-    """Kafka's ControllerMutationQuotaTest: Q=10, S=10; 90 and 90 admitted (K=-80), refused 8000 ms, 5 s later 3000 ms."""
+    """Kafka's StrictControllerMutationQuotaTest: Q=10, S=10; 90 twice, then refused for 8 s, 5 s later for 3 s."""
     _, decisions = decide_all(
         resolved(90, rate=10.0),
         resolved(90, rate=10.0),

@@ -69,7 +69,7 @@ def test_a_wrong_setting_is_one_line_with_its_key_and_value(override, error):
 
 
 def test_a_wrong_variable_is_named():
-    with pytest.raises(BadInput, match="MUTATION_QUOTA__QUOTA__WINDOW_NUN.*did you mean quota.window_num"):
+    with pytest.raises(BadInput, match=r"MUTATION_QUOTA__QUOTA__WINDOW_NUN.*did you mean quota.window_num"):
         load_settings(environment={"MUTATION_QUOTA__QUOTA__WINDOW_NUN": "3"})
 
 

@@ -83,16 +83,8 @@ def test_a_bad_line_is_a_dead_letter_in_its_place(simulate):
     good = at(5, 1)
     first, bad, binary, unstamped, last = simulate([good, b'{"timestamp": 6}', b"\xff", request_json(1), good])
     assert first["decision_id"] == "mutation-requests-0-0"
-    assert (
-        bad
-        == {
-            "error": "request_id: missing",
-            "value": '{"timestamp": 6}',
-            "timestamp": 6,
-            "source": {"topic": "mutation-requests", "partition": 0, "offset": 1},
-        }
-        or bad["error"] == "request_id: missing"
-    )
+    assert (bad["error"], bad["timestamp"]) == ("request_id: missing", 6)
+    assert (bad["value"], bad["source"]["offset"]) == ('{"timestamp": 6}', 1)
     assert (binary["value"], binary["timestamp"], binary["source"]["offset"]) == ("/w==", None, 2)
     assert unstamped["error"] == "timestamp: missing"
     assert last["decision_id"] == "mutation-requests-0-4"

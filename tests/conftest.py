@@ -1,0 +1,42 @@
+"""What tests of more than one folder share: a Spark session, and a broker, each started once."""
+
+import pytest
+
+from jobs.embedded import at, embedded_broker
+from jobs.session import spark_session
+from quota.settings import load_settings
+
+
+@pytest.fixture(scope="session")
+def base_settings(tmp_path_factory):
+    """Settings of the tests: a folder of their own, nothing of this machine's environment."""
+    root = tmp_path_factory.mktemp("deployment")
+    return load_settings([f"storage.root={root}", "spark.master=local[2]"], environment={})
+
+
+@pytest.fixture(scope="session")
+def spark(base_settings, tmp_path_factory):
+    """The session that the jobs use, with its log in a file."""
+    session = spark_session(base_settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(base_settings):
+    """A real broker on a free port."""
+    with embedded_broker(base_settings, port=0) as running:
+        yield running
+
+
+@pytest.fixture
+def deployment(base_settings, broker, tmp_path, request):
+    """Settings of a deployment of this test's own on the broker: topics, checkpoints and tables."""
+    name = request.node.name.split("[")[0].replace("test_", "")[:60]
+    topics = {part: f"{name}-{part}" for part in ("requests", "decisions", "dead_letters", "quotas")}
+    return at(base_settings, broker.address).model_copy(
+        update={
+            "topics": base_settings.topics.model_copy(update=topics),
+            "storage": base_settings.storage.model_copy(update={"root": str(tmp_path)}),
+        }
+    )

@@ -1,0 +1,240 @@
+"""Broker, enforce, audit and Delta together."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+
+from jobs.audit import start_audit
+from jobs.enforce import start_enforce
+from jobs.storage import checkpoint_path, table_path
+from quota.change import QuotaRecord
+from quota.entity import QuotaEntity
+from quota.errors import ClusterError
+from quota.kafka.quota_log import read_quotas
+from quota.kafka.quota_store import set_quota
+from quota.kafka.topics import prepare_topics
+from quota.settings import Settings
+from tests.factories import request_json
+
+DEADLINE_SECONDS = 60
+
+
+def produce(settings: Settings, topic: str, *values, key=b"alice"):
+    """Produce records in order to one partition, in one batch where they fit."""
+    producer = Producer(
+        {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 8_000_000, "linger.ms": 100}
+    )
+    for value in values:
+        producer.produce(topic, value, key, partition=0)
+    assert producer.flush(DEADLINE_SECONDS) == 0
+
+
+def consume(settings: Settings, topic: str, count: int):
+    """Records of a topic from its beginning, once there are `count`; (key, JSON)."""
+    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
+    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    found = []
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while len(found) < count and time.monotonic() < deadline:
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            found.append((message.key(), json.loads(message.value())))
+    consumer.close()
+    assert len(found) >= count, f"{len(found)} records in {topic} instead of {count}"
+    return found
+
+
+def consume_all(settings: Settings, topic: str):
+    """All records of a topic that nobody writes to any more."""
+    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
+    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    ends = [consumer.get_watermark_offsets(TopicPartition(topic, partition))[1] for partition in partitions]
+    consumer.close()
+    return consume(settings, topic, sum(ends))
+
+
+def finish(query):
+    assert query.awaitTermination(DEADLINE_SECONDS)
+    assert query.exception() is None
+
+
+def table(settings: Settings, name: str):
+    return DeltaTable(table_path(settings, name)).to_pyarrow_table().to_pylist()
+
+
+BAD_RECORDS = {
+    b"no json": "value: not JSON",
+    b"\xff\xfe": "value: not UTF-8",
+    b"\x00" * 1_000_000: "value: not JSON",
+    b"[" * 900_000: "value: JSON nested deeper",
+    request_json(1, operation="TRUNCATE"): "operation: expected one of",
+    request_json(-1): "topics[0].partitions: expected int >= 0",
+    request_json(2**31): "topics[0].partitions: expected int <= 2147483647",
+    request_json(): "topics: expected array of length >= 1",
+    request_json(1, user=7): "user: expected str",
+}
+
+
+def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deployment):
+    """Good, bad and null records through broker, enforce and audit; the tables hold what the topics told."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    set_quota(deployment, QuotaRecord(QuotaEntity("alice"), 5.0, altered_by="ann", comment="for the test"))
+    produce(deployment, topics.quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": -5}')
+    produce(deployment, topics.requests, request_json(60), request_json(1, client_id="app"), None, *BAD_RECORDS)
+
+    finish(start_enforce(spark, deployment, once=True))
+    decided = consume(deployment, topics.decisions, 2)
+    letters = consume(deployment, topics.dead_letters, len(BAD_RECORDS) + 1)
+
+    (first, second) = [decision for _, decision in decided]
+    assert {key for key, _ in decided} == {b"alice"}
+    assert (first["outcome"], first["tokens"]) == ("ADMITTED", -5.0)
+    assert (second["outcome"], second["throttle_time_ms"]) == ("REJECTED", 1000)
+    assert second["retry_at"] == second["timestamp"] + 1000
+    assert sorted(letter["source"]["offset"] for _, letter in letters) == list(range(2, 3 + len(BAD_RECORDS)))
+    by_offset = {letter["source"]["offset"]: letter for _, letter in letters}
+    for offset, (value, error) in enumerate(BAD_RECORDS.items(), start=3):
+        assert by_offset[offset]["error"].startswith(error)
+        assert by_offset[offset]["value"] == ("//4=" if value == b"\xff\xfe" else value.decode())
+
+    for _ in range(2):  # a second time finds nothing new
+        finish(start_audit(spark, deployment, once=True))
+    assert {(row["decision_id"], row["outcome"], row["tokens"]) for row in table(deployment, "decisions")} == {
+        (f"{topics.requests}-0-0", "ADMITTED", -5.0),
+        (f"{topics.requests}-0-1", "REJECTED", -5.0),
+    }
+    dead = table(deployment, "dead_letters")
+    assert {row["source"]["offset"] for row in dead if row["source"]["topic"] == topics.requests} == set(by_offset)
+    (skipped,) = [row for row in dead if row["source"]["topic"] == topics.quotas]
+    assert skipped["error"] == "controller_mutation_rate: expected float > 0.0 (value: -5)"
+    (change,) = table(deployment, "quota_changes")
+    assert (change["user"], change["client_id"], change["controller_mutation_rate"]) == ("alice", None, 5.0)
+    assert (change["altered_by"], change["comment"]) == ("ann", "for the test")
+
+
+def test_decisions_delivered_twice_are_kept_once(spark, deployment):
+    """The same records again, as after a crash of enforce; and the audit's own checkpoint lost."""
+    prepare_topics(deployment)
+    produce(deployment, deployment.topics.requests, *[request_json(1)] * 20)
+    finish(start_enforce(spark, deployment, once=True))
+    finish(start_audit(spark, deployment, once=True))
+    decided = consume(deployment, deployment.topics.decisions, 20)
+
+    copies = [json.dumps(decision).encode() for _, decision in decided]
+    produce(deployment, deployment.topics.decisions, *copies, *copies)
+    finish(start_audit(spark, deployment, once=True))
+    shutil.rmtree(checkpoint_path(deployment, "audit", 1))
+    finish(start_audit(spark, deployment, once=True))
+
+    ids = [row["decision_id"] for row in table(deployment, "decisions")]
+    assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(20))
+
+
+def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
+    """Unlimited, then limited, then another limit; each request is judged by the quota as of its own timestamp."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    query = start_enforce(spark, deployment)
+    try:
+        produce(deployment, topics.requests, request_json(1))
+        consume(deployment, topics.decisions, 1)
+        for count, rate in enumerate((5.0, 7.0, None), start=2):
+            set_quota(deployment, QuotaRecord(QuotaEntity("alice"), rate))
+            produce(deployment, topics.requests, request_json(1))
+            consume(deployment, topics.decisions, count)
+    finally:
+        query.stop()
+    decided = [decision for _, decision in consume(deployment, topics.decisions, 4)]
+    assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
+
+
+def test_a_kill_loses_nothing_and_forgives_no_debt(deployment):
+    """The job as a process, killed with SIGKILL under load and started again, like an undisturbed run."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    set_quota(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    requests = [request_json(1, request_id=f"r{number}", api_version=5) for number in range(600)]
+    produce(deployment, topics.requests, *requests[:200])
+
+    first = job(deployment, "enforce", "--set", "enforce.max_requests_per_batch=50")
+    consume(deployment, topics.decisions, 60)
+    subprocess.run(["pkill", "-KILL", "-P", str(first.pid)], check=True)  # the JVM
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    produce(deployment, topics.requests, *requests[200:])
+    second = job(deployment, "enforce", "--once")
+    assert second.wait(DEADLINE_SECONDS * 2) == 0
+
+    copies: dict[int, list] = {}
+    for _, decision in consume_all(deployment, topics.decisions):
+        copies.setdefault(decision["source"]["offset"], []).append(decision)
+    assert sorted(copies) == list(range(600))
+    assert all(each == same[0] for same in copies.values() for each in same)
+    now, tokens = None, 55.0
+    for offset in range(600):
+        decision = copies[offset][0]
+        if now is not None:
+            tokens = min(55.0, tokens + (decision["timestamp"] - now) / 1000 * 5)
+        now, tokens = decision["timestamp"], tokens - 1
+        assert decision["tokens"] == pytest.approx(tokens, abs=1e-6)
+
+
+def job(settings: Settings, *args: str) -> subprocess.Popen:
+    """The program as an operator starts it, with everything of its own in one process group."""
+    given = {
+        "storage.root": settings.storage.root,
+        **{
+            f"topics.{name}": getattr(settings.topics, name)
+            for name in ("requests", "decisions", "dead_letters", "quotas")
+        },
+    }
+    options = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
+    environment = {**os.environ, "KAFKA_BOOTSTRAP_SERVERS": settings.kafka.bootstrap_servers}
+    command = [sys.executable, "-c", "from jobs.cli import main; main()", *args, *options]
+    return subprocess.Popen(command, env=environment, start_new_session=True)
+
+
+def test_a_topic_stamped_by_producers_is_refused(deployment):
+    admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    name = deployment.topics.requests
+    admin.create_topics([NewTopic(name, 1, 1, config={"message.timestamp.type": "CreateTime"})])[name].result()
+    with pytest.raises(ClusterError, match=rf"topic {name} is stamped by producers.*trust_producer_timestamps=true"):
+        prepare_topics(deployment)
+    trusting = deployment.topics.model_copy(update={"trust_producer_timestamps": True})
+    prepare_topics(deployment.model_copy(update={"topics": trusting}))
+
+
+def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
+    strict = deployment.topics.model_copy(update={"create": False})
+    with pytest.raises(ClusterError, match=r"missing topics: .*topics.create=true"):
+        prepare_topics(deployment.model_copy(update={"topics": strict}))
+
+
+def test_a_decisions_topic_that_cannot_take_the_largest_answer_is_refused(deployment):
+    """Such an answer would stop the query, and stop it again after each restart."""
+    admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    name = deployment.topics.decisions
+    admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "1000000"})])[name].result()
+    with pytest.raises(ClusterError, match="set max.message.bytes=6295552"):
+        prepare_topics(deployment)
+
+
+def test_the_last_good_quota_stays_where_a_bad_one_was_written(deployment, caplog):
+    prepare_topics(deployment)
+    set_quota(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    for bad in (b"NaN", b'{"entity": {"user": "alice"}, "controller_mutation_rate": "fast"}'):
+        produce(deployment, deployment.topics.quotas, bad, key=b'{"user":"alice"}')
+    (change,) = read_quotas(deployment).configured(at=2**62)
+    assert (change.entity, change.rate) == (QuotaEntity("alice"), 5.0)
+    assert "skipped a quota that is none" in caplog.text

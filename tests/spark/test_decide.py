@@ -1,0 +1,82 @@
+"""The adapter behind applyInPandasWithState, without Spark's help: frames and a state as it hands them over."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from jobs.decide import Answering, _decide_bucket
+from quota.bucket import Window
+from quota.change import SINCE_EVER
+from schemas.buckets import STATE
+from schemas.kafka import RECORD
+from tests.factories import request_json
+from tests.spark.rows import kafka_rows
+
+ANSWERING = Answering(Window(100), 1024 * 1024, "decisions", "dead-letters")
+
+
+class State:
+    """A group's state."""
+
+    def __init__(self, value=None):
+        self.get = value
+
+    @property
+    def exists(self):
+        return self.get is not None
+
+    def update(self, value):
+        self.get = value
+
+
+def resolved(rows, error=None, rate=5.0, entity='{"user":"alice"}'):
+    extra = {"error": error, "rate": rate, "since": SINCE_EVER, "entity": entity}
+    return [dict(zip(RECORD.names, row, strict=True)) | extra for row in rows]
+
+
+def decide(rows, state, key='["alice",""]', frames=1):
+    cut = [rows[start::frames] for start in range(frames)]
+    (out,) = _decide_bucket(ANSWERING, (key,), [pd.DataFrame({"request": each}) for each in cut], state)
+    return [(each["topic"], each["key"], json.loads(each["value"])) for each in out["answer"]]
+
+
+@pytest.mark.parametrize("frames", [1, 2, 3, 8])
+def test_a_keys_rows_are_decided_in_order_however_many_frames_they_come_in(frames):
+    """Seven of 80 by time fill 500 up to -60; the eighth is refused."""
+    rows = resolved(kafka_rows([request_json(80)] * 8, timestamps=[0] * 8))
+    state = State()
+    out = decide(list(reversed(rows)), state, frames=frames)
+    assert [(answer["source"]["offset"], answer["outcome"]) for _, _, answer in out] == [
+        *[(offset, "ADMITTED") for offset in range(7)],
+        (7, "REJECTED"),
+    ]
+    assert state.get == (-60.0, 0, 5.0)
+
+
+def test_an_answer_goes_under_its_requests_own_key():
+    out = decide(resolved(kafka_rows([request_json(1)], first_offset=9)), State())
+    assert [(topic, key) for topic, key, _ in out] == [("decisions", b"key-9")]
+
+
+def test_dead_letters_and_unlimited_requests_leave_no_state():
+    rows = [
+        *resolved(kafka_rows([b"\xff"]), error="value: not UTF-8 (byte 0xff at 0)", rate=None, entity=None),
+        *resolved(kafka_rows([request_json(10**6)], first_offset=1), rate=None, entity=None),
+    ]
+    state = State()
+    (decided, letter) = decide(rows, state, key="[0]")
+    assert (decided[0], decided[2]["outcome"], decided[2]["quota"]) == ("decisions", "ADMITTED", None)
+    assert (letter[0], letter[2]["value"]) == ("dead-letters", "/w==")
+    assert not state.exists
+
+
+def test_a_refused_try_writes_no_state():
+    state = State((-60.0, 0, 5.0))
+    state.update = None  # calling it would fail
+    ((_, _, refused),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[1000])), state)
+    assert (refused["outcome"], refused["tokens"]) == ("REJECTED", -55.0)
+
+
+def test_the_state_has_kips_names():
+    assert STATE.names == ["K", "T", "rate"]

@@ -1,0 +1,38 @@
+"""The transform that reads and resolves."""
+
+from chispa import assert_df_equality
+
+from jobs.resolve import FixedQuotas, resolve_requests
+from quota.change import SINCE_EVER
+from quota.entity import QuotaEntity
+from schemas.buckets import RESOLVED
+from tests.factories import request_json, timeline
+from tests.spark.rows import frame, kafka_rows
+
+
+def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
+    """A quota of 5 from 0 on and of 7 from 100 on; a record that is no request; a user without a quota."""
+    quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, SINCE_EVER), (QuotaEntity("alice"), 7.0, 100)))
+    early, late, bad, free = request_json(1), request_json(2), b"{", request_json(1, user="bob")
+    rows = kafka_rows([early, late, bad, free], timestamps=[99, 100, 100, 100], partition=3)
+
+    actual = resolve_requests(frame(spark, rows), quotas, max_bytes=1024)
+
+    alice = '{"user":"alice"}'
+    no_object = "value: not JSON: Input data was truncated (value: {)"
+    expected = spark.createDataFrame(
+        [
+            ('["alice",""]', (*rows[0], None, 5.0, SINCE_EVER, alice)),
+            ('["alice",""]', (*rows[1], None, 7.0, 100, alice)),
+            ("[3]", (*rows[2], no_object, None, None, None)),
+            ("[3]", (*rows[3], None, None, None, None)),
+        ],
+        RESOLVED,
+    )
+    assert_df_equality(actual, expected, ignore_row_order=True)
+
+
+def test_the_waist_of_the_stateful_stage_is_two_columns_wide(spark):
+    """Each further column costs about as much per key as the whole stage."""
+    resolved = resolve_requests(frame(spark, []), FixedQuotas(timeline()), max_bytes=1024)
+    assert resolved.columns == ["bucket", "request"]

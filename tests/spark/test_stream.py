@@ -1,0 +1,119 @@
+"""The enforcing query over files: batches, a restart, the state, and the same answers as `simulate`."""
+
+import json
+import random
+from itertools import pairwise
+
+import pytest
+
+from jobs.decide import Answering
+from jobs.enforce import enforce
+from jobs.resolve import FixedQuotas
+from quota import codec
+from quota.bucket import Window
+from quota.entity import QuotaEntity
+from quota.simulate import simulate
+from schemas.kafka import ANSWER, RECORD
+from tests.factories import PERMISSIVE, request_json, timeline
+from tests.spark.rows import answers, frame, kafka_rows
+
+WINDOW = Window(100)
+ANSWERING = Answering(WINDOW, 1024 * 1024, "decisions", "dead-letters")
+USER_DEFAULTS, ALICE = QuotaEntity(None), QuotaEntity("alice")
+
+
+@pytest.fixture
+def stream(spark, tmp_path):
+    """Feed rows as files, one a batch, and run the query over what has come; answers of all runs."""
+
+    class Stream:
+        def __init__(self):
+            self._files = 0
+
+        def feed(self, rows):
+            frame(spark, rows).coalesce(1).write.parquet(str(tmp_path / "in" / f"part-{self._files:03}"))
+            self._files += 1
+
+        def run(self, quotas):
+            records = (
+                spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in" / "*"))
+            )
+            query = (
+                enforce(records, FixedQuotas(quotas), ANSWERING)
+                .writeStream.format("parquet")
+                .option("path", str(tmp_path / "out"))
+                .option("checkpointLocation", str(tmp_path / "checkpoint"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+            return answers(spark.read.schema(ANSWER).parquet(str(tmp_path / "out")).collect())
+
+        @property
+        def checkpoint(self):
+            return str(tmp_path / "checkpoint")
+
+    return Stream()
+
+
+def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(spark, stream):
+    """-60 after the first run; the second, a new query, finds the debt; the state can be read from outside."""
+    quotas = timeline((ALICE, 5.0, 0))
+    stream.feed(kafka_rows([request_json(*[80] * 7)], timestamps=[1000]))
+    stream.run(quotas)
+    stream.feed(kafka_rows([request_json(1)], timestamps=[2000], first_offset=1))
+    found = stream.run(quotas)
+
+    assert found[0, 0][1]["tokens"] == -60
+    assert (found[0, 1][1]["outcome"], found[0, 1][1]["throttle_time_ms"]) == ("REJECTED", 11_000)
+    (row,) = spark.read.format("statestore").load(stream.checkpoint).collect()
+    assert row.key.bucket == '["alice",""]'
+    assert tuple(row.value.groupState) == (-60.0, 1000, 5.0)
+
+
+def fuzz_log(seed, count):
+    """A log of good and bad records of one partition, with time that mostly runs and now and then steps back."""
+    rng = random.Random(seed)
+    now, values, timestamps = 10_000, [], []
+    for number in range(count):
+        now += rng.choice([0, 0, 1, 50, 400, 3000, -200])
+        good = request_json(
+            *[rng.choice([0, 1, 3, 80, 700]) for _ in range(rng.randint(1, 4))],
+            request_id=f"r{number}",
+            timestamp=now,
+            user=rng.choice(["alice", "bob", "", "é\u2028\U0001f600", 'x","y']),
+            client_id=rng.choice(["", "app", "["]),
+            api_version=rng.choice([PERMISSIVE, 6]),
+            validate_only=rng.random() < 0.1,
+            purgatory_ms=rng.choice([0, 100]),
+        )
+        bad = json.dumps({"timestamp": now, "request_id": number}).encode()
+        broken = bytes(rng.randrange(256) for _ in range(5)).replace(b"\n", b"").replace(b"\r", b"")
+        values.append(rng.choices([good, bad, broken, b"\xff" + good], [20, 1, 1, 1])[0])
+        timestamps.append(now)
+    return values, timestamps
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_job_and_simulate_judge_the_same_bytes_alike(stream, seed):
+    """One log, cut at random into four batches for the job, and as lines of a file for `simulate`."""
+    values, timestamps = fuzz_log(seed, 300)
+    quotas = timeline(
+        (USER_DEFAULTS, 20.0, 0),
+        (ALICE, 5.0, 50_000),
+        (QuotaEntity("bob", "app"), 2.5, 60_000),
+        (ALICE, None, 120_000),
+        (USER_DEFAULTS, 3.0, 150_000),
+    )
+    cuts = [0, *sorted(random.Random(seed).sample(range(1, 300), 3)), 300]
+    for start, end in pairwise(cuts):
+        stream.feed(kafka_rows(values[start:end], timestamps=timestamps[start:end], first_offset=start))
+    found = stream.run(quotas)
+
+    simulated = [json.loads(codec.encode(each)) for each in simulate(values, quotas, WINDOW)]
+    assert len(found) == len(simulated) == 300
+    for offset, expected in enumerate(simulated):
+        topic, actual = found[0, offset]
+        assert topic == ("decisions" if "decision_id" in expected else "dead-letters")
+        # A line that does not tell its time has none for `simulate`; the job has the record's.
+        assert actual == expected | {"timestamp": timestamps[offset]}
