@@ -102,7 +102,7 @@ def _read_quota(record: Record) -> Row:
     try:
         quota = read_quota_record(record.value, record.key)
     except BadRecord as error:
-        return row | {"error": str(error), "value": codec.text(record.value)}
+        return row | {"error": str(error), "value": None if record.value is None else codec.text(record.value)}
     return row | {
         "effective_at": change_of(quota, record.timestamp).moment,
         "entity": quota.entity.key.decode(),

@@ -10,13 +10,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import jobs.worker  # noqa: F401 what the workers keep
-from jobs.rows import Row, from_row
+from jobs.rows import Row, from_row, is_bucket, record_of
 from quota import codec
 from quota.admission import decide, in_order
 from quota.bucket import Bucket, Window
 from quota.decision import DeadLetter, Decision
-from quota.resolution import ResolvedRequest
 from schemas.buckets import ANSWERED, STATE
+
+_FRAME_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +44,50 @@ def decide_requests(resolved: DataFrame, answering: Answering) -> DataFrame:
 def _decide_bucket(
     answering: Answering, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """Decide all requests of one bucket in this batch; they come in no order and in several frames."""
-    (bucket_key,) = group
-    rows = [row for frame in frames for row in frame["request"]]
-    read = [from_row(bucket_key, row, answering.max_request_bytes) for row in rows]
-    requests = in_order([each for each in read if isinstance(each, ResolvedRequest)])
-    before = Bucket(*state.get) if state.exists else None
-    after, decisions = decide(before, requests, answering.window)
-    if after is not None and after != before:
-        state.update((after.tokens, after.updated_at, after.rate))
-
-    answers = [
-        _answer(answering.decisions_topic, request.record.key, decision)
-        for request, decision in zip(requests, decisions, strict=True)
-    ]
-    answers += [
-        _answer(answering.dead_letters_topic, row["key"], letter)
-        for row, letter in zip(rows, read, strict=True)
-        if isinstance(letter, DeadLetter)
-    ]
-    yield pd.DataFrame({"answer": answers})
+    """Answer all records of one key in this batch; those of a bucket come in no order and in several frames."""
+    (key,) = group
+    rows = (row for frame in frames for row in frame["request"])
+    answers = _answers_of_bucket(answering, key, rows, state) if is_bucket(key) else _answers(answering, key, rows)
+    return _in_frames(answers)
 
 
-def _answer(topic: str, key: bytes | None, answer: Decision | DeadLetter) -> Row:
-    return {"topic": topic, "key": key, "value": codec.encode(answer)}
+def _answers_of_bucket(answering: Answering, key: str, rows: Iterable[Row], state: GroupState) -> Iterator[Row]:
+    """Decide in order. Rows wait as the bytes they came in, which are a fraction of what they are decoded."""
+    before = bucket = Bucket(*state.get) if state.exists else None
+    for row in in_order(rows, record_of):
+        request = from_row(key, row, answering.max_request_bytes)
+        if isinstance(request, DeadLetter):
+            raise TypeError(f"a dead letter among the requests of a bucket: {request.source}")
+        bucket, (decision,) = decide(bucket, [request], answering.window)
+        yield _answer(answering.decisions_topic, row, decision)
+    if bucket is not None and bucket != before:
+        state.update((bucket.tokens, bucket.updated_at, bucket.rate))
+
+
+def _answers(answering: Answering, key: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """Answer what touches no bucket: one by one, as it comes."""
+    for row in rows:
+        request = from_row(key, row, answering.max_request_bytes)
+        if isinstance(request, DeadLetter):
+            yield _answer(answering.dead_letters_topic, row, request)
+        else:
+            _, (decision,) = decide(None, [request], answering.window)
+            yield _answer(answering.decisions_topic, row, decision)
+
+
+def _answer(topic: str, row: Row, answer: Decision | DeadLetter) -> Row:
+    return {"topic": topic, "key": row["key"], "value": codec.encode(answer)}
+
+
+def _in_frames(answers: Iterable[Row]) -> Iterator[pd.DataFrame]:
+    """Answers in frames of a few megabytes, so that a batch of large ones need not fit into memory."""
+    held: list[Row] = []
+    size = 0
+    for answer in answers:
+        held.append(answer)
+        size += len(answer["value"])
+        if size >= _FRAME_BYTES:
+            yield pd.DataFrame({"answer": held})
+            held, size = [], 0
+    if held:
+        yield pd.DataFrame({"answer": held})

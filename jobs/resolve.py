@@ -6,7 +6,8 @@ from functools import partial
 from typing import Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 import jobs.worker  # noqa: F401 what the workers keep
@@ -37,7 +38,17 @@ class FixedQuotas:
 
 def resolve_requests(records: DataFrame, quotas: Quotas, max_bytes: int) -> DataFrame:
     """Find bucket and quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
-    return records.select(*RECORD.names).mapInArrow(partial(_resolve_batches, quotas, max_bytes), RESOLVED)
+    return records.select(*_bounded(max_bytes)).mapInArrow(partial(_resolve_batches, quotas, max_bytes), RESOLVED)
+
+
+def _bounded(max_bytes: int) -> list[Column]:
+    """The record, of whose key and value nothing goes to Python that is behind what may be judged.
+
+    A key that is larger than a whole record may be is left out: an answer must fit its topic.
+    """
+    value = F.substring("value", 1, max_bytes + 1).alias("value")
+    key = F.when(F.length("key") <= max_bytes // 2, F.col("key")).alias("key")
+    return [{"key": key, "value": value}.get(name, F.col(name)) for name in RECORD.names]
 
 
 def _resolve_batches(quotas: Quotas, max_bytes: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

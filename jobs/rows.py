@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from quota.bucket import Limit
-from quota.decision import DeadLetter, dead_letter
+from quota.dead_letter import dead_letter
+from quota.decision import DeadLetter
 from quota.entity import QuotaEntity, Tags
 from quota.record import Record, Source
 from quota.request import read_request
@@ -51,9 +52,13 @@ def from_row(bucket: str, request: Row, max_bytes: int) -> ResolvedRequest | Dea
             Limit(request["rate"], request["since"]),
             _entity_decoder.decode(request["entity"]),
         )
-    return ResolvedRequest(record, read_request(request["value"], max_bytes), resolution)
+    return ResolvedRequest(record, read_request(request["value"]), resolution)
+
+
+def is_bucket(key: str) -> bool:
+    """Whether a key is that of a bucket; what touches none goes by one of its own for each partition."""
+    return key.startswith('["')
 
 
 def _no_bucket(record: Row) -> str:
-    """The key of answers that touch no bucket: one of its own for each partition, equal to no bucket's."""
     return f"[{record['partition']}]"

@@ -25,6 +25,8 @@ _DEFAULTS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # Over TCP each Python stage stalls for about 40 ms.
     "spark.python.unix.domain.socket.enabled": "true",
+    # Records may be large: what a worker is handed at once is bounded by bytes as well as by rows.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 1024 * 1024),
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Fifty tasks a commit are too many for small tables.

@@ -1,12 +1,16 @@
 """The decision itself: a fold over the requests of one bucket, in order (KIP-599)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from quota.bucket import Bucket, Limit, Window, in_debt, throttle_ms, tokens_at
 from quota.decision import Decision, ErrorCode, Outcome, TopicDecision
+from quota.record import Record
 from quota.request import Mode, MutationRequest, TopicMutation
 from quota.resolution import ResolvedRequest
+
+T = TypeVar("T")
 
 _REFUSED_MESSAGE = "The throttling quota has been exceeded."
 
@@ -40,21 +44,21 @@ def decide(
     return bucket, decisions
 
 
-def in_order(requests: Iterable[ResolvedRequest]) -> list[ResolvedRequest]:
-    """Requests of one bucket by (timestamp, partition, offset).
+def in_order(items: Iterable[T], record_of: Callable[[T], Record]) -> list[T]:
+    """What came in records of one bucket, by (timestamp, partition, offset).
 
     Inside a partition the offset decides, even where a broker's clock stepped back: so one
     partition's requests are decided alike however they are cut into batches.
     """
     newest: dict[tuple[str, int], int] = {}
-    ordered = []
-    for resolved in sorted(requests, key=lambda resolved: resolved.record.source.offset):
-        source, timestamp = resolved.record.source, resolved.record.timestamp
-        partition = (source.topic, source.partition)
-        newest[partition] = timestamp = max(timestamp, newest.get(partition, timestamp))
-        ordered.append(((timestamp, source.topic, source.partition, source.offset), resolved))
-    ordered.sort(key=lambda pair: pair[0])
-    return [resolved for _, resolved in ordered]
+    placed = []
+    for item in sorted(items, key=lambda item: record_of(item).source.offset):
+        record = record_of(item)
+        source, partition = record.source, (record.source.topic, record.source.partition)
+        newest[partition] = max(record.timestamp, newest.get(partition, record.timestamp))
+        placed.append(((newest[partition], source.topic, source.partition, source.offset), item))
+    placed.sort(key=lambda pair: pair[0])
+    return [item for _, item in placed]
 
 
 def _admit(
@@ -74,7 +78,8 @@ def _admit(
     if bucket is None or any(admitted) or bucket.rate != limit.rate:
         updated_at = now if bucket is None else max(now, bucket.updated_at)
         bucket = Bucket(tokens, updated_at, limit.rate)
-    return _Admission(bucket, admitted, throttle_ms(tokens, limit.rate) if throttled else 0, before, tokens)
+    throttle = throttle_ms(tokens, bucket.tokens, limit.rate) if throttled else 0
+    return _Admission(bucket, admitted, throttle, before, tokens)
 
 
 def _charge(tokens: float, stored: float, topics: Sequence[TopicMutation], mode: Mode) -> tuple[list[bool], float]:

@@ -71,15 +71,20 @@ def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
     return min(tokens + max(0, elapsed_ms) / 1000 * rate, burst)
 
 
+def _rounding(stored: float) -> float:
+    return _ROUNDING_ABSOLUTE + _ROUNDING_RELATIVE * abs(stored)
+
+
 def in_debt(tokens: float, stored: float) -> bool:
     """Whether K is below zero by more than the rounding that a stored K of this size brings."""
-    return tokens < -(_ROUNDING_ABSOLUTE + _ROUNDING_RELATIVE * abs(stored))
+    return tokens < -_rounding(stored)
 
 
-def throttle_ms(tokens: float, rate: float) -> int:
+def throttle_ms(tokens: float, stored: float, rate: float) -> int:
     """The time until K is back at zero: -K / R seconds, in ms rounded up, at most `MAX_THROTTLE_MS`.
 
     Rounded up, where Kafka rounds half up: a client that waits the told time must not be refused again.
+    The rounding of a stored K is taken off first, or its last bit would cost a millisecond.
     """
-    wait = -tokens / rate * 1000
+    wait = (-tokens - _rounding(stored) / 2) / rate * 1000
     return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else max(0, math.ceil(wait))

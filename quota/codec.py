@@ -1,6 +1,7 @@
 """JSON records: bytes to typed structs and back, and an error that names the field and the value."""
 
 import base64
+import codecs
 import enum
 import re
 import typing
@@ -14,7 +15,8 @@ T = typing.TypeVar("T")
 
 _SHOWN = 120  # characters of a bad value that an error shows
 _MAX_DEPTH = 100  # far below any interpreter's recursion limit, so that every caller agrees on what is too deep
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
+# Possessive, and with a way out for a string that is not closed: linear in the length, whatever the bytes.
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.?)*+(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 _LOCATED = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -22,20 +24,15 @@ _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 encode = msgspec.json.Encoder().encode
 
 
-def decode(value: bytes | None, decoder: msgspec.json.Decoder[T], max_bytes: int | None = None) -> T:
+def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode one JSON object.
 
     Raises:
-        BadRecord: the bytes are null, larger than `max_bytes`, not UTF-8, not JSON, or not of the decoder's type.
+        BadRecord: the bytes are null, not UTF-8, not JSON, or not of the decoder's type.
     """
     if value is None:
         raise BadRecord("value: null, expected a JSON object")
-    try:
-        value.decode()
-    except UnicodeDecodeError as error:
-        raise BadRecord(f"value: not UTF-8 (byte 0x{value[error.start]:02x} at {error.start})") from None
-    if max_bytes is not None and len(value) > max_bytes:
-        raise BadRecord(f"value: {len(value)} bytes, more than the {max_bytes} that limits.max_request_bytes allows")
+    check_text(value)
     if _too_deep(value):
         raise BadRecord(f"value: JSON nested deeper than {_MAX_DEPTH} levels (value: {_show(value)})")
     try:
@@ -48,10 +45,20 @@ def decode(value: bytes | None, decoder: msgspec.json.Decoder[T], max_bytes: int
         raise BadRecord(f"value: not JSON: {reason} (value: {_show(value)})") from None
 
 
-def text(value: bytes | None) -> str | None:
+def check_text(value: bytes, *, whole: bool = True) -> None:
+    """Check that bytes are UTF-8; those that are not `whole` may end in the middle of a character.
+
+    Raises:
+        BadRecord: with the first byte that is not.
+    """
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(value, final=whole)
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"value: not UTF-8 (byte 0x{value[error.start]:02x} at {error.start})") from None
+
+
+def text(value: bytes) -> str:
     """Bytes as they can stand in JSON: as text, or as base64 where they are not UTF-8."""
-    if value is None:
-        return None
     try:
         return value.decode()
     except UnicodeDecodeError:

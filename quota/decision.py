@@ -4,13 +4,12 @@ import enum
 
 import msgspec
 
-from quota import codec
 from quota.entity import QuotaEntity
-from quota.record import Record, Source
+from quota.record import Source
 from quota.request import Mode, Operation
 
 GROWTH = 6
-"""An answer is at most this many times as large as its record, and `ENVELOPE` bytes more.
+"""An answer is at most this many times as large as its record's key and value, and `ENVELOPE` bytes more.
 
 Six bytes for one is what JSON makes of a control character; a topic that is refused grows fivefold.
 """
@@ -76,14 +75,3 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     value: str | None
     timestamp: int | None
     source: Source
-
-
-def dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
-    """A dead letter for a record; of a record over `max_bytes` it holds the beginning, so that it fits its topic."""
-    value = codec.text(record.value)
-    return DeadLetter(
-        error=error,
-        value=value if value is None else value[:max_bytes],
-        timestamp=record.timestamp,
-        source=record.source,
-    )

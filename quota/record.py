@@ -21,3 +21,8 @@ class Record(msgspec.Struct, frozen=True):
     timestamp: int
     value: bytes | None
     key: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of key and value."""
+        return len(self.key or b"") + len(self.value or b"")

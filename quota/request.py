@@ -13,8 +13,6 @@ ANONYMOUS = "ANONYMOUS"
 NO_CLIENT_ID = "<none>"
 """The client-id of a request that names none, so that leaving it out does not slip past the default quotas."""
 
-DEFAULT_MAX_BYTES = 1024 * 1024
-
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
@@ -66,13 +64,13 @@ class MutationRequest(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(MutationRequest)
 
 
-def read_request(value: bytes | None, max_bytes: int = DEFAULT_MAX_BYTES) -> MutationRequest:
+def read_request(value: bytes | None) -> MutationRequest:
     """Read a request from the bytes of its record.
 
     Raises:
         BadRecord: with a sentence that names the field and the value.
     """
-    request = codec.decode(value, _decoder, max_bytes)
+    request = codec.decode(value, _decoder)
     if request.user and request.client_id:
         return request
     return msgspec.structs.replace(request, user=request.user or ANONYMOUS, client_id=request.client_id or NO_CLIENT_ID)

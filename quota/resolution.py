@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 
-from quota.decision import DeadLetter, dead_letter
+from quota.dead_letter import check_size, dead_letter
+from quota.decision import DeadLetter
 from quota.errors import BadRecord
 from quota.record import Record
-from quota.request import DEFAULT_MAX_BYTES, MutationRequest, read_request
+from quota.request import MutationRequest, read_request
 from quota.timeline import QuotaTimeline, Resolution
+
+DEFAULT_MAX_BYTES = 1024 * 1024
+"""Key and value of the largest request, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,8 @@ def resolve(
 ) -> ResolvedRequest | DeadLetter:
     """Read a record and find its quota as of the record's own timestamp."""
     try:
-        request = read_request(record.value, max_bytes)
+        check_size(record, max_bytes)
+        request = read_request(record.value)
     except BadRecord as error:
         return dead_letter(record, str(error), max_bytes)
     return ResolvedRequest(record, request, timeline.resolve(request.user, request.client_id, record.timestamp))

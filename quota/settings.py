@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from quota.bucket import Window
 from quota.errors import BadInput
-from quota.request import DEFAULT_MAX_BYTES
+from quota.resolution import DEFAULT_MAX_BYTES
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"

@@ -1,5 +1,6 @@
 """Deciding a file of requests by the very code that the job runs, without Spark or Kafka."""
 
+import codecs
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +11,12 @@ from quota import codec
 from quota.admission import decide
 from quota.bucket import Bucket, Window
 from quota.change import LATEST, SINCE_EVER, QuotaChange, read_quota_record
-from quota.decision import DeadLetter, Decision, dead_letter
+from quota.dead_letter import dead_letter
+from quota.decision import DeadLetter, Decision
+from quota.entity import Tags
 from quota.errors import BadInput, BadRecord
 from quota.record import Record, Source
-from quota.request import DEFAULT_MAX_BYTES, read_request
-from quota.resolution import resolve
+from quota.resolution import DEFAULT_MAX_BYTES, resolve
 from quota.timeline import QuotaTimeline
 
 
@@ -37,24 +39,19 @@ def simulate(
     Yields:
         One answer a line; a line that is no request gives a dead letter in its place.
     """
-    buckets: dict[tuple[str, str], Bucket | None] = {}
+    buckets: dict[Tags, Bucket | None] = {}
     for number, line in enumerate(lines):
-        source = Source(topic, 0, number)
-        value = line.rstrip(b"\r\n")
-        try:
-            record = Record(source, _timestamp(value, max_bytes), value)
-        except BadRecord as error:
-            yield msgspec.structs.replace(dead_letter(Record(source, 0, value), str(error), max_bytes), timestamp=None)
-            continue
-        resolved = resolve(record, timeline, max_bytes)
+        record = Record(Source(topic, 0, number), 0, line.rstrip(b"\r\n"))
+        timestamp, error = _timestamp(record.value)
+        resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), timeline, max_bytes)
         if isinstance(resolved, DeadLetter):
-            yield resolved
-            continue
-        tags = resolved.resolution.tags
-        bucket, (decision,) = decide(buckets.get(tags), [resolved], window)
-        if resolved.resolution.limit is not None:
-            buckets[tags] = bucket
-        yield decision
+            yield msgspec.structs.replace(resolved, timestamp=timestamp)
+        elif error is not None:
+            yield msgspec.structs.replace(dead_letter(record, error, max_bytes), timestamp=None)
+        else:
+            tags = resolved.resolution.tags
+            buckets[tags], (decision,) = decide(buckets.get(tags), [resolved], window)
+            yield decision
 
 
 def read_quotas(path: Path) -> QuotaTimeline:
@@ -76,16 +73,16 @@ def read_quotas(path: Path) -> QuotaTimeline:
     return timeline
 
 
-def _timestamp(value: bytes, max_bytes: int) -> int:
+def _timestamp(value: bytes | None) -> tuple[int | None, str | None]:
+    """The time that a line tells, or what is wrong with it."""
     try:
-        return codec.decode(value, _stamp_decoder, max_bytes).timestamp
-    except BadRecord:
-        read_request(value, max_bytes)  # what the job would say of the same bytes comes first
-        raise
+        return codec.decode(value, _stamp_decoder).timestamp, None
+    except BadRecord as error:
+        return None, str(error)
 
 
 def _lines(path: Path) -> list[bytes]:
     try:
-        return path.read_bytes().split(b"\n")
+        return path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None

@@ -1,6 +1,8 @@
 """The quotas in time: which quota held for whom, as of any moment."""
 
+import heapq
 from bisect import bisect_right, insort
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from quota.bucket import Limit
@@ -34,7 +36,7 @@ class _Moment(NamedTuple):
 class QuotaTimeline:
     """All changes of the quota log, to be asked as of a timestamp.
 
-    A look-up costs the same however many quotas are set, and however the changes came in.
+    A look-up costs the same however many quotas are set.
     """
 
     def __init__(self) -> None:
@@ -86,14 +88,9 @@ class QuotaTimeline:
 
     def _since(self, levels_of_bucket: list[QuotaEntity], rate: float, at: int) -> int:
         """The moment since which a bucket has had this rate, whichever of its levels gave it."""
-        moments = {
-            change.moment
-            for entity in levels_of_bucket
-            for change in self._changes.get(entity, ())
-            if change.moment <= at
-        }
         since = at
-        for moment in sorted(moments, reverse=True):
+        backwards = (_backwards(self._changes.get(entity, []), at) for entity in levels_of_bucket)
+        for moment in heapq.merge(*backwards, reverse=True):
             rates = (self._rate(entity, moment) for entity in levels_of_bucket)
             if next((earlier for earlier in rates if earlier is not None), None) != rate:
                 break
@@ -111,3 +108,8 @@ class QuotaTimeline:
 
 def _changes_until(changes: list[_Moment], at: int) -> int:
     return bisect_right(changes, at, key=lambda change: change.moment)
+
+
+def _backwards(changes: list[_Moment], at: int) -> Iterator[int]:
+    """The moments of changes up to `at`, the latest first."""
+    return (changes[index].moment for index in range(_changes_until(changes, at) - 1, -1, -1))

@@ -37,8 +37,8 @@ def resolved(rows, error=None, rate=5.0, entity='{"user":"alice"}'):
 
 def decide(rows, state, key='["alice",""]', frames=1):
     cut = [rows[start::frames] for start in range(frames)]
-    (out,) = _decide_bucket(ANSWERING, (key,), [pd.DataFrame({"request": each}) for each in cut], state)
-    return [(each["topic"], each["key"], json.loads(each["value"])) for each in out["answer"]]
+    out = _decide_bucket(ANSWERING, (key,), [pd.DataFrame({"request": each}) for each in cut], state)
+    return [(each["topic"], each["key"], json.loads(each["value"])) for frame in out for each in frame["answer"]]
 
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 8])
@@ -65,7 +65,7 @@ def test_dead_letters_and_unlimited_requests_leave_no_state():
         *resolved(kafka_rows([request_json(10**6)], first_offset=1), rate=None, entity=None),
     ]
     state = State()
-    (decided, letter) = decide(rows, state, key="[0]")
+    (letter, decided) = decide(rows, state, key="[0]")
     assert (decided[0], decided[2]["outcome"], decided[2]["quota"]) == ("decisions", "ADMITTED", None)
     assert (letter[0], letter[2]["value"]) == ("dead-letters", "/w==")
     assert not state.exists

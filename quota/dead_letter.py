@@ -1,0 +1,40 @@
+"""From a record that is no request to its dead letter."""
+
+from quota import codec
+from quota.decision import DeadLetter
+from quota.errors import BadRecord
+from quota.record import Record
+
+
+def dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
+    """The dead letter of a record; of a record over `max_bytes` it holds the beginning, so that it fits its topic."""
+    value = record.value
+    if value is not None and record.size > max_bytes:
+        value = _beginning(value, max_bytes - len(record.key or b""))
+    return DeadLetter(
+        error=error,
+        value=None if value is None else codec.text(value),
+        timestamp=record.timestamp,
+        source=record.source,
+    )
+
+
+def check_size(record: Record, max_bytes: int) -> None:
+    """Check a record by its size; the bytes behind `max_bytes` do not matter.
+
+    Raises:
+        BadRecord: the record is too large, or the beginning of such a one is not UTF-8.
+    """
+    if record.size > max_bytes:
+        codec.check_text((record.value or b"")[:max_bytes], whole=False)
+        raise BadRecord(f"value: a record of more than the {max_bytes} bytes that limits.max_request_bytes allows")
+
+
+def _beginning(value: bytes, max_bytes: int) -> bytes:
+    """The first bytes; of text no half of a character at the end."""
+    cut = value[:max_bytes]
+    try:
+        codec.check_text(cut, whole=False)
+    except BadRecord:
+        return cut
+    return cut.decode(errors="ignore").encode()
