@@ -133,9 +133,8 @@ def main() -> None:
         _fail(error.format_message(), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read us has seen enough
-        sys.exit(0)
+    except OSError as error:
+        _fail(f"{error.filename or 'input or output'}: {error.strerror}", 1)
 
 
 def _fail(message: str, exit_code: int) -> None:

@@ -2,6 +2,8 @@
 
 import getpass
 import math
+import os
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,6 +22,8 @@ from quota.errors import BadInput
 app = typer.Typer(help="Set quotas, and see which are set.", invoke_without_command=True, rich_markup_mode=None)
 
 RATE = "controller_mutation_rate"
+
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
 
 
 @app.callback()
@@ -65,7 +69,10 @@ def alter(
     if parts == (UNSET, UNSET):
         raise BadInput("whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client")
     record = QuotaRecord(
-        QuotaEntity(*parts), _rate(add_config, delete_config), altered_by=getpass.getuser(), comment=comment
+        QuotaEntity(*parts),
+        _rate(add_config, delete_config),
+        altered_by=_operator(),
+        comment=comment and _text("comment", comment),
     )
     settings = settings_of(context, overrides, config, server)
     from quota.kafka.quota_store import set_quota
@@ -130,6 +137,8 @@ def short_form(args: list[str]) -> list[str]:
             rest.append(token)
     if len(types) != len(names):
         raise BadInput("each --entity-type needs an --entity-name or --entity-default")
+    if len(set(types)) != len(types):
+        raise BadInput(f"--entity-type {types[0]} is given twice")
     return [*rest, *(_short(kind, name) for kind, name in zip(types, names, strict=True))]
 
 
@@ -154,24 +163,42 @@ def _part(option: str, name: str | None, default: bool) -> str | UnsetType | Non
         raise BadInput(f"--{option} and --{option}-defaults exclude each other")
     if not name:
         raise BadInput(f"--{option}: the name is empty; --{option}-defaults is the default")
-    return name
+    return _text(option, name)
 
 
 def _rate(add: str | None, delete: str | None) -> float | None:
     if (add is None) == (delete is None):
         raise BadInput(f"give either --add-config {RATE}=X or --delete-config {RATE}")
-    name, _, value = (add if add is not None else f"{delete}=").partition("=")
-    if name.strip() != RATE:
-        raise BadInput(f"unknown quota {name.strip()!r}: this program keeps {RATE}")
     if delete is not None:
+        _check_name(delete)
         return None
-    try:
-        rate = float(value.replace("_", "-"))  # Python's 1_000 is no number elsewhere
-    except ValueError:
-        rate = math.nan
+    name, _, value = (add or "").partition("=")
+    _check_name(name)
+    rate = float(value) if _NUMBER.fullmatch(value) else math.nan
     if not (math.isfinite(rate) and rate > 0):
         raise BadInput(f"{RATE}: expected a finite number above 0, got {value!r}")
     return rate
+
+
+def _check_name(name: str) -> None:
+    if name != RATE:
+        raise BadInput(f"unknown quota {name!r}: this program keeps {RATE}")
+
+
+def _operator() -> str:
+    """Who runs this: a container's user may have a number and no name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def _text(option: str, text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"--{option} {text!r}: not UTF-8") from None
+    return text
 
 
 def _time(epoch_ms: int) -> str:

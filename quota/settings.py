@@ -9,9 +9,9 @@ import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from quota.bucket import Window
 from quota.errors import BadInput
@@ -21,9 +21,14 @@ DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
 ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
-Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[mg]$")]
+_SPARK_CONF = ("spark", "conf")
+
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
 Name = Annotated[str, StringConstraints(min_length=1)]
 TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+SecondsOrZero = Annotated[float, Field(ge=0, le=86_400)]
 
 
 class _Section(BaseModel):
@@ -36,7 +41,7 @@ class KafkaSettings(_Section):
     bootstrap_servers: Name = "127.0.0.1:9092"
     """host:port, several separated by commas."""
 
-    timeout_seconds: Annotated[float, Field(gt=0)] = 5.0
+    timeout_seconds: Seconds = 5.0
     """How long a cluster may take to answer a command before it counts as unreachable."""
 
 
@@ -58,23 +63,31 @@ class TopicSettings(_Section):
     create: bool = True
     """Create missing topics with the settings they need."""
 
-    partitions: Annotated[int, Field(ge=1)] = 2
+    partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Of the topics created; the quota topic always has one, so that its changes have one order."""
 
-    replication_factor: Annotated[int, Field(ge=-1)] = -1
+    replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1)] = -1
     """Of the topics created; -1 leaves it to the cluster."""
 
     trust_producer_timestamps: bool = False
     """Start on CreateTime topics too. A client that writes its own time writes itself tokens."""
 
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [self.requests, self.decisions, self.dead_letters, self.quotas]
+        for name in names:
+            if names.count(name) > 1 or name in {".", ".."}:
+                raise ValueError(f"{name} cannot be the name of a topic here, or of two")
+        return self
+
 
 class QuotaSettings(_Section):
     """How much of a quota may be used at once."""
 
-    window_num: Annotated[int, Field(ge=1)] = 11
+    window_num: Count = 11
     """S, Kafka's controller.quota.window.num."""
 
-    window_size_seconds: Annotated[int, Field(ge=1)] = 1
+    window_size_seconds: Count = 1
     """W, Kafka's controller.quota.window.size.seconds."""
 
     @property
@@ -93,16 +106,16 @@ class LimitSettings(_Section):
 class EnforceSettings(_Section):
     """The query that decides."""
 
-    trigger_seconds: Annotated[float, Field(ge=0)] = 0.0
+    trigger_seconds: SecondsOrZero = 0.0
     """Time between batches; 0 starts the next one at once, for the lowest latency."""
 
-    max_requests_per_batch: Annotated[int, Field(ge=1)] = 50_000
+    max_requests_per_batch: Count = 50_000
     """How much of a backlog one batch takes on."""
 
-    state_partitions: Annotated[int, Field(ge=1)] = 2
+    state_partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Partitions of the bucket state. Frozen by a checkpoint's first batch."""
 
-    quota_timeout_seconds: Annotated[float, Field(gt=0)] = 60.0
+    quota_timeout_seconds: Seconds = 60.0
     """How long the quota topic may be unreachable before the query ends with an error."""
 
     with_audit: bool = False
@@ -112,10 +125,10 @@ class EnforceSettings(_Section):
 class AuditSettings(_Section):
     """The query that keeps everything in Delta."""
 
-    trigger_seconds: Annotated[float, Field(ge=0)] = 10.0
+    trigger_seconds: SecondsOrZero = 10.0
     """Time between batches: fewer and larger files against fresher tables."""
 
-    max_records_per_batch: Annotated[int, Field(ge=1)] = 200_000
+    max_records_per_batch: Count = 200_000
     """How much of a backlog one batch takes on."""
 
 
@@ -132,7 +145,7 @@ class SparkSettings(_Section):
     jars: Name = ".jars/spark"
     """The folder of the connector's jars, relative to the checkout."""
 
-    conf: dict[str, str] = {}
+    conf: dict[Name, str] = {}
     """Any Spark property, over what the jobs set themselves."""
 
 
@@ -178,32 +191,34 @@ def load_settings(
     Raises:
         BadInput: with one line that names the key, the value and where it came from.
     """
-    layered: dict[str, dict[str, Any]] = {}
-    origins: dict[tuple[str, str], str] = {}
-    for origin, section, key, value in (*_from_file(file), *_from_environment(environment), *_from_options(overrides)):
-        _check_known(section, key, origin)
-        keys = layered.setdefault(section, {})
-        if key.startswith("conf."):
-            keys.setdefault("conf", {})[key.removeprefix("conf.")] = value
-        else:
-            keys[key] = value
-        origins[section, key.partition(".")[0]] = origin
+    layered: dict[str, Any] = {}
+    origins: dict[_Path, str] = {}
+    for origin, path, value in (*_from_file(file), *_from_environment(environment), *_from_options(overrides)):
+        _check_known(path, origin)
+        keys = layered
+        for part in path[:-1]:
+            keys = keys.setdefault(part, {})
+        keys[path[-1]] = value
+        origins[path] = origin
     try:
         return Settings.model_validate(layered)
     except ValidationError as error:
         first = error.errors()[0]
-        section, key = (str(part) for part in first["loc"][:2])
+        path = tuple(str(part) for part in first["loc"])
+        # What is said of a whole section came from any of its keys.
+        origin = next(origins[known] for known in origins if known[: len(path)] == path[: len(known)])
         reason = first["msg"][0].lower() + first["msg"][1:]
-        raise BadInput(f"{section}.{key}: {reason}, got {first['input']!r} ({origins[section, key]})") from None
+        raise BadInput(f"{'.'.join(path)}: {reason}, got {first['input']!r} ({origin})") from None
 
 
-_Entry = tuple[str, str, str, Any]  # origin, section, key, value
+_Path = tuple[str, ...]  # section, key; or spark, conf and the name of a Spark property
+_Entry = tuple[str, _Path, Any]  # origin, path, value
 
 
 def _from_file(file: Path | None) -> Iterator[_Entry]:
     path = file or DEFAULT_FILE
     try:
-        sections = tomllib.loads(path.read_text())
+        sections = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         if file is None:
             return
@@ -214,37 +229,47 @@ def _from_file(file: Path | None) -> Iterator[_Entry]:
         raise BadInput(f"{path}: not TOML: {error}") from None
     for section, keys in sections.items():
         if not isinstance(keys, dict):
-            raise BadInput(f"{path}: {section}={keys!r} stands outside of a [section]")
+            raise BadInput(f"{path}: {section} is no [section]")
+        _check_known((section,), str(path))
         for key, value in keys.items():
-            if key == "conf" and isinstance(value, dict):
-                yield from ((str(path), section, f"conf.{name}", each) for name, each in value.items())
+            if (section, key) == _SPARK_CONF and isinstance(value, dict):
+                yield from ((str(path), (*_SPARK_CONF, name), _as_text(each)) for name, each in value.items())
             else:
-                yield str(path), section, key, value
+                yield str(path), (section, key), value
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[_Entry]:
     if servers := environment.get(ENV_BOOTSTRAP_SERVERS):
-        yield ENV_BOOTSTRAP_SERVERS, "kafka", "bootstrap_servers", servers
+        yield ENV_BOOTSTRAP_SERVERS, ("kafka", "bootstrap_servers"), servers
     for name, value in environment.items():
         if name.startswith(ENV_PREFIX):
             section, _, key = name.removeprefix(ENV_PREFIX).partition("__")
-            yield name, section.lower(), key.lower(), value
+            yield name, (section.lower(), key.lower()), value
 
 
 def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
     for override in overrides:
-        path, equals, value = override.partition("=")
-        section, dot, key = path.strip().partition(".")
+        name, equals, value = override.partition("=")
+        section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
             raise BadInput(f"--set {override}: expected section.key=value")
-        yield f"--set {override}", section, key, value
+        path = (*_SPARK_CONF, key.removeprefix("conf.")) if name.startswith("spark.conf.") else (section, key)
+        yield f"--set {override}", path, value
 
 
-def _check_known(section: str, key: str, origin: str) -> None:
-    model = Settings.model_fields.get(section)
-    keys = model.annotation.model_fields if model is not None else {}  # type: ignore[union-attr]
-    if key in keys or ("conf" in keys and key.startswith("conf.")):
+def _as_text(value: object) -> object:
+    """Spark's properties are text; TOML's true and 5 say what they mean."""
+    return str(value).lower() if isinstance(value, bool | int | float) else value
+
+
+def _check_known(path: _Path, origin: str) -> None:
+    if path[:2] == _SPARK_CONF:
+        if len(path) == len(_SPARK_CONF) or not path[2]:
+            raise BadInput(f"spark.conf takes properties one by one, as in spark.conf.NAME=VALUE ({origin})")
         return
-    known = [f"{name}.{field}" for name, part in Settings() for field in type(part).model_fields]
-    nearest = difflib.get_close_matches(f"{section}.{key}", known, n=1, cutoff=0.0)[0]
-    raise BadInput(f"unknown setting {section}.{key} ({origin}): did you mean {nearest}?")
+    sections = {section: type(keys).model_fields for section, keys in Settings()}
+    known = {(section,) for section in sections} | {(section, key) for section in sections for key in sections[section]}
+    if path not in known:
+        names = sorted(".".join(each) for each in known if len(each) == len(path))
+        nearest = difflib.get_close_matches(".".join(path), names, n=1, cutoff=0.0)[0]
+        raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): did you mean {nearest}?")

@@ -34,6 +34,10 @@ def test_the_long_form_of_an_entity_is_understood(given, expected):
     [
         (["--entity-type", "users"], "needs an --entity-name"),
         (["--entity-name", "a"], "each --entity-type"),
+        (
+            ["--entity-type", "users", "--entity-name", "a", "--entity-type", "users", "--entity-name", "b"],
+            "--entity-type users is given twice",
+        ),
         (["--entity-type", "topics", "--entity-name", "a"], "--entity-type topics: expected users or clients"),
         (["--entity-type"], "--entity-type needs a value"),
     ],
@@ -48,10 +52,12 @@ def test_a_long_form_that_does_not_add_up_is_refused(given, error):
     [
         *[
             ([*ALICE, "--add-config", f"controller_mutation_rate={value}"], f"above 0, got {value!r}")
-            for value in ("nan", "inf", "-inf", "0", "-1", "fast", "1_000", "")
+            for value in ("nan", "inf", "-inf", "0", "-1", "fast", "1_000", "1e_5", "1e999", "\uff11\uff10", "")
         ],
         ([*ALICE, "--add-config", "producer_byte_rate=5"], "unknown quota 'producer_byte_rate'"),
         ([*ALICE, "--delete-config", "producer_byte_rate"], "unknown quota 'producer_byte_rate'"),
+        ([*ALICE, "--delete-config", "controller_mutation_rate=7"], "unknown quota 'controller_mutation_rate=7'"),
+        (["--user", "\udcff", "--add-config", "controller_mutation_rate=5"], "--user '\\udcff': not UTF-8"),
         (ALICE, "give either --add-config"),
         (["--add-config", "controller_mutation_rate=5"], "whose quota?"),
         (["--user", "", "--add-config", "controller_mutation_rate=5"], "--user: the name is empty"),

@@ -39,9 +39,9 @@ def test_the_usual_name_of_the_cluster_is_understood():
 
 
 def test_any_spark_property_can_be_given(write):
-    file = write('[spark.conf]\n"spark.a.b" = "1"\n')
+    file = write('[spark.conf]\n"spark.a.b" = "1"\n"spark.b" = true\n')
     settings = load_settings(["spark.conf.spark.c=2"], file, {})
-    assert settings.spark.conf == {"spark.a.b": "1", "spark.c": "2"}
+    assert settings.spark.conf == {"spark.a.b": "1", "spark.b": "true", "spark.c": "2"}
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,11 @@ def test_any_spark_property_can_be_given(write):
         ("quota.window_num=0", "quota.window_num: input should be greater than or equal to 1, got '0'"),
         ("spark.driver_memory=lots", "spark.driver_memory: "),
         ("topics.requests=a b", "topics.requests: "),
+        ("quota.window_num=1" + "0" * 310, "quota.window_num: "),
+        ("kafka.timeout_seconds=inf", "kafka.timeout_seconds: "),
+        ("topics.decisions=mutation-requests", "topics: value error, mutation-requests cannot be the name"),
+        ("spark.conf=x", "spark.conf takes properties one by one"),
+        ("spark.conf.=x", "spark.conf takes properties one by one"),
         ("window_num=3", "expected section.key=value"),
         ("quota.window_num", "expected section.key=value"),
     ],
@@ -77,10 +82,11 @@ def test_a_wrong_variable_is_named():
     ("text", "error"),
     [
         ("[quota\n", "not TOML"),
-        ("window_num = 3\n", "stands outside of a \\[section\\]"),
+        ("window_num = 3\n", "window_num is no \\[section\\]"),
+        ("[quotas]\n", "unknown setting quotas .*: did you mean quota?"),
         ("[quota]\nwindow_num = [1]\n", "quota.window_num: input should be a valid integer"),
-        ("[spark]\nconf = 3\n", "spark.conf: "),
-        ("[spark.conf]\n'spark.x' = 3\n", "spark.conf: "),
+        ("[spark]\nconf = 3\n", "spark.conf takes properties one by one"),
+        ("[spark.conf]\n'spark.x' = [3]\n", "spark.conf.spark.x: input should be a valid string"),
         ("[[quota]]\nwindow_num = 3\n", "\\[section\\]"),
     ],
 )
