@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -46,7 +47,7 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
 
 def keep(settings: Settings, batch: DataFrame, batch_id: int) -> None:
     """Append a batch of records (`schemas.kafka.RECORD`) to the tables; the same records again add nothing."""
-    batch = batch.persist()
+    batch = batch.persist(StorageLevel.DISK_ONLY)  # it is read for each table, and may hold large records
     try:
         found = {row.topic for row in batch.select("topic").distinct().collect()}
         topics = settings.topics

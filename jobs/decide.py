@@ -80,7 +80,7 @@ def _answer(topic: str, row: Row, answer: Decision | DeadLetter) -> Row:
 
 
 def _in_frames(answers: Iterable[Row]) -> Iterator[pd.DataFrame]:
-    """Answers in frames of a few megabytes, so that a batch of large ones need not fit into memory."""
+    """Answers in frames of a few megabytes: not all of a batch are held as rows at the same time."""
     held: list[Row] = []
     size = 0
     for answer in answers:

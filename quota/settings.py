@@ -128,7 +128,7 @@ class AuditSettings(_Section):
     trigger_seconds: SecondsOrZero = 10.0
     """Time between batches: fewer and larger files against fresher tables."""
 
-    max_records_per_batch: Count = 200_000
+    max_records_per_batch: Count = 50_000
     """How much of a backlog one batch takes on."""
 
 
@@ -139,7 +139,7 @@ class SparkSettings(_Section):
     driver_memory: Memory = "1g"
     """Heap of the driver, which does all the work where master is local."""
 
-    worker_memory: Memory = "1g"
+    worker_memory: Memory = "2g"
     """Address space that each Python worker may use."""
 
     jars: Name = ".jars/spark"

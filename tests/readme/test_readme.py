@@ -1,0 +1,55 @@
+"""The README says what is true: its examples run, and its commands exist."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.cli import app
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_example_from_files_runs_as_it_stands(tmp_path):
+    """The worked timeline: admitted, refused for 12,000 ms, admitted after them."""
+    (script,) = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "simulate" in block]
+    program = f"{sys.executable} -c 'from jobs.cli import main; main()'"
+    done = subprocess.run(
+        ["bash", "-ec", script.replace(".venv/bin/mutation-quota", program)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    decisions = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(each["outcome"], each["tokens"], each["throttle_time_ms"]) for each in decisions] == [
+        ("ADMITTED", -60, 0),
+        ("REJECTED", -60, 12_000),
+        ("ADMITTED", -80, 0),
+    ]
+
+
+def test_every_make_target_that_is_named_exists():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z-]+)", README)) <= targets
+
+
+@pytest.mark.parametrize("name", ["enforce", "audit", "simulate", "broker", "run", "demo"])
+def test_every_command_that_is_named_exists(name):
+    assert f"`{name}`" in README
+    assert name in {command.name or command.callback.__name__ for command in app.registered_commands}
+
+
+def test_every_file_that_is_linked_exists():
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_every_page_of_decisions_is_listed():
+    folder = ROOT / "docs" / "decisions"
+    listed = set(re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text()))
+    assert listed == {page.name for page in folder.glob("[0-9]*.md")}
