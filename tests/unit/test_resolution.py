@@ -3,6 +3,8 @@
 import pytest
 
 from quota import codec
+from quota.admission import decide
+from quota.bucket import Bucket, Window
 from quota.decision import ENVELOPE, GROWTH, DeadLetter
 from quota.entity import QuotaEntity
 from quota.record import Record, Source
@@ -54,13 +56,29 @@ def test_a_large_record_that_is_no_text_is_base64_of_its_beginning():
 @pytest.mark.parametrize(
     ("value", "key"),
     [
-        (b"\x00" * LIMIT, None),
-        (b"\x00" * 100_000, b"k" * 500),
-        (b"\xff" * 100_000, b"k" * 500),
-        (b"\x01" * 500, b"k" * 524),
-        (request_json(*[0] * 18, user="a" * 20), b""),
+        (b"\x00" * 100_000, b""),
+        (b"\x00" * 200_000, b"k" * 50_000),
+        (b"\xff" * 200_000, b"k" * 50_000),
+        (b"\x01" * 50_000, b"k" * 50_000),
     ],
 )
-def test_no_answer_is_larger_than_its_topic_takes(value, key):
-    size = len(codec.encode(letter(value, key))) if value[0] != ord("{") else 0
-    assert size + len(key or b"") <= GROWTH * LIMIT + ENVELOPE
+def test_no_dead_letter_is_larger_than_its_topic_takes(value, key):
+    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), 100_000)
+    assert len(codec.encode(found)) + len(key) <= GROWTH * 100_000 + ENVELOPE
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        request_json(topics=[{"name": "", "partitions": 0}] * 3600).replace(b" ", b""),
+        request_json(1, user="u" * 90_000),
+        request_json(1, client_id="\x01" * 16_000),
+    ],
+)
+def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
+    """The worst of them: all topics refused, the names in the tags and in the entity once more."""
+    quotas = timeline((QuotaEntity(None, None), 5.0, 0))
+    resolved = resolve(record(request_bytes), quotas, 100_000)
+    _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], Window())
+    assert decision.topics[0].error_code == 89
+    assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
