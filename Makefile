@@ -60,5 +60,7 @@ $(JARS): conf/jvm/pom.xml
 		[ "$${version:-0}" -ge 17 ] || { echo "a JDK 17 or newer is needed; install one (openjdk-17-jdk)"; exit 1; }
 	@command -v mvn >/dev/null || { echo "Maven is needed; install it (maven)"; exit 1; }
 	@echo "copying jars into .jars"
-	@mvn --quiet --batch-mode -Dstyle.color=never --file conf/jvm/pom.xml process-resources
+	@rm -rf .jars && mkdir .jars
+	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml process-resources \
+		|| { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@

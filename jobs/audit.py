@@ -1,6 +1,6 @@
 """The query that keeps everything: decisions, dead letters and quota changes, from their topics into Delta tables."""
 
-from functools import partial
+from functools import partial, reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from jobs.storage import checkpoint_path, table_path
 from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, append_new, prepare_tables
 from jobs.trigger import trigger
 from quota.settings import Settings
+from schemas import dead_letters, decisions
 
 NAME = "audit"
 VERSION = 1
@@ -52,16 +53,20 @@ def keep(settings: Settings, batch: DataFrame, batch_id: int) -> None:
         found = {row.topic for row in batch.select("topic").distinct().collect()}
         topics = settings.topics
         tables = {}
-        letters = stray_rows(batch.where(F.col("topic").isin(topics.decisions, topics.dead_letters)))
+        letters = []
         if topics.decisions in found:
-            tables[DECISIONS] = decision_rows(batch.where(F.col("topic") == topics.decisions))
+            decided = batch.where(F.col("topic") == topics.decisions)
+            tables[DECISIONS] = decision_rows(decided)
+            letters.append(stray_rows(decided, decisions.RECORD))
         if topics.dead_letters in found:
-            letters = letters.unionByName(dead_letter_rows(batch.where(F.col("topic") == topics.dead_letters)))
+            dead = batch.where(F.col("topic") == topics.dead_letters)
+            letters += [dead_letter_rows(dead), stray_rows(dead, dead_letters.RECORD)]
         if topics.quotas in found:
             changes = read_quota_changes(batch.where(F.col("topic") == topics.quotas))
             tables[QUOTA_CHANGES] = quota_change_rows(changes)
-            letters = letters.unionByName(skipped_quota_rows(changes))
-        tables[DEAD_LETTERS] = letters
+            letters.append(skipped_quota_rows(changes))
+        if letters:
+            tables[DEAD_LETTERS] = reduce(DataFrame.unionByName, letters)
         for table, rows in tables.items():
             append_new(rows, table_path(settings, table.name), batch_id)
     finally:

@@ -1,6 +1,8 @@
 """From records of the topics to rows of the audit tables."""
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -11,19 +13,21 @@ from pyspark.sql.types import StructType
 import jobs.worker  # noqa: F401 what the workers keep
 from jobs.rows import Row, record_of
 from quota import codec
-from quota.change import change_of, read_quota_record
+from quota.bucket import MAX_THROTTLE_MS
+from quota.change import LATEST, change_of, read_quota_record
 from quota.entity import display_name
 from quota.errors import BadRecord
 from quota.record import Record
 from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import RECORD
+from schemas.source import SOURCE
 
 
 def decision_rows(records: DataFrame) -> DataFrame:
-    """Decisions of their topic, for the decisions table."""
+    """Decisions of their topic, for the decisions table; what is none is left to `stray_rows`."""
     return (
         _parsed(records, decisions.RECORD)
-        .where(F.col("parsed.decision_id").isNotNull())
+        .where("ours")
         .select("parsed.*", F.timestamp_millis(F.col("timestamp")).alias("decided_at"))
         .withColumn("retry_at", F.timestamp_millis(F.col("retry_at")))
         .transform(_in_time)
@@ -32,22 +36,21 @@ def decision_rows(records: DataFrame) -> DataFrame:
 
 
 def dead_letter_rows(records: DataFrame) -> DataFrame:
-    """Dead letters of their topic, for the dead letters table."""
+    """Dead letters of their topic, for the dead letters table; what is none is left to `stray_rows`."""
     return (
         _parsed(records, dead_letters.RECORD)
-        .where(F.col("parsed.source").isNotNull())
+        .where("ours")
         .select("parsed.*")
         .transform(_in_time)
         .select(*dead_letters.TABLE.names)
     )
 
 
-def stray_rows(records: DataFrame) -> DataFrame:
-    """Records of the decisions and dead letters topics that this program did not write, for the dead letters table."""
-    source_only = StructType([decisions.RECORD["source"]])
+def stray_rows(records: DataFrame, schema: StructType) -> DataFrame:
+    """Records that are not as this program writes them (`schema`), for the dead letters table."""
     return (
-        _parsed(records, source_only)
-        .where(F.col("parsed.source").isNull())
+        _parsed(records, schema)
+        .where(~F.col("ours"))
         .select(
             F.struct("topic", "partition", "offset").alias("source"),
             "timestamp",
@@ -80,7 +83,16 @@ def skipped_quota_rows(changes: DataFrame) -> DataFrame:
 
 
 def _parsed(records: DataFrame, schema: StructType) -> DataFrame:
-    return records.withColumn("parsed", F.from_json(F.col("value").cast("string"), schema))
+    """Records with their JSON `parsed`, and whether they are `ours`: with a source, and with times that are some."""
+    parsed = F.from_json(F.col("value").cast("string"), schema)
+    sources = [F.col(f"parsed.source.{part}").isNotNull() for part in SOURCE.names]
+    times = [
+        F.col(f"parsed.{name}").between(0, LATEST + MAX_THROTTLE_MS)
+        for name in ("timestamp", "retry_at")
+        if name in schema.names
+    ]
+    ours = F.coalesce(reduce(and_, [*sources, *times]), F.lit(False))
+    return records.withColumn("parsed", parsed).withColumn("ours", ours)
 
 
 def _in_time(rows: DataFrame) -> DataFrame:

@@ -99,14 +99,15 @@ class Broker:
         self._configure()
         if not (self._data / "logs" / "meta.properties").exists():
             self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties))
-        self._process = subprocess.Popen(
-            self._command("kafka.Kafka", str(self._properties)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for us: we stop the broker ourselves, after its clients
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
-        )
+        with self._output_file.open("wb") as output:
+            self._process = subprocess.Popen(
+                self._command("kafka.Kafka", str(self._properties)),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: we stop the broker ourselves, after its clients
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
+            )
         try:
             self._wait_until_listening()
         except BaseException:
@@ -133,11 +134,17 @@ class Broker:
             ClusterError: with the last line of its log.
         """
         if self._process is None or self._process.poll() is not None:
-            raise ClusterError(f"the broker has ended: {_last_line(self._log_file.read_text())}")
+            files = [self._output_file, self._log_file]
+            said = "".join(file.read_text(errors="replace") for file in files if file.exists())
+            raise ClusterError(f"the broker has ended: {_last_line(said)}")
 
     @property
     def _log_file(self) -> Path:
         return self._data / "broker.log"
+
+    @property
+    def _output_file(self) -> Path:
+        return self._data / "broker.out"
 
     @property
     def _properties(self) -> Path:
@@ -167,7 +174,9 @@ class Broker:
         ]
 
     def _java(self, main: str, *args: str) -> None:
-        done = subprocess.run(self._command(main, *args), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            self._command(main, *args), capture_output=True, text=True, check=False, start_new_session=True
+        )
         if done.returncode != 0:
             raise ClusterError(
                 f"cannot prepare the broker's data in {self._data}: {_last_line(done.stderr or done.stdout)}"

@@ -1,6 +1,8 @@
 """The command line: parses, calls and prints."""
 
 import logging
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -125,6 +127,7 @@ def main() -> None:
     """Run the program: an error is one line on standard error; exit 2 for bad input, 1 for all else."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a command that has no way of its own ends cleanly
     try:
         sys.exit(app(standalone_mode=False))
     except MutationQuotaError as error:
@@ -135,6 +138,10 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror}", 1)
+    except Exception as error:
+        if os.environ.get("MUTATION_QUOTA_TRACEBACK"):
+            raise
+        _fail(f"unexpected {type(error).__name__}: {error} (MUTATION_QUOTA_TRACEBACK=1 shows where)", 1)
 
 
 def _fail(message: str, exit_code: int) -> None:

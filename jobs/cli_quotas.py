@@ -78,7 +78,7 @@ def alter(
     from quota.kafka.quota_store import set_quota
     from quota.kafka.topics import prepare_topics
 
-    prepare_topics(settings)
+    prepare_topics(settings, [settings.topics.quotas])
     since = set_quota(settings, record)
     rate = "removed" if record.controller_mutation_rate is None else f"{RATE}={record.controller_mutation_rate}"
     print(f"Updated config for entity: {record.entity}: {rate} from {_time(since)} on.")

@@ -1,5 +1,6 @@
 """KIP-599's worked example through Kafka, Spark and Delta, told as it happens and checked."""
 
+import threading
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +15,8 @@ from rich.table import Table
 from jobs.audit import start_audit
 from jobs.embedded import at, embedded_broker
 from jobs.enforce import start_enforce
-from jobs.running import check, stop_between_batches
-from jobs.session import spark_session
+from jobs.running import check, run_until, stop_between_batches
+from jobs.service import prepared_session
 from jobs.storage import table_path
 from quota.change import QuotaRecord
 from quota.decision import DeadLetter, Decision, Outcome
@@ -48,11 +49,8 @@ def run_demo(settings: Settings) -> None:
         with console.status("starting a broker"), embedded_broker(settings, port=0) as broker:
             settings = at(settings, broker.address)
             console.print(f"a real broker is up at {broker.address}")
-            spark = spark_session(settings, "mutation-quota demo", Path(folder) / "spark.log")
-            try:
+            with prepared_session(settings, "demo", Path(folder) / "spark.log") as spark:
                 wrong = _Example(spark, settings, console).play()
-            finally:
-                spark.stop()
     if wrong:
         raise MutationQuotaError(f"not as KIP-599 says: {'; '.join(wrong)}")
     console.print("all of it as KIP-599 says", style="bold green")
@@ -77,7 +75,7 @@ class _Example:
             heard = self._decide(writer, reader, query)
         finally:
             reader.close()
-            stop_between_batches(query)
+            stop_between_batches([query])
         self._keep(heard)
         return self._wrong
 
@@ -93,7 +91,7 @@ class _Example:
         heard = {each.request_id: each for each in answers if isinstance(each, Decision)}
         letters = [each for each in answers if isinstance(each, DeadLetter)]
 
-        self._began = heard["seven"].timestamp
+        self._began = min(each.timestamp for each in heard.values())
         self._tell(heard["seven"], "seven topics of 80 partitions at once", Outcome.ADMITTED, -60.0, 0)
         self._tell(heard["next"], "one more topic, in the same millisecond", Outcome.REJECTED, -60.0, 12_000)
         self._tell(heard["old"], "an old client's seven topics", Outcome.ADMITTED, -60.0, 12_000)
@@ -116,8 +114,7 @@ class _Example:
         """Audit, and compare what Delta holds with what was heard."""
         with self._console.status("auditing into Delta"):
             query = start_audit(self._spark, self._settings, once=True)
-            query.awaitTermination()
-            check([query])
+            run_until(threading.Event(), [query])
             decisions = self._spark.read.format("delta").load(table_path(self._settings, "decisions"))
             rows = decisions.orderBy("timestamp", F.col("source.offset")).collect()
             dead = self._spark.read.format("delta").load(table_path(self._settings, "dead_letters")).count()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jobs.broker import Broker
 from jobs.checkout import jars_folder
+from jobs.storage import local_folder
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
@@ -13,7 +14,7 @@ from quota.settings import Settings
 @contextmanager
 def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> Iterator[Broker]:
     """A broker that runs inside the block, its topics made; its data is in `<storage.root>/broker` by default."""
-    folder = data or Path(settings.storage.root) / "broker"
+    folder = data or local_folder(settings, "broker")
     broker = Broker(folder, jars_folder(settings.broker.jars), port, settings.broker.memory)
     with broker:
         prepare_topics(at(settings, broker.address))

@@ -15,6 +15,8 @@ from schemas.buckets import STATE_VERSION
 
 NAME = "enforce"
 
+_PRODUCER_BYTES = 16 * 1024 * 1024
+
 
 def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query on topics that are prepared (`quota.kafka.topics`)."""
@@ -26,6 +28,7 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
         .format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
         .option("kafka.max.request.size", max_answer_bytes(settings))
+        .option("kafka.buffer.memory", _PRODUCER_BYTES + 2 * max_answer_bytes(settings))
         .option("kafka.acks", "all")
         .option("checkpointLocation", checkpoint_path(settings, NAME, STATE_VERSION))
         .outputMode("append")

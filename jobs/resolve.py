@@ -42,13 +42,11 @@ def resolve_requests(records: DataFrame, quotas: Quotas, max_bytes: int) -> Data
 
 
 def _bounded(max_bytes: int) -> list[Column]:
-    """The record, of whose key and value nothing goes to Python that is behind what may be judged.
-
-    A key that is larger than a whole record may be is left out: an answer must fit its topic.
-    """
-    value = F.substring("value", 1, max_bytes + 1).alias("value")
-    key = F.when(F.length("key") <= max_bytes // 2, F.col("key")).alias("key")
-    return [{"key": key, "value": value}.get(name, F.col(name)) for name in RECORD.names]
+    """The record, of whose key and value nothing goes to Python that is behind what may be judged."""
+    return [
+        F.substring(name, 1, max_bytes + 1).alias(name) if name in {"key", "value"} else F.col(name)
+        for name in RECORD.names
+    ]
 
 
 def _resolve_batches(quotas: Quotas, max_bytes: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,22 +4,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 
-from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 from rich.live import Live
 
 from jobs.broker import free_port, listening
 from jobs.embedded import at, embedded_broker
 from jobs.running import check, stop_between_batches, stop_signals
-from jobs.service import start_queries
-from jobs.session import spark_session
+from jobs.service import prepared_session, start_queries
+from jobs.storage import local_folder
 from jobs.tenants import Traffic, set_tenant_quotas, tenants
 from jobs.view import View
 from quota.decision import Decision
 from quota.kafka.requests import AnswerReader, RequestWriter
-from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
 _PORT = 9092
@@ -39,34 +36,34 @@ def run_live(settings: Settings) -> None:
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
     enforce = settings.enforce.model_copy(update={"with_audit": True})
     settings = settings.model_copy(update={"enforce": enforce})
-    console = Console()
     with stop_signals() as stop, ExitStack() as stack:
+        traffic = None
+        watched: list[Callable[[], None]] = []
         if embedded:
-            console.print("starting a broker")
+            print("starting a broker", flush=True)
             port = free_port() if listening(_PORT) else _PORT
-            settings = at(settings, stack.enter_context(embedded_broker(settings, port)).address)
+            broker = stack.enter_context(embedded_broker(settings, port))
+            watched.append(broker.check)
+            settings = at(settings, broker.address)
             set_tenant_quotas(settings)
-        else:
-            prepare_topics(settings)
-        console.print("starting Spark")
-        spark = spark_session(settings, "mutation-quota run", _log_file(settings))
-        stack.callback(spark.stop)
+            traffic = Traffic(RequestWriter(settings), tenants())
+        print("starting Spark", flush=True)
+        log = local_folder(settings, "logs") / "spark.log"
+        spark = stack.enter_context(prepared_session(settings, "run", log))
         reader = stack.enter_context(closing(AnswerReader(settings)))
         queries = start_queries(spark, settings)
-        for query in queries:
-            stack.callback(stop_between_batches, query)
-        traffic = Traffic(RequestWriter(settings), tenants()) if embedded else None
+        stack.callback(stop_between_batches, queries)
+        watched.append(lambda: check(queries))
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
-        view = View(title, settings.quota.window)
-        _follow(view, reader, traffic, queries, stop)
-        console.print("stopping")
+        _follow(View(title, settings.quota.window), reader, traffic, watched, stop)
+        print("stopping", flush=True)
 
 
 def _follow(
     view: View,
     reader: AnswerReader,
     traffic: Traffic | None,
-    queries: Sequence[StreamingQuery],
+    watched: Sequence[Callable[[], None]],
     stop: threading.Event,
 ) -> None:
     """Send, hear and draw until `stop` is set; a line now and then where there is no terminal."""
@@ -80,7 +77,8 @@ def _follow(
             every, show = _LINE_SECONDS, lambda now: print(view.line(now), flush=True)
         shown = 0.0
         while not stop.wait(_STEP_SECONDS):
-            check(queries)
+            for look in watched:
+                look()
             now = time.time()
             if traffic is not None:
                 traffic.send_due(now)
@@ -91,8 +89,3 @@ def _follow(
             if now - shown >= every:
                 show(now)
                 shown = now
-
-
-def _log_file(settings: Settings) -> Path:
-    root = settings.storage.root
-    return Path(".data" if "://" in root else root) / "logs" / "spark.log"

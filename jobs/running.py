@@ -20,9 +20,15 @@ _OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set, instead of tearing something down in the middle."""
+    """An event that Ctrl-C and SIGTERM set, instead of tearing something down in the middle; a second one does that."""
     stop = threading.Event()
-    previous = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(*_: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    previous = {each: signal.signal(each, on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -41,8 +47,7 @@ def run_until(stop: threading.Event, queries: Sequence[StreamingQuery]) -> None:
             check(queries)
             stop.wait(_LOOK_SECONDS)
     finally:
-        for query in queries:
-            stop_between_batches(query)
+        stop_between_batches(queries)
     check(queries)
 
 
@@ -58,12 +63,24 @@ def check(queries: Sequence[StreamingQuery]) -> None:
             raise MutationQuotaError(f"{query.name} failed: {_cause(failure)}")
 
 
-def stop_between_batches(query: StreamingQuery) -> None:
-    """Stop a query; a batch under way is let finish, so that it need not be done again."""
+def stop_between_batches(queries: Sequence[StreamingQuery]) -> None:
+    """Stop queries; a batch under way is let finish, so that it need not be done again."""
     deadline = time.monotonic() + _BATCH_SECONDS
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.01)
-    query.stop()
+    under_way = {query: _last_batch(query) for query in queries}
+    for query, batch in under_way.items():
+        while (
+            query.isActive
+            and query.status["isTriggerActive"]
+            and _last_batch(query) == batch
+            and time.monotonic() < deadline
+        ):
+            time.sleep(0.01)
+        query.stop()
+
+
+def _last_batch(query: StreamingQuery) -> int | None:
+    progress = query.lastProgress
+    return progress["batchId"] if progress else None
 
 
 def _cause(failure: StreamingQueryException) -> str:

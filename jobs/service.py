@@ -1,11 +1,16 @@
-"""`enforce` and `audit` as services: prepared, run until they end or are stopped, and a word on what was done."""
+"""The jobs as services: prepared, run until they end or are stopped."""
 
 import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit import start_audit
+from jobs.deployment import claim_storage
 from jobs.enforce import start_enforce
 from jobs.running import run_until, stop_signals
 from jobs.session import spark_session
@@ -20,29 +25,35 @@ def run_enforce(settings: Settings, *, once: bool) -> None:
 
     With `once` the audit comes after the decisions, so that it keeps them all.
     """
-    prepare_topics(settings)
-    with stop_signals() as stop:
-        spark = spark_session(settings, "mutation-quota enforce")
-        try:
-            if once:
-                run_until(stop, _started(start_enforce(spark, settings, once=True)))
-                if settings.enforce.with_audit and not stop.is_set():
-                    run_until(stop, _started(start_audit(spark, settings, once=True)))
-            else:
-                run_until(stop, start_queries(spark, settings))
-        finally:
-            spark.stop()
+    with stop_signals() as stop, prepared_session(settings, "enforce") as spark:
+        if not once:
+            _run(stop, *start_queries(spark, settings))
+            return
+        _run(stop, start_enforce(spark, settings, once=True))
+        if settings.enforce.with_audit and not stop.is_set():
+            _run(stop, start_audit(spark, settings, once=True))
 
 
 def run_audit(settings: Settings, *, once: bool) -> None:
     """Audit until stopped, or until all records that are there are kept."""
-    prepare_topics(settings)
-    with stop_signals() as stop:
-        spark = spark_session(settings, "mutation-quota audit")
-        try:
-            run_until(stop, _started(start_audit(spark, settings, once=once)))
-        finally:
-            spark.stop()
+    with stop_signals() as stop, prepared_session(settings, "audit") as spark:
+        _run(stop, start_audit(spark, settings, once=once))
+
+
+@contextmanager
+def prepared_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+    """A session on topics and a storage root that belong together.
+
+    Raises:
+        MutationQuotaError: they do not, or the cluster is not as the jobs need it.
+    """
+    topic_ids = prepare_topics(settings)
+    spark = spark_session(settings, f"mutation-quota {name}", log)
+    try:
+        claim_storage(spark, settings, topic_ids)
+        yield spark
+    finally:
+        spark.stop()
 
 
 def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuery]:
@@ -50,10 +61,9 @@ def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuer
     queries = [start_enforce(spark, settings)]
     if settings.enforce.with_audit:
         queries.append(start_audit(spark, settings))
-    return _started(*queries)
+    return queries
 
 
-def _started(*queries: StreamingQuery) -> list[StreamingQuery]:
-    for query in queries:
-        _log.info("%s is running", query.name)
-    return list(queries)
+def _run(stop: threading.Event, *queries: StreamingQuery) -> None:
+    _log.info("running: %s", ", ".join(query.name for query in queries))
+    run_until(stop, queries)

@@ -1,6 +1,7 @@
 """The Spark session of the jobs: what was measured to pay is the default."""
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from jobs.checkout import conf_file, jars_folder
 from jobs.worker import MEMORY_VARIABLE
+from quota.errors import BadInput
 from quota.settings import Settings, in_bytes
 
 _DEFAULTS = {
@@ -48,15 +50,18 @@ _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.Fil
 
 
 def spark_session(settings: Settings, name: str, log: Path | None = None) -> SparkSession:
-    """The session of this process: one that spark-submit made, or one started from the settings.
+    """Start the session of this process.
 
     Args:
         settings: the settings.
         name: what the application is called in Spark's lists.
         log: a file for what the JVM and the workers write, in place of standard error.
+
+    Raises:
+        BadInput: there is no JVM, or no jars.
     """
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # under spark-submit
-        return SparkSession.builder.appName(name).getOrCreate()
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise BadInput("no java found; install a JDK 17 or newer")
     conf = SparkConf(loadDefaults=False).setAll(list(spark_properties(settings).items())).setAppName(name)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if settings.spark.master.startswith("local"):

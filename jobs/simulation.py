@@ -1,18 +1,20 @@
 """`simulate` over files."""
 
+import codecs
 import sys
 from pathlib import Path
 from typing import BinaryIO
 
 from quota import codec
-from quota.errors import BadInput
+from quota.errors import BadInput, BadRecord
 from quota.settings import Settings
 from quota.simulate import read_quotas, simulate
+from quota.timeline import QuotaTimeline
 
 
 def print_decisions(settings: Settings, requests: str, quotas: Path) -> None:
     """Print a decision or a dead letter for each line of a file of requests, or of standard input (`-`)."""
-    timeline = read_quotas(quotas)
+    timeline = _read_quotas(quotas)
     with _open(requests) as lines:
         out = sys.stdout.buffer
         for answer in simulate(
@@ -20,6 +22,15 @@ def print_decisions(settings: Settings, requests: str, quotas: Path) -> None:
         ):
             out.write(codec.encode(answer) + b"\n")
         out.flush()
+
+
+def _read_quotas(path: Path) -> QuotaTimeline:
+    try:
+        return read_quotas(path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n"))
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    except BadRecord as error:
+        raise BadInput(f"{path}:{error}") from None
 
 
 def _open(path: str) -> BinaryIO:

@@ -34,7 +34,6 @@ class View:
         self._recent: deque[float] = deque()
         self._latencies: deque[int] = deque(maxlen=_LATENCIES)
         self._buckets: dict[tuple[str, str], _BucketView] = {}
-        self.decisions = 0
         self.admitted = 0
         self.refused = 0
         self.dead_letters = 0
@@ -45,7 +44,6 @@ class View:
             self.dead_letters += 1
             return
         decision = heard.answer
-        self.decisions += 1
         self._recent.append(now)
         self._latencies.append(heard.at - decision.timestamp)
         bucket = self._buckets.setdefault((decision.user_tag, decision.client_tag), _BucketView(decision))

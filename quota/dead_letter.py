@@ -10,7 +10,7 @@ def dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
     """The dead letter of a record; of a record over `max_bytes` it holds the beginning, so that it fits its topic."""
     value = record.value
     if value is not None and record.size > max_bytes:
-        value = _beginning(value, max_bytes - len(record.key or b""))
+        value = _beginning(value, max(0, max_bytes - len(record.key or b"")))
     return DeadLetter(
         error=error,
         value=None if value is None else codec.text(value),

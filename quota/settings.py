@@ -99,7 +99,7 @@ class QuotaSettings(_Section):
 class LimitSettings(_Section):
     """What a single record may ask of the jobs."""
 
-    max_request_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = DEFAULT_MAX_BYTES
+    max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
     """A larger record is a dead letter. The decisions and dead letters topics must take six times as much."""
 
 

@@ -1,8 +1,6 @@
-"""Deciding a file of requests by the very code that the job runs, without Spark or Kafka."""
+"""Deciding lines of requests by the very code that the job runs, without Spark or Kafka."""
 
-import codecs
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -14,7 +12,7 @@ from quota.change import LATEST, SINCE_EVER, QuotaChange, read_quota_record
 from quota.dead_letter import dead_letter
 from quota.decision import DeadLetter, Decision
 from quota.entity import Tags
-from quota.errors import BadInput, BadRecord
+from quota.errors import BadRecord
 from quota.record import Record, Source
 from quota.resolution import DEFAULT_MAX_BYTES, resolve
 from quota.timeline import QuotaTimeline
@@ -54,20 +52,20 @@ def simulate(
             yield decision
 
 
-def read_quotas(path: Path) -> QuotaTimeline:
-    """Read quotas from a file of JSON lines; `effective_at` stands for the record's time, none means since ever.
+def read_quotas(lines: Iterable[bytes]) -> QuotaTimeline:
+    """Read quotas, one JSON object a line; `effective_at` stands for the record's time, none means since ever.
 
     Raises:
-        BadInput: the file cannot be read, or a line is no quota; with its number.
+        BadRecord: a line is no quota; with its number.
     """
     timeline = QuotaTimeline()
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             record = read_quota_record(line)
         except BadRecord as error:
-            raise BadInput(f"{path}:{number}: {error}") from None
+            raise BadRecord(f"{number}: {error}") from None
         moment = SINCE_EVER if record.effective_at is None else record.effective_at
         timeline.add(QuotaChange(record.entity, record.controller_mutation_rate, moment))
     return timeline
@@ -79,10 +77,3 @@ def _timestamp(value: bytes | None) -> tuple[int | None, str | None]:
         return codec.decode(value, _stamp_decoder).timestamp, None
     except BadRecord as error:
         return None, str(error)
-
-
-def _lines(path: Path) -> list[bytes]:
-    try:
-        return path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None

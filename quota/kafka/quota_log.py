@@ -105,6 +105,8 @@ class QuotaLog:
                 )[1]
                 for partition in self._positions
             }
+            if any(self._positions[partition] > end for partition, end in ends.items()):
+                raise ClusterError(f"{self._where} is not the one that was read so far; start the job again")
             while any(self._positions[partition] < end for partition, end in ends.items()):
                 message = self._consumer.poll(_POLL_SECONDS)
                 if message is not None:

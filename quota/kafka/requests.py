@@ -1,5 +1,6 @@
 """Sending requests, and hearing what was decided."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from quota.errors import ClusterError
 from quota.kafka.client import client_config, reason
 from quota.request import MutationRequest
 from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 
@@ -93,8 +96,13 @@ class AnswerReader:
     def read(self) -> Iterator[Heard]:
         """What has come since the last call; without waiting for more."""
         for message in self._consumer.consume(1000, timeout=_POLL_SECONDS):
-            if message.error() is None:
+            if message.error() is not None:
+                continue  # passing; the consumer goes on by itself
+            try:
                 answer = msgspec.json.decode(message.value() or b"", type=self._types[message.topic()])
+            except msgspec.DecodeError:
+                _log.warning("%s-%s-%s is no answer", message.topic(), message.partition(), message.offset())
+            else:
                 yield Heard(answer, message.timestamp()[1])
 
     def close(self) -> None:

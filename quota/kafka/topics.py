@@ -1,11 +1,11 @@
 """The topics of a deployment: what they have to be like, creating missing ones, checking those that are there."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicDescription
 
 from quota.decision import ENVELOPE, GROWTH
 from quota.errors import ClusterError
@@ -51,8 +51,15 @@ def max_answer_bytes(settings: Settings) -> int:
     return GROWTH * settings.limits.max_request_bytes + ENVELOPE
 
 
-def prepare_topics(settings: Settings) -> None:
+def prepare_topics(settings: Settings, names: Collection[str] = ()) -> dict[str, str]:
     """Create what is missing, if the settings say so, and check what is there.
+
+    Args:
+        settings: the settings.
+        names: the topics that are needed, all four unless they are named.
+
+    Returns:
+        The id that the cluster gave each topic: one that is made anew has another.
 
     Raises:
         ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; says what to do.
@@ -66,16 +73,18 @@ def prepare_topics(settings: Settings) -> None:
             f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}; "
             "start it (mutation-quota broker) or set kafka.bootstrap_servers"
         ) from None
-    specs = topic_specs(settings)
+    specs = [spec for spec in topic_specs(settings) if not names or spec.name in names]
     missing = [spec for spec in specs if spec.name not in existing]
     if missing and not settings.topics.create:
         raise ClusterError(
             f"missing topics: {', '.join(spec.name for spec in missing)}; create them or set topics.create=true"
         )
     _create(admin, missing, settings)
-    configs = _describe(admin, [spec.name for spec in specs], timeout)
-    for problem in _problems(configs, settings):
+    described = _describe_topics(admin, [spec.name for spec in specs], timeout)
+    configs = _describe_configs(admin, [spec.name for spec in specs], timeout)
+    for problem in _problems(described, configs, settings):
         raise ClusterError(problem)
+    return {name: str(topic.topic_id) for name, topic in described.items()}
 
 
 def _create(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> None:
@@ -97,7 +106,15 @@ def _create(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> N
     _log.info("created topics %s", ", ".join(futures))
 
 
-def _describe(admin: AdminClient, names: list[str], timeout: float) -> dict[str, dict[str, str]]:
+def _describe_topics(admin: AdminClient, names: list[str], timeout: float) -> dict[str, TopicDescription]:
+    futures = admin.describe_topics(TopicCollection(names), request_timeout=timeout)
+    try:
+        return {name: future.result() for name, future in futures.items()}
+    except KafkaException as error:
+        raise ClusterError(f"cannot describe the topics {', '.join(names)}: {reason(error)}") from None
+
+
+def _describe_configs(admin: AdminClient, names: list[str], timeout: float) -> dict[str, dict[str, str]]:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     described = {}
     for resource, future in admin.describe_configs(resources, request_timeout=timeout).items():
@@ -108,9 +125,11 @@ def _describe(admin: AdminClient, names: list[str], timeout: float) -> dict[str,
     return described
 
 
-def _problems(configs: Mapping[str, Mapping[str, str]], settings: Settings) -> Iterator[str]:
+def _problems(
+    described: Mapping[str, TopicDescription], configs: Mapping[str, Mapping[str, str]], settings: Settings
+) -> Iterator[str]:
     topics = settings.topics
-    for name in (topics.requests, topics.quotas):
+    for name in {topics.requests, topics.quotas} & configs.keys():
         if configs[name]["message.timestamp.type"] != "LogAppendTime" and not topics.trust_producer_timestamps:
             yield (
                 f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so that a client could "
@@ -118,11 +137,18 @@ def _problems(configs: Mapping[str, Mapping[str, str]], settings: Settings) -> I
                 "or topics.trust_producer_timestamps=true"
             )
     needed = max_answer_bytes(settings)
-    for name in (topics.decisions, topics.dead_letters):
+    for name in {topics.decisions, topics.dead_letters} & configs.keys():
         if int(configs[name]["max.message.bytes"]) < needed:
             yield (
                 f"topic {name} takes {configs[name]['max.message.bytes']} bytes a record, but an answer may need "
                 f"{needed}; set max.message.bytes={needed} on the topic, or lower limits.max_request_bytes"
             )
+    if topics.quotas not in configs:
+        return
+    if len(described[topics.quotas].partitions) != 1:
+        yield (
+            f"topic {topics.quotas} has {len(described[topics.quotas].partitions)} partitions, so that its changes "
+            "have no order; make it anew with one"
+        )
     if "compact" not in configs[topics.quotas]["cleanup.policy"]:
         _log.warning("topic %s is not compacted: quotas are forgotten when its retention ends", topics.quotas)

@@ -124,7 +124,7 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
 
 
 def test_decisions_delivered_twice_are_kept_once(spark, deployment):
-    """The same records again, as after a crash of enforce; and the audit's own checkpoint lost."""
+    """The same records again, as after a crash of enforce; the audit's checkpoint lost, and new records after that."""
     prepare_topics(deployment)
     produce(deployment, deployment.topics.requests, *[request_json(1)] * 20)
     finish(start_enforce(spark, deployment, once=True))
@@ -135,10 +135,12 @@ def test_decisions_delivered_twice_are_kept_once(spark, deployment):
     produce(deployment, deployment.topics.decisions, *copies, *copies)
     finish(start_audit(spark, deployment, once=True))
     shutil.rmtree(checkpoint_path(deployment, "audit", 1))
+    produce(deployment, deployment.topics.requests, *[request_json(1)] * 5)
+    finish(start_enforce(spark, deployment, once=True))
     finish(start_audit(spark, deployment, once=True))
 
     ids = [row["decision_id"] for row in table(deployment, "decisions")]
-    assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(20))
+    assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(25))
 
 
 def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):

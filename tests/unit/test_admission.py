@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.admission import decide, in_order
-from quota.bucket import Bucket, Window
+from quota.bucket import MAX_THROTTLE_MS, Bucket, Window
 from quota.decision import Outcome
 from quota.request import Mode
 from tests.factories import PERMISSIVE, STRICT, resolved
@@ -207,21 +207,29 @@ def test_one_partitions_requests_are_decided_alike_however_they_are_cut(unnumber
     assert whole == [*first, *second]
 
 
-@given(requests)
-def test_waiting_the_told_time_always_admits(sent):
-    bucket, decisions = decide(None, sort(sent), KIP)
-    now = max(each.timestamp for each in decisions)
-    _, (again,) = decide(bucket, [resolved(1, at=now)], KIP)
-    _, (waited,) = decide(bucket, [resolved(1, at=now + again.throttle_time_ms)], KIP)
-    assert waited.outcome is Outcome.ADMITTED
+@given(
+    st.floats(min_value=1e-3, max_value=1e6),
+    st.integers(1, 10**6),
+    st.integers(0, 4 * 10**12),
+    st.lists(st.integers(0, 10**6), max_size=5),
+)
+def test_waiting_the_told_time_always_admits(rate, debt, now, tries):
+    """However often it was refused in between, at whatever rate and at whatever hour."""
+    bucket = Bucket(-float(debt), now, rate)
+    for later in itertools.accumulate(tries, initial=now):
+        bucket, (refused,) = decide(bucket, [resolved(1, at=later, rate=rate)], KIP)
+        if refused.outcome is Outcome.ADMITTED:
+            return
+    if refused.throttle_time_ms < MAX_THROTTLE_MS:
+        _, (waited,) = decide(bucket, [resolved(1, at=refused.retry_at, rate=rate)], KIP)
+        assert waited.outcome is Outcome.ADMITTED
 
 
-@given(requests, st.lists(st.integers(0, 10_000), max_size=20))
-def test_refused_tries_change_nothing(sent, tries):
-    """Whatever was refused in between, the request that is admitted in the end finds the same tokens."""
-    bucket, _ = decide(None, sort(sent), KIP)
-    now = 200_000
-    in_between = [resolved(1, at=now + at) for at in itertools.accumulate(tries)]
-    after, decisions = decide(bucket, in_between, KIP)
-    if all(each.outcome is Outcome.REJECTED for each in decisions):
-        assert after == bucket
+@given(st.lists(st.integers(0, 11_999), max_size=20))
+def test_refused_tries_change_nothing(times):
+    """A debt of 60 at 5/s lasts for 12 s: whatever is refused until then, the same tokens are there at its end."""
+    bucket, decisions = decide(Bucket(-60, 0, 5), [resolved(1, at=at) for at in sorted(times)], KIP)
+    assert {each.outcome for each in decisions} <= {Outcome.REJECTED}
+    assert bucket == Bucket(-60, 0, 5)
+    _, (after,) = decide(bucket, [resolved(1, at=12_000)], KIP)
+    assert (after.outcome, after.tokens_before) == (Outcome.ADMITTED, 0)

@@ -1,0 +1,126 @@
+"""From records of the topics to rows of the tables, on static frames."""
+
+import json
+from datetime import UTC, date, datetime
+
+import pytest
+from chispa import assert_df_equality
+
+from jobs.audit_rows import (
+    dead_letter_rows,
+    decision_rows,
+    quota_change_rows,
+    read_quota_changes,
+    skipped_quota_rows,
+    stray_rows,
+)
+from schemas import dead_letters, decisions, quota_changes
+from tests.spark.rows import frame, kafka_rows
+
+DAY = 24 * 3600 * 1000
+NOON = datetime(1970, 1, 2, 12, tzinfo=UTC)
+SOURCE = {"topic": "mutation-requests", "partition": 1, "offset": 7}
+DECISION = {
+    "decision_id": "mutation-requests-1-7",
+    "request_id": "r",
+    "user": "alice",
+    "client_id": "<none>",
+    "operation": "CREATE_TOPICS",
+    "validate_only": False,
+    "mode": "STRICT",
+    "user_tag": "alice",
+    "client_tag": "",
+    "quota": 5.0,
+    "quota_entity": {"user": "alice"},
+    "outcome": "ADMITTED",
+    "topics": [{"name": "t", "partitions": 3, "error_code": 0, "error": "NONE", "error_message": None}],
+    "controller_throttle_ms": 0,
+    "request_throttle_ms": 0,
+    "throttle_time_ms": 1000,
+    "retry_at": DAY + DAY // 2 + 1000,
+    "tokens_before": 55.0,
+    "tokens": 52.0,
+    "timestamp": DAY + DAY // 2,
+    "source": SOURCE,
+}
+
+
+def records(spark, *values):
+    encoded = [value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in values]
+    return frame(spark, kafka_rows(encoded, timestamps=[DAY + DAY // 2 + 5] * len(values), topic="topic"))
+
+
+def test_a_decision_becomes_a_typed_row(spark):
+    expected = DECISION | {
+        "date": date(1970, 1, 2),
+        "timestamp": NOON,
+        "decided_at": NOON.replace(microsecond=5000),
+        "retry_at": NOON.replace(second=1),
+        "quota_entity": '{"user":"alice"}',
+    }
+    rows = spark.createDataFrame([expected], decisions.TABLE)
+    assert_df_equality(decision_rows(records(spark, DECISION)), rows)
+
+
+def test_a_dead_letter_becomes_a_typed_row(spark):
+    letter = {"error": "user: expected str", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
+    rows = spark.createDataFrame([letter | {"date": date(1970, 1, 2), "timestamp": NOON}], dead_letters.TABLE)
+    assert_df_equality(dead_letter_rows(records(spark, letter)), rows)
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        None,
+        b"garbage",
+        b"\xff",
+        {},
+        {"decision_id": "x"},
+        DECISION | {"source": None},
+        DECISION | {"source": {}},
+        DECISION | {"timestamp": None},
+        DECISION | {"timestamp": 2**63 - 1},
+        DECISION | {"timestamp": -1},
+        DECISION | {"retry_at": 2**63 - 1},
+    ],
+)
+def test_what_is_no_decision_is_a_dead_letter_and_only_that(spark, stray):
+    """Neither lost, nor in both tables, nor the end of the query."""
+    found = records(spark, stray)
+    kept = decision_rows(found).collect()
+    (dead,) = stray_rows(found, decisions.RECORD).collect()
+    assert kept == []
+    assert (dead.error, tuple(dead.source), dead.date) == (
+        "value: not a record of topic",
+        ("topic", 0, 0),
+        date(1970, 1, 2),
+    )
+
+
+def test_what_is_a_decision_is_no_stray(spark):
+    assert stray_rows(records(spark, DECISION), decisions.RECORD).collect() == []
+
+
+def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter(spark):
+    change = {
+        "entity": {"user": None, "client-id": "app"},
+        "controller_mutation_rate": 5,
+        "effective_at": 2 * DAY,
+        "altered_by": "ann",
+    }
+    changes = read_quota_changes(records(spark, change, change | {"controller_mutation_rate": 0}))
+    row = {
+        "date": date(1970, 1, 2),
+        "source": {"topic": "topic", "partition": 0, "offset": 0},
+        "timestamp": NOON.replace(microsecond=5000),
+        "effective_at": datetime(1970, 1, 3, tzinfo=UTC),
+        "entity": '{"user":null,"client-id":"app"}',
+        "user": "<default>",
+        "client_id": "app",
+        "controller_mutation_rate": 5.0,
+        "altered_by": "ann",
+        "comment": None,
+    }
+    assert_df_equality(quota_change_rows(changes), spark.createDataFrame([row], quota_changes.TABLE))
+    (bad,) = skipped_quota_rows(changes).collect()
+    assert (bad.error, bad.source.offset) == ("controller_mutation_rate: expected float > 0.0 (value: 0)", 1)
