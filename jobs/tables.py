@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -34,25 +35,31 @@ def prepare_tables(spark: SparkSession, settings: Settings) -> None:
     """Make missing tables, and check those that are there.
 
     Raises:
-        MutationQuotaError: a table is of another version, or something else stands in its place.
+        MutationQuotaError: something else stands in a table's place.
     """
     for table in TABLES:
         path = table_path(settings, table.name)
-        (
-            DeltaTable.createIfNotExists(spark)
-            .location(path)
-            .addColumns(table.schema)
-            .partitionedBy("date")
-            .property(_VERSION_PROPERTY, str(table.version))
-            .execute()
-        )
-        found = spark.read.format("delta").load(path).schema
-        missing = [field.name for field in table.schema if field not in found.fields]
-        if missing:
-            raise MutationQuotaError(
-                f"the table {path} is not of this program's version {table.version} "
-                f"(other or missing columns: {', '.join(missing)}); move it away, or set another storage.root"
+        try:
+            (
+                DeltaTable.createIfNotExists(spark)
+                .location(path)
+                .addColumns(table.schema)
+                .partitionedBy("date")
+                .property(_VERSION_PROPERTY, str(table.version))
+                .execute()
             )
+            found = spark.read.format("delta").load(path).schema.fields
+        except AnalysisException as error:
+            raise _foreign(path, str(error).splitlines()[0]) from None
+        missing = [field.name for field in table.schema if field not in found]
+        if missing:
+            raise _foreign(path, f"other or missing columns: {', '.join(missing)}")
+
+
+def _foreign(path: str, reason: str) -> MutationQuotaError:
+    return MutationQuotaError(
+        f"what stands in {path} is no table of this version ({reason}); move it away, or set another storage.root"
+    )
 
 
 def append_new(rows: DataFrame, path: str, batch_id: int) -> None:
