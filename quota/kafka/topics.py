@@ -1,8 +1,10 @@
 """The topics of a deployment: what they have to be like, creating missing ones, checking those that are there."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicDescription
@@ -14,6 +16,9 @@ from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+_LOOK_SECONDS = 0.05
 _STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 _BROKER_DEFAULT_MAX_BYTES = 1_048_588
 
@@ -51,12 +56,12 @@ def max_answer_bytes(settings: Settings) -> int:
     return GROWTH * settings.limits.max_request_bytes + ENVELOPE
 
 
-def prepare_topics(settings: Settings, names: Collection[str] = ()) -> dict[str, str]:
+def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str, str]:
     """Create what is missing, if the settings say so, and check what is there.
 
     Args:
         settings: the settings.
-        names: the topics that are needed, all four unless they are named.
+        needed: the names of the topics that are needed; all four if none is given.
 
     Returns:
         The id that the cluster gave each topic: one that is made anew has another.
@@ -73,15 +78,16 @@ def prepare_topics(settings: Settings, names: Collection[str] = ()) -> dict[str,
             f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}; "
             "start it (mutation-quota broker) or set kafka.bootstrap_servers"
         ) from None
-    specs = [spec for spec in topic_specs(settings) if not names or spec.name in names]
+    specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
     missing = [spec for spec in specs if spec.name not in existing]
     if missing and not settings.topics.create:
         raise ClusterError(
             f"missing topics: {', '.join(spec.name for spec in missing)}; create them or set topics.create=true"
         )
     _create(admin, missing, settings)
-    described = _describe_topics(admin, [spec.name for spec in specs], timeout)
-    configs = _describe_configs(admin, [spec.name for spec in specs], timeout)
+    names = [spec.name for spec in specs]
+    described = _once_known(_describe_topics, admin, names, timeout)
+    configs = _once_known(_describe_configs, admin, names, timeout)
     for problem in _problems(described, configs, settings):
         raise ClusterError(problem)
     return {name: str(topic.topic_id) for name, topic in described.items()}
@@ -108,21 +114,31 @@ def _create(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> N
 
 def _describe_topics(admin: AdminClient, names: list[str], timeout: float) -> dict[str, TopicDescription]:
     futures = admin.describe_topics(TopicCollection(names), request_timeout=timeout)
-    try:
-        return {name: future.result() for name, future in futures.items()}
-    except KafkaException as error:
-        raise ClusterError(f"cannot describe the topics {', '.join(names)}: {reason(error)}") from None
+    return {name: future.result() for name, future in futures.items()}
 
 
 def _describe_configs(admin: AdminClient, names: list[str], timeout: float) -> dict[str, dict[str, str]]:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    described = {}
-    for resource, future in admin.describe_configs(resources, request_timeout=timeout).items():
+    futures = admin.describe_configs(resources, request_timeout=timeout)
+    return {
+        resource.name: {name: entry.value for name, entry in future.result().items()}
+        for resource, future in futures.items()
+    }
+
+
+def _once_known(
+    describe: Callable[[AdminClient, list[str], float], T], admin: AdminClient, names: list[str], timeout: float
+) -> T:
+    """Describe topics; one that was made just now takes a moment until the broker that is asked knows it."""
+    deadline = time.monotonic() + timeout
+    while True:
         try:
-            described[resource.name] = {name: entry.value for name, entry in future.result().items()}
+            return describe(admin, names, timeout)
         except KafkaException as error:
-            raise ClusterError(f"cannot read the settings of topic {resource.name}: {reason(error)}") from None
-    return described
+            unknown = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            if not unknown or time.monotonic() > deadline:
+                raise ClusterError(f"cannot describe the topics {', '.join(names)}: {reason(error)}") from None
+        time.sleep(_LOOK_SECONDS)
 
 
 def _problems(
