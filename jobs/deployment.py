@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from jobs.storage import storage_root
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
@@ -18,7 +19,7 @@ def claim_storage(spark: SparkSession, settings: Settings, topic_ids: dict[str, 
         MutationQuotaError: a topic is not the one that this root was begun with.
     """
     jvm: Any = spark._jvm  # noqa: SLF001 the file may be on any file system that Hadoop knows
-    path = jvm.org.apache.hadoop.fs.Path(settings.storage.root, "deployment.json")
+    path = jvm.org.apache.hadoop.fs.Path(storage_root(settings), "deployment.json")
     files = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
     known: dict[str, str] = {}
     if files.exists(path):

@@ -73,10 +73,11 @@ def test_the_broker_says_when_it_is_ready_and_leaves_nothing_behind(program, tmp
 
 
 def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
-    process = program("run", "--set", f"storage.root={tmp_path / 'root'}", "--set", "audit.trigger_seconds=2")
+    """With the default root, a folder of where it is started."""
+    process = program("run", "--set", "audit.trigger_seconds=2")
     read_until(process, r"topics: [1-9]\d* admitted")
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while not list((tmp_path / "root" / "tables" / "decisions").glob("date=*/*.parquet")):
+    while not list((tmp_path / ".data" / "tables" / "decisions").glob("date=*/*.parquet")):
         assert time.monotonic() < deadline
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
