@@ -12,6 +12,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.checkout import conf_file, jars_folder
+from jobs.storage import local_folder
 from jobs.worker import MEMORY_VARIABLE
 from quota.errors import BadInput
 from quota.settings import Settings, in_bytes
@@ -83,6 +84,7 @@ def spark_properties(settings: Settings) -> dict[str, str]:
     properties = {
         **_DEFAULTS,
         "spark.master": spark.master,
+        "spark.sql.warehouse.dir": local_folder(settings, "warehouse").absolute().as_uri(),
         "spark.driver.memory": spark.driver_memory,
         # Arrow's own allocator reserves a gigabyte of address space before it holds anything.
         "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
