@@ -52,8 +52,8 @@ def in_order(items: Iterable[T], record_of: Callable[[T], Record]) -> list[T]:
     """
     newest: dict[tuple[str, int], int] = {}
     placed = []
-    for item in sorted(items, key=lambda item: record_of(item).source.offset):
-        record = record_of(item)
+    records = ((record_of(item), item) for item in items)
+    for record, item in sorted(records, key=lambda pair: pair[0].source.offset):
         source, partition = record.source, (record.source.topic, record.source.partition)
         newest[partition] = max(record.timestamp, newest.get(partition, record.timestamp))
         placed.append(((newest[partition], source.topic, source.partition, source.offset), item))
