@@ -13,7 +13,7 @@ from jobs.audit import start_audit
 from jobs.deployment import claim_storage
 from jobs.enforce import start_enforce
 from jobs.running import run_until, stop_signals
-from jobs.session import spark_session
+from jobs.session import end_session, spark_session
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
@@ -53,7 +53,7 @@ def prepared_session(settings: Settings, name: str, log: Path | None = None) -> 
         claim_storage(spark, settings, topic_ids)
         yield spark
     finally:
-        spark.stop()
+        end_session(spark)
 
 
 def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuery]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+_END_SECONDS = 30.0
+
 # On a local disk as safe as the default, and ten times faster.
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -76,6 +79,24 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Spa
     context = SparkContext(conf=conf, gateway=launch_gateway(conf, popen))  # type: ignore[no-untyped-call]
     signal.signal(signal.SIGINT, on_interrupt)  # SparkContext puts a handler of its own there, which kills batches
     return SparkSession(context)
+
+
+def end_session(spark: SparkSession) -> None:
+    """Stop a session and its JVM, so that nothing of it outlives the program.
+
+    PySpark alone leaves the JVM to notice that this process has gone, some time after it has.
+    """
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # what its JVM waits for
+    try:
+        gateway.proc.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    # Another session of this process starts a JVM of its own.
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
 def spark_properties(settings: Settings) -> dict[str, str]:

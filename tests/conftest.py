@@ -3,7 +3,7 @@
 import pytest
 
 from jobs.embedded import at, embedded_broker
-from jobs.session import spark_session
+from jobs.session import end_session, spark_session
 from quota.settings import load_settings
 
 
@@ -19,7 +19,7 @@ def spark(base_settings, tmp_path_factory):
     """The session that the jobs use, with its log in a file."""
     session = spark_session(base_settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log")
     yield session
-    session.stop()
+    end_session(session)
 
 
 @pytest.fixture(scope="session")
