@@ -14,13 +14,22 @@ import jobs.worker  # noqa: F401 what the workers keep
 from jobs.rows import Row, record_of
 from quota import codec
 from quota.bucket import MAX_THROTTLE_MS
-from quota.change import LATEST, change_of, read_quota_record
+from quota.change import LATEST, CancelRecord, ResetRecord, change_of, read_log_record
 from quota.entity import display_name
 from quota.errors import BadRecord
 from quota.record import Record
 from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import RECORD
 from schemas.source import SOURCE
+
+_QUOTA_COLUMNS = (
+    "controller_mutation_rate",
+    "controller_mutation_burst",
+    "max_debt_ms",
+    "shadow",
+    "altered_by",
+    "comment",
+)
 
 
 def decision_rows(records: DataFrame) -> DataFrame:
@@ -112,15 +121,21 @@ def _read_quota(record: Record) -> Row:
     source = {"topic": record.source.topic, "partition": record.source.partition, "offset": record.source.offset}
     row: Row = {"source": source, "timestamp": record.timestamp}
     try:
-        quota = read_quota_record(record.value, record.key)
+        change = read_log_record(record.value, record.key)
     except BadRecord as error:
         return row | {"error": str(error), "value": None if record.value is None else codec.text(record.value)}
-    return row | {
-        "effective_at": change_of(quota, record.timestamp).moment,
-        "entity": quota.entity.key.decode(),
-        "user": display_name(quota.entity.user),
-        "client_id": display_name(quota.entity.client_id),
-        "controller_mutation_rate": quota.controller_mutation_rate,
-        "altered_by": quota.altered_by,
-        "comment": quota.comment,
+    row["effective_at"] = change_of(change, record.timestamp).moment
+    if isinstance(change, ResetRecord):
+        tags = codec.encode(change.bucket).decode()
+        names = {"user": change.bucket.get("user"), "client_id": change.bucket.get("client-id")}
+        who = {"altered_by": change.altered_by, "comment": change.comment}
+        return row | {"kind": "bucket_reset", "bucket": tags} | names | who
+    entity = change.entity
+    row |= {
+        "entity": entity.key.decode(),
+        "user": display_name(entity.user),
+        "client_id": display_name(entity.client_id),
     }
+    if isinstance(change, CancelRecord):
+        return row | {"kind": "cancel"}
+    return row | {"kind": "quota"} | {name: getattr(change, name) for name in _QUOTA_COLUMNS}

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from jobs import cli_quotas
+from jobs import cli_buckets, cli_quotas
 from jobs.options import BootstrapServer, ConfigFile, Overrides, settings_of
 from quota.errors import MutationQuotaError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cli_quotas.app, name="quotas")
+app.add_typer(cli_buckets.app, name="buckets")
 
 Once = Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")]
 

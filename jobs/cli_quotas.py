@@ -1,29 +1,58 @@
 """`mutation-quota quotas`: in the option names of kafka-configs.sh."""
 
-import getpass
-import math
-import os
-import re
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec import UNSET, UnsetType
-from typer.core import TyperCommand
 
-from jobs.options import BootstrapServer, ConfigFile, Json, Overrides, settings_of
-from quota import codec
-from quota.change import QuotaRecord
-from quota.entity import QuotaEntity
+from jobs.cli_configs import RATE, ConfigChange, shell_line, written
+from jobs.cli_entities import (
+    LONG_FORM,
+    AnyClient,
+    AnyUser,
+    Client,
+    ClientDefaults,
+    EntityCommand,
+    User,
+    UserDefaults,
+    entity_of,
+)
+from jobs.cli_filter import EntityFilter
+from jobs.moments import moment_of, now_ms, shown
+from jobs.options import (
+    BootstrapServer,
+    Comment,
+    ConfigFile,
+    EffectiveAt,
+    Json,
+    Overrides,
+    operator,
+    settings_of,
+    text_of,
+)
+from quota.change import CancelRecord, QuotaRecord
 from quota.errors import BadInput
+from quota.plan import Step, back_to, plan, set_to, signed
+from quota.quota_file import read_quota_file, write_quota_file
+from quota.request import ANONYMOUS, NO_CLIENT_ID
+from quota.resolution import judged_by
+from quota.settings import Settings
 
 app = typer.Typer(help="Set quotas, and see which are set.", invoke_without_command=True, rich_markup_mode=None)
 
-RATE = "controller_mutation_rate"
+QuotaFile = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, in YAML; export writes such a file.")]
+At = Annotated[str | None, typer.Option(metavar="TIME", help="As of then: ISO 8601, epoch ms, -2h. Now by default.")]
 
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
+
+class Format(Enum):
+    """What `export` writes."""
+
+    YAML = "yaml"
+    KAFKA_CONFIGS = "kafka-configs"
 
 
 @app.callback()
@@ -33,22 +62,7 @@ def common(context: typer.Context) -> None:
         print(context.get_help())
 
 
-class _EntityCommand(TyperCommand):
-    """A command that takes kafka-configs.sh's long form of an entity as well."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        return super().parse_args(ctx, short_form(args))
-
-
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user principal.")]
-UserDefaults = Annotated[bool, typer.Option("--user-defaults", help="The default for users.")]
-Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="A client-id.")]
-ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="The default for client-ids.")]
-
-_LONG_FORM = "Also: --entity-type users|clients with --entity-name NAME or --entity-default, once or twice."
-
-
-@app.command(cls=_EntityCommand, epilog=_LONG_FORM)
+@app.command(cls=EntityCommand, epilog=LONG_FORM)
 def alter(
     context: typer.Context,
     user: User = None,
@@ -56,36 +70,128 @@ def alter(
     client: Client = None,
     client_defaults: ClientDefaults = False,
     add_config: Annotated[
-        str | None, typer.Option(metavar=f"{RATE}=X", help="Set a quota of X partition mutations per second.")
+        str | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help=f"{RATE} (mutations/s), controller_mutation_burst, max_debt_ms, shadow (true or false).",
+        ),
     ] = None,
-    delete_config: Annotated[str | None, typer.Option(metavar=RATE, help="Remove the quota.")] = None,
-    comment: Annotated[str | None, typer.Option(help="Why, for the history.")] = None,
+    delete_config: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help=f"Remove options; {RATE} removes the whole quota.")
+    ] = None,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
     overrides: Overrides = None,
     config: ConfigFile = None,
     server: BootstrapServer = None,
 ) -> None:
-    """Set or remove the quota of an entity; it holds for requests from now on."""
-    parts = (_part("user", user, user_defaults), _part("client", client, client_defaults))
-    if parts == (UNSET, UNSET):
-        raise BadInput("whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client")
-    record = QuotaRecord(
-        QuotaEntity(*parts),
-        _rate(add_config, delete_config),
-        altered_by=_operator(),
-        comment=comment and _text("comment", comment),
-    )
+    """Set, change or remove the quota of an entity; it holds for requests from now on."""
+    entity = entity_of(user, user_defaults, client, client_defaults)
+    change = ConfigChange.of(add_config, delete_config)
     settings = settings_of(context, overrides, config, server)
-    from quota.kafka.quota_store import set_quota
-    from quota.kafka.topics import prepare_topics
+    moment = _moment(effective_at)
+    sign = partial(_signed, settings, moment, comment)
+    from quota.kafka.quota_store import alter_quota
 
-    prepare_topics(settings, [settings.topics.quotas])
-    since = set_quota(settings, record)
-    rate = "removed" if record.controller_mutation_rate is None else f"{RATE}={record.controller_mutation_rate}"
-    print(f"Updated config for entity: {record.entity}: {rate} from {_time(since)} on.")
+    _prepare(settings)
+    record, since = alter_quota(settings, entity, moment, lambda quota: sign(set_to(entity, change.on(quota))))
+    what = "removed" if record.quota is None else written(record.quota)
+    print(f"Updated config for entity: {entity}: {what} from {shown(since)} on.")
 
 
-@app.command(cls=_EntityCommand, epilog=_LONG_FORM)
+@app.command(cls=EntityCommand, epilog=LONG_FORM)
+def cancel(
+    context: typer.Context,
+    effective_at: Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")],
+    user: User = None,
+    user_defaults: UserDefaults = False,
+    client: Client = None,
+    client_defaults: ClientDefaults = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Take a scheduled change back."""
+    entity = entity_of(user, user_defaults, client, client_defaults)
+    moment = moment_of("--effective-at", effective_at)
+    settings = settings_of(context, overrides, config, server)
+    from quota.kafka.quota_log import read_quotas
+    from quota.kafka.quota_store import write_records
+
+    if not any((each.entity, each.moment) == (entity, moment) for each in read_quotas(settings).scheduled(now_ms())):
+        raise BadInput(f"{entity} has no change scheduled for {shown(moment)}; quotas describe lists them")
+    write_records(settings, [CancelRecord(entity, moment)])
+    print(f"Cancelled for entity: {entity}: the change of {shown(moment)}.")
+
+
+@app.command(cls=EntityCommand, epilog=f"{LONG_FORM} A type without a name stands for all of it.")
 def describe(
+    context: typer.Context,
+    user: User = None,
+    user_defaults: UserDefaults = False,
+    any_user: AnyUser = False,
+    client: Client = None,
+    client_defaults: ClientDefaults = False,
+    any_client: AnyClient = False,
+    strict: Annotated[bool, typer.Option("--strict", help="No quotas with a part that is not asked for.")] = False,
+    as_json: Json = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """List the quotas that are set: all of them, or those that match (KIP-546)."""
+    wanted = EntityFilter.of(user, user_defaults, any_user, client, client_defaults, any_client, strict=strict)
+    settings = settings_of(context, overrides, config, server)
+    from jobs.quota_views import configs, describe_lines, print_json
+    from quota.kafka.quota_log import read_quotas
+
+    quotas, now = read_quotas(settings), now_ms()
+    found = [each for each in quotas.configured(now) if wanted.matches(each.entity)]
+    scheduled = [each for each in quotas.scheduled(now) if wanted.matches(each.entity)]
+    if as_json:
+        set_now = [{"entity": each.entity, **(configs(each.quota) or {}), "since": each.moment} for each in found]
+        later = [
+            {"entity": each.entity, **(configs(each.quota) or {RATE: None}), "scheduled_for": each.moment}
+            for each in scheduled
+        ]
+        print_json([*set_now, *later])
+        return
+    for line in describe_lines(found, scheduled):
+        print(line)
+    if not found:
+        print("No quotas are set." if wanted.is_open else "No such quota is set.")
+
+
+@app.command()
+def resolve(
+    context: typer.Context,
+    user: User = None,
+    client: Client = None,
+    at: At = None,
+    as_json: Json = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Tell the quota that would apply to a user and client-id, and why."""
+    names = (text_of("user", user) or ANONYMOUS, text_of("client", client) or NO_CLIENT_ID)
+    moment = now_ms() if at is None else moment_of("--at", at)
+    settings = settings_of(context, overrides, config, server)
+    from jobs.quota_views import print_json, resolve_json, resolve_lines
+    from quota.kafka.quota_log import read_quotas
+
+    quotas = read_quotas(settings)
+    found = judged_by(*names, moment, quotas, settings.policy)
+    levels = quotas.levels(*names, moment)
+    if as_json:
+        print_json(resolve_json(found, levels, settings.quota.window, moment))
+        return
+    for line in resolve_lines(found, levels, settings.quota.window, moment):
+        print(line)
+
+
+@app.command(cls=EntityCommand, epilog=LONG_FORM)
+def history(
     context: typer.Context,
     user: User = None,
     user_defaults: UserDefaults = False,
@@ -96,110 +202,161 @@ def describe(
     config: ConfigFile = None,
     server: BootstrapServer = None,
 ) -> None:
-    """List the quotas that are set: all of them, or those with the given user and client-id."""
-    wanted = (_part("user", user, user_defaults), _part("client", client, client_defaults))
+    """Tell who changed what, when and why, from the quota topic: whole for a week, then the last change of each.
+
+    The Delta table quota_changes keeps the whole of it.
+    """
+    given = (user, user_defaults, client, client_defaults)
+    entity = None if given == (None, False, None, False) else entity_of(*given)
+    settings = settings_of(context, overrides, config, server)
+    from jobs import quota_views
+    from quota.kafka.quota_log import open_log
+
+    log = open_log(settings, keep=True)
+    log.read_on()
+    rows = list(quota_views.history(log.entries, entity))
+    if as_json:
+        quota_views.print_json(rows)
+        return
+    for row in rows:
+        print(quota_views.history_line(row))
+    if not rows:
+        print("No changes.")
+
+
+@app.command()
+def validate(file: QuotaFile) -> None:
+    """Check a file of quotas; no cluster is asked."""
+    records = _read_file(file)
+    print(f"{file}: {len(records)} quotas, valid")
+
+
+@app.command()
+def apply(
+    context: typer.Context,
+    file: QuotaFile,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and do nothing.")] = False,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
+    as_json: Json = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Make the quotas of a file the only ones: show the plan as a diff, then do it. A quota not in it is removed."""
+    records = _read_file(file)
     settings = settings_of(context, overrides, config, server)
     from quota.kafka.quota_log import read_quotas
 
-    found = [
-        change
-        for change in read_quotas(settings).configured(at=time.time_ns() // 1_000_000)
-        if wanted[0] in (UNSET, change.entity.user) and wanted[1] in (UNSET, change.entity.client_id)
+    _prepare(settings)
+    moment = _moment(effective_at)
+    steps = plan(records, read_quotas(settings), now_ms() if moment is None else moment)
+    _carry_out(settings, steps, moment, comment, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+def rollback(
+    context: typer.Context,
+    to: Annotated[str, typer.Option(metavar="TIME", help="ISO 8601, epoch ms, or from now as in -2h.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and do nothing.")] = False,
+    comment: Comment = None,
+    as_json: Json = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Set the quotas as they were at a time; changes that were scheduled since are taken back."""
+    past = moment_of("--to", to)
+    if past > now_ms():
+        raise BadInput(f"--to {to}: that is not past yet")
+    settings = settings_of(context, overrides, config, server)
+    from quota.kafka.quota_log import open_log
+    from quota.kafka.topics import QUOTAS_KEPT_MS
+
+    if past < now_ms() - QUOTAS_KEPT_MS:
+        raise BadInput(
+            f"--to {to}: the quota topic is compacted, and tells no more how quotas were so long ago; "
+            "take them from the table quota_changes, and apply them as a file"
+        )
+    log = open_log(settings, keep=True)
+    log.read_on()
+    made = {
+        (entry.record.entity, entry.record.effective_at): entry.timestamp
+        for entry in log.entries
+        if isinstance(entry.record, QuotaRecord) and entry.record.effective_at is not None
+    }
+    steps = back_to(past, log.timeline, made, now_ms())
+    why = comment or f"rollback to {shown(past)}"
+    _carry_out(settings, steps, None, why, dry_run=dry_run, as_json=as_json)
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    style: Annotated[Format, typer.Option("--format", help="YAML for apply, or commands for a broker.")] = Format.YAML,
+    at: At = None,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Print all quotas: as the file that apply takes, or as the kafka-configs.sh lines that set the same."""
+    moment = now_ms() if at is None else moment_of("--at", at)
+    settings = settings_of(context, overrides, config, server)
+    from quota.kafka.quota_log import read_quotas
+
+    found = [(each.entity, each.quota) for each in read_quotas(settings).configured(moment) if each.quota]
+    if style is Format.YAML:
+        print(write_quota_file(found), end="")
+        return
+    for entity, quota in found:
+        print(shell_line(entity, quota, settings.kafka.bootstrap_servers))
+
+
+def _read_file(file: Path) -> list[QuotaRecord]:
+    try:
+        return read_quota_file(file.read_bytes(), str(file))
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+
+
+def _moment(effective_at: str | None) -> int | None:
+    return None if effective_at is None else moment_of("--effective-at", effective_at)
+
+
+def _signed(settings: Settings, effective_at: int | None, comment: str | None, record: QuotaRecord) -> QuotaRecord:
+    return signed(record, effective_at, operator(settings), text_of("comment", comment))
+
+
+def _carry_out(
+    settings: Settings,
+    steps: Sequence[Step],
+    effective_at: int | None,
+    comment: str | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    from jobs.quota_views import plan_json, plan_line, print_json
+    from quota.kafka.quota_store import write_records
+
+    records = [
+        step.record if isinstance(step.record, CancelRecord) else _signed(settings, effective_at, comment, step.record)
+        for step in steps
     ]
     if as_json:
-        rows = [{"entity": each.entity, RATE: each.rate, "since": each.moment} for each in found]
-        print(codec.encode(rows).decode())
-        return
-    for each in found:
-        print(f"Quota configs for {each.entity} are {RATE}={each.rate} (since {_time(each.moment)})")
-    if not found:
-        print("No quotas are set." if wanted == (UNSET, UNSET) else "No such quota is set.")
+        print_json({"applied": not dry_run, "changes": [plan_json(step) for step in steps]})
+    else:
+        for step in steps:
+            print(plan_line(step))
+    if not dry_run and records:
+        write_records(settings, records)
+    done = "would be made" if dry_run else "made"
+    print(
+        f"{len(steps)} changes {done}." if steps else "Nothing to change.", file=sys.stderr if as_json else sys.stdout
+    )
 
 
-def short_form(args: list[str]) -> list[str]:
-    """Arguments with each `--entity-type T` and `--entity-name N` (or `--entity-default`) as the short option of both.
+def _prepare(settings: Settings) -> None:
+    from quota.kafka.topics import prepare_topics
 
-    Raises:
-        BadInput: types and names do not pair up.
-    """
-    rest: list[str] = []
-    types: list[str] = []
-    names: list[str | None] = []
-    tokens = iter(args)
-    for token in tokens:
-        option, equals, value = token.partition("=")
-        if option == "--entity-default":
-            names.append(None)
-        elif option in ("--entity-type", "--entity-name"):
-            given = value if equals else _next(tokens, option)
-            (types if option == "--entity-type" else names).append(given)
-        else:
-            rest.append(token)
-    if len(types) != len(names):
-        raise BadInput("each --entity-type needs an --entity-name or --entity-default")
-    if len(set(types)) != len(types):
-        raise BadInput(f"--entity-type {types[0]} is given twice")
-    return [*rest, *(_short(kind, name) for kind, name in zip(types, names, strict=True))]
-
-
-def _short(kind: str, name: str | None) -> str:
-    option = {"users": "--user", "clients": "--client"}.get(kind)
-    if option is None:
-        raise BadInput(f"--entity-type {kind}: expected users or clients")
-    return f"{option}-defaults" if name is None else f"{option}={name}"
-
-
-def _next(tokens: Iterator[str], option: str) -> str:
-    value = next(tokens, None)
-    if value is None:
-        raise BadInput(f"{option} needs a value")
-    return value
-
-
-def _part(option: str, name: str | None, default: bool) -> str | UnsetType | None:
-    if name is None:
-        return None if default else UNSET
-    if default:
-        raise BadInput(f"--{option} and --{option}-defaults exclude each other")
-    if not name:
-        raise BadInput(f"--{option}: the name is empty; --{option}-defaults is the default")
-    return _text(option, name)
-
-
-def _rate(add: str | None, delete: str | None) -> float | None:
-    if (add is None) == (delete is None):
-        raise BadInput(f"give either --add-config {RATE}=X or --delete-config {RATE}")
-    if delete is not None:
-        _check_name(delete)
-        return None
-    name, _, value = (add or "").partition("=")
-    _check_name(name)
-    rate = float(value) if _NUMBER.fullmatch(value) else math.nan
-    if not (math.isfinite(rate) and rate > 0):
-        raise BadInput(f"{RATE}: expected a finite number above 0, got {value!r}")
-    return rate
-
-
-def _check_name(name: str) -> None:
-    if name != RATE:
-        raise BadInput(f"unknown quota {name!r}: this program keeps {RATE}")
-
-
-def _operator() -> str:
-    """Who runs this: a container's user may have a number and no name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"
-
-
-def _text(option: str, text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise BadInput(f"--{option} {text!r}: not UTF-8") from None
-    return text
-
-
-def _time(epoch_ms: int) -> str:
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    prepare_topics(settings, [settings.topics.quotas])

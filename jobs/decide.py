@@ -1,7 +1,7 @@
 """The adapter that puts `quota.admission` behind applyInPandasWithState."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 
 import pandas as pd
@@ -47,27 +47,27 @@ def _decide_bucket(
     """Answer all records of one key in this batch; those of a bucket come in no order and in several frames."""
     (key,) = group
     rows = (row for frame in frames for row in frame["request"])
-    answers = _answers_of_bucket(answering, key, rows, state) if is_bucket(key) else _answers(answering, key, rows)
+    answers = _answers_of_bucket(answering, rows, state) if is_bucket(key) else _answers(answering, rows)
     return _in_frames(answers)
 
 
-def _answers_of_bucket(answering: Answering, key: str, rows: Iterable[Row], state: GroupState) -> Iterator[Row]:
+def _answers_of_bucket(answering: Answering, rows: Iterable[Row], state: GroupState) -> Iterator[Row]:
     """Decide in order. Rows wait as the bytes they came in, which are a fraction of what they are decoded."""
     before = bucket = Bucket(*state.get) if state.exists else None
     for row in in_order(rows, record_of):
-        request = from_row(key, row, answering.max_request_bytes)
+        request = from_row(row, answering.max_request_bytes)
         if isinstance(request, DeadLetter):
             raise TypeError(f"a dead letter among the requests of a bucket: {request.source}")
         bucket, (decision,) = decide(bucket, [request], answering.window)
         yield _answer(answering.decisions_topic, row, decision)
     if bucket is not None and bucket != before:
-        state.update((bucket.tokens, bucket.updated_at, bucket.rate))
+        state.update(astuple(bucket))
 
 
-def _answers(answering: Answering, key: str, rows: Iterable[Row]) -> Iterator[Row]:
+def _answers(answering: Answering, rows: Iterable[Row]) -> Iterator[Row]:
     """Answer what touches no bucket: one by one, as it comes."""
     for row in rows:
-        request = from_row(key, row, answering.max_request_bytes)
+        request = from_row(row, answering.max_request_bytes)
         if isinstance(request, DeadLetter):
             yield _answer(answering.dead_letters_topic, row, request)
         else:

@@ -10,6 +10,7 @@ from jobs.storage import checkpoint_path
 from jobs.trigger import trigger
 from quota.kafka.quota_log import KafkaQuotas
 from quota.kafka.topics import max_answer_bytes
+from quota.resolution import Policy
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
@@ -22,7 +23,7 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     """Start the query on topics that are prepared (`quota.kafka.topics`)."""
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     records = read_topics(spark, settings, [settings.topics.requests], settings.enforce.max_requests_per_batch)
-    answers = enforce(records, quotas_of(settings), answering_of(settings))
+    answers = enforce(records, quotas_of(settings), settings.policy, answering_of(settings))
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
@@ -37,9 +38,9 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     )
 
 
-def enforce(records: DataFrame, quotas: Quotas, answering: Answering) -> DataFrame:
+def enforce(records: DataFrame, quotas: Quotas, policy: Policy, answering: Answering) -> DataFrame:
     """From records of the request topic (`schemas.kafka.RECORD`) to answers (`schemas.kafka.ANSWER`)."""
-    resolved = resolve_requests(records, quotas, answering.max_request_bytes)
+    resolved = resolve_requests(records, quotas, policy)
     return decide_requests(resolved, answering)
 
 

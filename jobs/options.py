@@ -1,10 +1,13 @@
 """What every command takes: where its settings come from."""
 
+import getpass
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jobs.cli_entities import checked_text
 from quota.settings import Settings, load_settings
 
 Overrides = Annotated[
@@ -19,6 +22,11 @@ BootstrapServer = Annotated[
     str | None,
     typer.Option("--bootstrap-server", metavar="HOST:PORT", help="Short for --set kafka.bootstrap_servers=..."),
 ]
+Comment = Annotated[str | None, typer.Option("--comment", help="Why, for the history.")]
+EffectiveAt = Annotated[
+    str | None,
+    typer.Option("--effective-at", metavar="TIME", help="From then on: ISO 8601, epoch ms, +2h. Now by default."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -29,3 +37,22 @@ def settings_of(
     before, file_before = context.obj or ([], None)
     servers = [f"kafka.bootstrap_servers={server}"] if server else []
     return load_settings([*before, *(overrides or []), *servers], file or file_before)
+
+
+def text_of(option: str, text: str | None) -> str | None:
+    """An option's text, where it is given.
+
+    Raises:
+        BadInput: it is not UTF-8.
+    """
+    return None if text is None else checked_text(option, text)
+
+
+def operator(settings: Settings) -> str:
+    """Who runs this, for the history: as the settings say, or the operating system's user."""
+    if settings.quota.altered_by:
+        return settings.quota.altered_by
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have a number and no name
+        return f"uid {os.getuid()}"

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 import jobs.worker  # noqa: F401 what the workers keep
 from jobs.rows import record_of, to_row
-from quota.resolution import resolve
+from quota.resolution import Policy, resolve
 from quota.timeline import QuotaTimeline
 from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD
@@ -36,9 +36,9 @@ class FixedQuotas:
         return self.known
 
 
-def resolve_requests(records: DataFrame, quotas: Quotas, max_bytes: int) -> DataFrame:
+def resolve_requests(records: DataFrame, quotas: Quotas, policy: Policy) -> DataFrame:
     """Find bucket and quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
-    return records.select(*_bounded(max_bytes)).mapInArrow(partial(_resolve_batches, quotas, max_bytes), RESOLVED)
+    return records.select(*_bounded(policy.max_bytes)).mapInArrow(partial(_resolve_batches, quotas, policy), RESOLVED)
 
 
 def _bounded(max_bytes: int) -> list[Column]:
@@ -49,11 +49,11 @@ def _bounded(max_bytes: int) -> list[Column]:
     ]
 
 
-def _resolve_batches(quotas: Quotas, max_bytes: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _resolve_batches(quotas: Quotas, policy: Policy, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = to_arrow_schema(RESOLVED)
     for batch in batches:
         rows = batch.to_pylist()
         if rows:
             timeline = quotas.timeline(max(row["timestamp"] for row in rows))
-            resolved = [to_row(row, resolve(record_of(row), timeline, max_bytes)) for row in rows]
+            resolved = [to_row(row, resolve(record_of(row), timeline, policy)) for row in rows]
             yield pa.RecordBatch.from_pylist(resolved, schema)

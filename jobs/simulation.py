@@ -17,9 +17,7 @@ def print_decisions(settings: Settings, requests: str, quotas: Path) -> None:
     timeline = _read_quotas(quotas)
     with _open(requests) as lines:
         out = sys.stdout.buffer
-        for answer in simulate(
-            lines, timeline, settings.quota.window, settings.topics.requests, settings.limits.max_request_bytes
-        ):
+        for answer in simulate(lines, timeline, settings.quota.window, settings.topics.requests, settings.policy):
             out.write(codec.encode(answer) + b"\n")
         out.flush()
 

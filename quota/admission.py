@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
-from quota.bucket import Bucket, Limit, Window, in_debt, throttle_ms, tokens_at
-from quota.decision import Decision, ErrorCode, Outcome, TopicDecision
+from quota.bucket import Bucket, Window, deepest_debt, in_debt, throttle_ms, tokens_at
+from quota.decision import Decision, ErrorCode, Outcome, Shadow, TopicDecision
 from quota.record import Record
 from quota.request import Mode, MutationRequest, TopicMutation
 from quota.resolution import ResolvedRequest
+from quota.terms import Quota
+from quota.timeline import Resolution
 
 T = TypeVar("T")
 
@@ -38,9 +40,9 @@ def decide(
     """
     decisions = []
     for resolved in requests:
-        admission = _admit(bucket, resolved.resolution.limit, resolved.request, resolved.record.timestamp, window)
+        admission = _admit(bucket, resolved.resolution, resolved.request, resolved.record.timestamp, window)
         bucket = admission.bucket
-        decisions.append(_decision(resolved, admission))
+        decisions.append(_decision(resolved, admission, window))
     return bucket, decisions
 
 
@@ -62,40 +64,53 @@ def in_order(items: Iterable[T], record_of: Callable[[T], Record]) -> list[T]:
 
 
 def _admit(
-    bucket: Bucket | None, limit: Limit | None, request: MutationRequest, now: int, window: Window
+    kept: Bucket | None, resolution: Resolution, request: MutationRequest, now: int, window: Window
 ) -> _Admission:
+    limit = resolution.limit
     if limit is None:
-        return _Admission(bucket, [True] * len(request.topics), 0, None, None)
+        return _Admission(kept, [True] * len(request.topics), 0, None, None)
+    bucket = None if kept is not None and _is_reset(kept, resolution.reset_at) else kept
     before = tokens_at(now, bucket, limit, window)
     if request.validate_only:
-        return _Admission(bucket, [True] * len(request.topics), 0, before, before)
+        return _Admission(kept, [True] * len(request.topics), 0, before, before)
 
+    quota = limit.quota
     stored = before if bucket is None else bucket.tokens
-    admitted, tokens = _charge(before, stored, request.topics, request.mode)
+    admitted, tokens = _charge(before, stored, request.topics, request.mode, quota)
     throttled = not all(admitted) if request.mode is Mode.STRICT else in_debt(tokens, stored)
 
     # A refused try leaves the bucket as it was, so that rounding cannot pile up over many tries.
-    if bucket is None or any(admitted) or bucket.rate != limit.rate:
+    if bucket is None or any(admitted) or bucket.bounds != quota.bounds:
         updated_at = now if bucket is None else max(now, bucket.updated_at)
-        bucket = Bucket(tokens, updated_at, limit.rate)
-    throttle = throttle_ms(tokens, bucket.tokens, limit.rate) if throttled else 0
+        reset_at = resolution.reset_at if bucket is None else bucket.reset_at
+        bucket = Bucket(tokens, updated_at, *quota.bounds, reset_at)
+    throttle = throttle_ms(tokens, bucket.tokens, quota.rate) if throttled else 0
     return _Admission(bucket, admitted, throttle, before, tokens)
 
 
-def _charge(tokens: float, stored: float, topics: Sequence[TopicMutation], mode: Mode) -> tuple[list[bool], float]:
+def _is_reset(bucket: Bucket, reset_at: int | None) -> bool:
+    """Whether an operator has reset the bucket since: it is as if never seen."""
+    return reset_at is not None and (bucket.reset_at is None or bucket.reset_at < reset_at)
+
+
+def _charge(
+    tokens: float, stored: float, topics: Sequence[TopicMutation], mode: Mode, quota: Quota
+) -> tuple[list[bool], float]:
     """Charge topic by topic; a strict request's topic is admitted only while the bucket is not in debt."""
     admitted = []
     for topic in topics:
         admit = mode is Mode.PERMISSIVE or not in_debt(tokens, stored)
         if admit:
-            tokens -= topic.partitions
+            tokens = max(tokens - topic.partitions, min(tokens, deepest_debt(quota)))
         admitted.append(admit)
     return admitted, tokens
 
 
-def _decision(resolved: ResolvedRequest, admission: _Admission) -> Decision:
+def _decision(resolved: ResolvedRequest, admission: _Admission, window: Window) -> Decision:
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
-    throttle_time_ms = max(request.request_throttle_ms, admission.controller_throttle_ms - request.purgatory_ms, 0)
+    quota = resolution.limit.quota if resolution.limit else None
+    judged = _Told.of(request, admission.admitted, admission.controller_throttle_ms)
+    told = _Told.of(request, [True] * len(request.topics), 0) if resolution.shadow else judged
     return Decision(
         decision_id=str(record.source),
         request_id=request.request_id,
@@ -106,21 +121,43 @@ def _decision(resolved: ResolvedRequest, admission: _Admission) -> Decision:
         mode=request.mode,
         user_tag=resolution.tags.user,
         client_tag=resolution.tags.client_id,
-        quota=resolution.limit.rate if resolution.limit else None,
+        quota=quota.rate if quota else None,
+        burst=window.burst(quota.rate, quota.burst) if quota else None,
+        max_debt_ms=quota.max_debt_ms if quota else None,
         quota_entity=resolution.entity,
-        outcome=_outcome(admission.admitted),
-        topics=[
-            _topic(topic, admitted=admitted) for topic, admitted in zip(request.topics, admission.admitted, strict=True)
-        ],
-        controller_throttle_ms=admission.controller_throttle_ms,
+        exempt=resolution.exempt,
+        outcome=told.outcome,
+        topics=[_topic(topic, code) for topic, code in zip(request.topics, told.error_codes, strict=True)],
+        controller_throttle_ms=told.controller_throttle_ms,
         request_throttle_ms=request.request_throttle_ms,
-        throttle_time_ms=throttle_time_ms,
-        retry_at=record.timestamp + throttle_time_ms,
+        throttle_time_ms=told.throttle_time_ms,
+        retry_at=record.timestamp + told.throttle_time_ms,
+        shadow=judged.as_shadow() if resolution.shadow else None,
         tokens_before=admission.tokens_before,
         tokens=admission.tokens,
         timestamp=record.timestamp,
         source=record.source,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a client is told, or would have been."""
+
+    outcome: Outcome
+    error_codes: list[ErrorCode]
+    controller_throttle_ms: int
+    throttle_time_ms: int
+
+    @classmethod
+    def of(cls, request: MutationRequest, admitted: Sequence[bool], controller_throttle_ms: int) -> Self:
+        codes = [ErrorCode.NONE if each else ErrorCode.THROTTLING_QUOTA_EXCEEDED for each in admitted]
+        throttle = max(request.request_throttle_ms, controller_throttle_ms - request.purgatory_ms, 0)
+        return cls(_outcome(admitted), codes, controller_throttle_ms, throttle)
+
+    def as_shadow(self) -> Shadow:
+        codes = [code.value for code in self.error_codes]
+        return Shadow(self.outcome, codes, self.controller_throttle_ms, self.throttle_time_ms)
 
 
 def _outcome(admitted: Sequence[bool]) -> Outcome:
@@ -129,6 +166,6 @@ def _outcome(admitted: Sequence[bool]) -> Outcome:
     return Outcome.PARTIAL if any(admitted) else Outcome.REJECTED
 
 
-def _topic(topic: TopicMutation, *, admitted: bool) -> TopicDecision:
-    code = ErrorCode.NONE if admitted else ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    return TopicDecision(topic.name, topic.partitions, code.value, code.name, None if admitted else _REFUSED_MESSAGE)
+def _topic(topic: TopicMutation, code: ErrorCode) -> TopicDecision:
+    message = None if code is ErrorCode.NONE else _REFUSED_MESSAGE
+    return TopicDecision(topic.name, topic.partitions, code.value, code.name, message)

@@ -8,6 +8,8 @@ import math
 import sys
 from dataclasses import dataclass
 
+from quota.terms import Limit, Quota
+
 MAX_THROTTLE_MS = 2**31 - 1
 """`throttle_time_ms` is an int32 in Kafka's protocol."""
 
@@ -27,44 +29,52 @@ class Window:
     num: int = 11
     size_seconds: int = 1
 
-    def burst(self, rate: float) -> float:
-        """B = Q * S * W, kept finite for any finite rate."""
-        return min(rate * self.num * self.size_seconds, sys.float_info.max)
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A quota in force: `rate` (Q = R), and the moment since which a bucket has had this rate."""
-
-    rate: float
-    since: int
+    def burst(self, rate: float, own: float | None = None) -> float:
+        """B: a quota's own, or Q * S * W, kept finite for any finite rate."""
+        return own if own is not None else min(rate * self.num * self.size_seconds, sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """State of one bucket: `tokens` (K) as written at `updated_at` (T), and the rate it was last used at."""
+    """State of one bucket: `tokens` (K) as written at `updated_at` (T), and the quota it was last used at."""
 
     tokens: float
     updated_at: int
     rate: float
+    burst: float | None = None
+    max_debt_ms: int | None = None
+    reset_at: int | None = None
+    """The latest reset by an operator that this bucket has followed, epoch ms."""
+
+    @property
+    def bounds(self) -> tuple[float, float | None, int | None]:
+        """What it was filled and emptied by; as `Quota.bounds`."""
+        return self.rate, self.burst, self.max_debt_ms
 
 
 def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:
     """K at `now`: what the bucket holds after the time since T, at most the burst B.
 
     A bucket never seen is full. Time never runs backwards: an earlier `now` adds nothing.
-    Where the rate has changed, the bucket gained at the old one until the change and at
+    Where the quota has changed, the bucket gained by the old one until the change and by
     the present one from then on, so that raising a quota gives no present for the past.
     """
-    burst = window.burst(limit.rate)
+    quota = limit.quota
+    burst = window.burst(quota.rate, quota.burst)
     if bucket is None:
         return burst
     tokens, since = bucket.tokens, bucket.updated_at
-    if bucket.rate != limit.rate:
+    if bucket.bounds != quota.bounds:
         changed_at = max(min(limit.since, now), since)
-        tokens = _gain(tokens, bucket.rate, changed_at - since, window.burst(bucket.rate))
+        tokens = _gain(tokens, bucket.rate, changed_at - since, window.burst(bucket.rate, bucket.burst))
+        tokens = max(tokens, deepest_debt(quota))
         since = changed_at
-    return _gain(tokens, limit.rate, now - since, burst)
+    return _gain(tokens, quota.rate, now - since, burst)
+
+
+def deepest_debt(quota: Quota) -> float:
+    """The lowest K that a quota lets a bucket fall to."""
+    return -math.inf if quota.max_debt_ms is None else -quota.rate * (quota.max_debt_ms / 1000)
 
 
 def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:

@@ -1,12 +1,15 @@
-"""A change of a quota: a record of the quota log."""
+"""The quota log: what its records say, and the change that each makes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from quota import codec
 from quota.entity import QuotaEntity
+from quota.errors import BadRecord
+from quota.terms import Quota
 
 SINCE_EVER = -(2**63)
 """The moment of a change that has always held."""
@@ -15,44 +18,146 @@ LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999: later times are typing errors."""
 
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
-Rate = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+TagName = Annotated[str, msgspec.Meta(min_length=1)]
+BucketTags = Annotated[dict[TagName, TagName], msgspec.Meta(min_length=1)]
 
 
 class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The value of a record of the quota topic; its key is the entity."""
+    """Sets the quota of an entity, or removes it; what is left out is as KIP-599 has it."""
 
     entity: QuotaEntity
-    controller_mutation_rate: Rate | None
+    controller_mutation_rate: Positive | None
+    controller_mutation_burst: Positive | None = None
+    max_debt_ms: DebtMs | None = None
+    shadow: bool = False
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
 
+    @property
+    def quota(self) -> Quota | None:
+        """The quota that it sets; None where it removes one."""
+        rate = self.controller_mutation_rate
+        return None if rate is None else Quota(rate, self.controller_mutation_burst, self.max_debt_ms, self.shadow)
+
+    @property
+    def key(self) -> bytes:
+        """The entity; with the time of a change that is for later, or compaction would drop the quota in force."""
+        return self.entity.key if self.effective_at is None else codec.encode(_Key(self.effective_at, self.entity))
+
+
+class ResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Makes buckets as if never seen: those that have all these tags, `user` and `client-id` (KIP-257)."""
+
+    bucket: BucketTags
+    effective_at: EpochMs | None = None
+    altered_by: str | None = None
+    comment: str | None = None
+
+    @property
+    def key(self) -> bytes:
+        """The tags, always spelled the same; with the time of a reset that is for later."""
+        return codec.encode(_Key(self.effective_at, bucket=dict(sorted(self.bucket.items()))))
+
+
+class CancelRecord(msgspec.Struct, frozen=True):
+    """Takes a scheduled change of an entity back: a tombstone under its key."""
+
+    entity: QuotaEntity
+    effective_at: EpochMs
+
+    @property
+    def key(self) -> bytes:
+        """The key of the scheduled change."""
+        return codec.encode(_Key(self.effective_at, self.entity))
+
+
+LogRecord: TypeAlias = QuotaRecord | ResetRecord | CancelRecord
+
 
 @dataclass(frozen=True, slots=True)
 class QuotaChange:
-    """A change in force from `moment` (epoch ms) on: a rate in mutations per second, or None for no quota."""
+    """A quota in force from `moment` (epoch ms) on; None for no quota."""
 
     entity: QuotaEntity
-    rate: float | None
+    quota: Quota | None
     moment: int
 
 
-_record_decoder = msgspec.json.Decoder(QuotaRecord)
+@dataclass(frozen=True, slots=True)
+class BucketReset:
+    """Buckets with these tags are as if never seen, at `moment`."""
+
+    tags: Mapping[str, str]
+    moment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """The change of an entity that would hold from `moment` on is taken back; `at` is when."""
+
+    entity: QuotaEntity
+    moment: int
+    at: int
+
+
+Change: TypeAlias = QuotaChange | BucketReset | Cancellation
+
+
+class _Key(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The key of a record that is not simply an entity."""
+
+    effective_at: EpochMs | None = None
+    entity: QuotaEntity | None = None
+    bucket: BucketTags | None = None
+
+
+class _Kind(msgspec.Struct):
+    entity: msgspec.Raw = msgspec.Raw()
+    bucket: msgspec.Raw = msgspec.Raw()
+
+
+_kind_decoder = msgspec.json.Decoder(_Kind)
+_quota_decoder = msgspec.json.Decoder(QuotaRecord)
+_reset_decoder = msgspec.json.Decoder(ResetRecord)
+_key_decoder = msgspec.json.Decoder(_Key)
 _entity_decoder = msgspec.json.Decoder(QuotaEntity)
 
 
-def read_quota_record(value: bytes | None, key: bytes | None = None) -> QuotaRecord:
-    """Read a record of the quota topic; a tombstone (null value) removes the quota of the entity in its key.
+def read_log_record(value: bytes | None, key: bytes | None = None) -> LogRecord:
+    """Read a record of the quota topic; a tombstone (null value) takes back what stands under its key.
 
     Raises:
         BadRecord: with a sentence that names the field and the value.
     """
     if value is None and key is not None:
-        return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)
-    return codec.decode(value, _record_decoder)
+        return _tombstone(key)
+    kind = codec.decode(value, _kind_decoder)
+    if not kind.bucket:
+        return codec.decode(value, _quota_decoder)
+    if kind.entity:
+        raise BadRecord("bucket: a record either sets a quota (entity) or resets buckets (bucket)")
+    return codec.decode(value, _reset_decoder)
 
 
-def change_of(record: QuotaRecord, timestamp: int) -> QuotaChange:
+def change_of(record: LogRecord, timestamp: int) -> Change:
     """The change that a record makes: in force from the record's own timestamp on, or from a later `effective_at`."""
+    if isinstance(record, CancelRecord):
+        return Cancellation(record.entity, record.effective_at, timestamp)
     moment = timestamp if record.effective_at is None else max(timestamp, record.effective_at)
-    return QuotaChange(record.entity, record.controller_mutation_rate, moment)
+    if isinstance(record, ResetRecord):
+        return BucketReset(record.bucket, moment)
+    return QuotaChange(record.entity, record.quota, moment)
+
+
+def _tombstone(key: bytes) -> LogRecord:
+    parts = codec.decode(key, _key_decoder)
+    if parts.bucket is not None:
+        raise BadRecord("bucket: a reset cannot be taken back")
+    if parts.entity is None:
+        return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)
+    if parts.effective_at is None:
+        raise BadRecord("effective_at: missing in the key of a scheduled change")
+    return CancelRecord(parts.entity, parts.effective_at)

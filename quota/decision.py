@@ -42,6 +42,15 @@ class TopicDecision(msgspec.Struct, frozen=True):
     error_message: str | None
 
 
+class Shadow(msgspec.Struct, frozen=True):
+    """What a quota in shadow would have answered; `error_codes` in the order of the request's topics."""
+
+    outcome: Outcome
+    error_codes: list[int]
+    controller_throttle_ms: int
+    throttle_time_ms: int
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to one request. Times are in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
 
@@ -55,13 +64,17 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     user_tag: str
     client_tag: str
     quota: float | None
+    burst: float | None
+    max_debt_ms: int | None
     quota_entity: QuotaEntity | None
+    exempt: bool
     outcome: Outcome
     topics: list[TopicDecision]
     controller_throttle_ms: int
     request_throttle_ms: int
     throttle_time_ms: int
     retry_at: int
+    shadow: Shadow | None
     tokens_before: float | None
     tokens: float | None
     timestamp: int

@@ -46,6 +46,10 @@ class Tags(NamedTuple):
     user: str
     client_id: str
 
+    def items(self) -> list[tuple[str, str]]:
+        """The tags that take part, by KIP-257's names."""
+        return [(name, value) for name, value in zip(("user", "client-id"), self, strict=True) if value]
+
     @property
     def key(self) -> str:
         """The bucket's identity as one string, unambiguous for all names."""

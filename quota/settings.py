@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from quota.bucket import Window
 from quota.errors import BadInput
-from quota.resolution import DEFAULT_MAX_BYTES
+from quota.resolution import DEFAULT_MAX_BYTES, Policy
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
@@ -23,8 +23,15 @@ ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
 _SPARK_CONF = ("spark", "conf")
 
+
+def _split(names: object) -> object:
+    """Several names in one text, as an option or the environment gives them."""
+    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+
+
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
 Name = Annotated[str, StringConstraints(min_length=1)]
+NameList = Annotated[list[Name], BeforeValidator(_split)]
 TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -89,6 +96,15 @@ class QuotaSettings(_Section):
 
     window_size_seconds: Count = 1
     """W, Kafka's controller.quota.window.size.seconds."""
+
+    exempt_users: NameList = []
+    """Principals that are never throttled: super users and operators' own tools. Several separated by commas."""
+
+    shadow: bool = False
+    """Decide and report what would have been refused, but admit all."""
+
+    altered_by: str = ""
+    """Who changes quotas, for the history; empty for the operating system's user."""
 
     @property
     def window(self) -> Window:
@@ -171,6 +187,12 @@ class Settings(_Section):
     audit: AuditSettings = AuditSettings()
     spark: SparkSettings = SparkSettings()
     broker: BrokerSettings = BrokerSettings()
+
+    @property
+    def policy(self) -> Policy:
+        """What holds for all requests alike."""
+        quota = self.quota
+        return Policy(self.limits.max_request_bytes, frozenset(quota.exempt_users), quota.shadow)
 
 
 def in_bytes(memory: str) -> int:

@@ -8,13 +8,13 @@ import msgspec
 from quota import codec
 from quota.admission import decide
 from quota.bucket import Bucket, Window
-from quota.change import LATEST, SINCE_EVER, QuotaChange, read_quota_record
+from quota.change import LATEST, SINCE_EVER, change_of, read_log_record
 from quota.dead_letter import dead_letter
 from quota.decision import DeadLetter, Decision
 from quota.entity import Tags
 from quota.errors import BadRecord
 from quota.record import Record, Source
-from quota.resolution import DEFAULT_MAX_BYTES, resolve
+from quota.resolution import Policy, resolve
 from quota.timeline import QuotaTimeline
 
 
@@ -30,7 +30,7 @@ def simulate(
     timeline: QuotaTimeline,
     window: Window,
     topic: str = "mutation-requests",
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    policy: Policy = Policy(),  # noqa: B008 it cannot be changed
 ) -> Iterator[Decision | DeadLetter]:
     """Decide requests, one JSON object with a `timestamp` (epoch ms) a line, in the order of the lines.
 
@@ -41,11 +41,11 @@ def simulate(
     for number, line in enumerate(lines):
         record = Record(Source(topic, 0, number), 0, line.rstrip(b"\r\n"))
         timestamp, error = _timestamp(record.value)
-        resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), timeline, max_bytes)
+        resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), timeline, policy)
         if isinstance(resolved, DeadLetter):
             yield msgspec.structs.replace(resolved, timestamp=timestamp)
         elif error is not None:
-            yield msgspec.structs.replace(dead_letter(record, error, max_bytes), timestamp=None)
+            yield msgspec.structs.replace(dead_letter(record, error, policy.max_bytes), timestamp=None)
         else:
             tags = resolved.resolution.tags
             buckets[tags], (decision,) = decide(buckets.get(tags), [resolved], window)
@@ -63,11 +63,10 @@ def read_quotas(lines: Iterable[bytes]) -> QuotaTimeline:
         if not line.strip():
             continue
         try:
-            record = read_quota_record(line)
+            record = read_log_record(line)
         except BadRecord as error:
             raise BadRecord(f"{number}: {error}") from None
-        moment = SINCE_EVER if record.effective_at is None else record.effective_at
-        timeline.add(QuotaChange(record.entity, record.controller_mutation_rate, moment))
+        timeline.add(change_of(record, SINCE_EVER))
     return timeline
 
 

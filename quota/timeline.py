@@ -3,11 +3,12 @@
 import heapq
 from bisect import bisect_right, insort
 from collections.abc import Iterator
+from itertools import combinations
 from typing import NamedTuple
 
-from quota.bucket import Limit
-from quota.change import SINCE_EVER, QuotaChange
+from quota.change import SINCE_EVER, BucketReset, Cancellation, Change, QuotaChange
 from quota.entity import NO_TAGS, QuotaEntity, Tags, levels
+from quota.terms import Limit, Quota
 
 _FOREVER = 2**63
 _CACHED = 100_000  # resolutions kept between two changes; a few hundred bytes each
@@ -16,21 +17,33 @@ _CACHED = 100_000  # resolutions kept between two changes; a few hundred bytes e
 class Resolution(NamedTuple):
     """The quota that a request is judged by: its limit, the entity it is set for, and the tags of its bucket.
 
-    Where no quota matches, `limit` and `entity` are None and the request is unlimited.
+    Where no quota matches, or the user is `exempt`, `limit` and `entity` are None and the request is unlimited.
     """
 
     tags: Tags
     limit: Limit | None
     entity: QuotaEntity | None
+    reset_at: int | None = None  # when an operator last reset the bucket, epoch ms
+    shadow: bool = False
+    exempt: bool = False
 
 
 UNLIMITED = Resolution(NO_TAGS, None, None)
+EXEMPT = Resolution(NO_TAGS, None, None, exempt=True)
 
 
 class _Moment(NamedTuple):
     moment: int
     order: int
-    rate: float | None
+    quota: Quota | None
+
+
+class Level(NamedTuple):
+    """One of the eight levels as of a moment: the entity, its bucket, and the change that set its quota, if any."""
+
+    entity: QuotaEntity
+    tags: Tags
+    change: QuotaChange | None
 
 
 class QuotaTimeline:
@@ -41,23 +54,47 @@ class QuotaTimeline:
 
     def __init__(self) -> None:
         self._changes: dict[QuotaEntity, list[_Moment]] = {}
+        self._resets: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
 
-    def add(self, change: QuotaChange) -> None:
+    def add(self, change: Change) -> None:
         """Add a change; of two changes at one moment the one added later wins."""
-        insort(self._changes.setdefault(change.entity, []), _Moment(change.moment, len(self._moments), change.rate))
+        match change:
+            case QuotaChange(entity, quota, moment):
+                insort(self._changes.setdefault(entity, []), _Moment(moment, len(self._moments), quota), key=_place)
+            case BucketReset(tags, moment):
+                insort(self._resets.setdefault(frozenset(tags.items()), []), moment)
+            case Cancellation(entity, moment, at) if at < moment:
+                kept = [each for each in self._changes.get(entity, []) if each.moment != moment]
+                self._changes[entity] = kept
         insort(self._moments, change.moment)
         self._cache.clear()
 
     def configured(self, at: int) -> list[QuotaChange]:
         """The quotas that are set as of `at` (epoch ms), each with the change that set it, in a stable order."""
-        latest = (
-            QuotaChange(entity, changes[after - 1].rate, changes[after - 1].moment)
+        found = (self.latest(entity, at) for entity in self._changes)
+        return sorted((change for change in found if change and change.quota), key=lambda change: change.entity.key)
+
+    def scheduled(self, after: int) -> list[QuotaChange]:
+        """Changes that hold from a later moment on, in the order of their moments."""
+        later = (
+            QuotaChange(entity, each.quota, each.moment)
             for entity, changes in self._changes.items()
-            if (after := _changes_until(changes, at))
+            for each in changes[_changes_until(changes, after) :]
         )
-        return sorted((change for change in latest if change.rate is not None), key=lambda change: change.entity.key)
+        return sorted(later, key=lambda change: (change.moment, change.entity.key))
+
+    def latest(self, entity: QuotaEntity, at: int) -> QuotaChange | None:
+        """The change of an entity that holds as of `at` (epoch ms)."""
+        changes = self._changes.get(entity, [])
+        after = _changes_until(changes, at)
+        return QuotaChange(entity, changes[after - 1].quota, changes[after - 1].moment) if after else None
+
+    def levels(self, user: str, client_id: str, at: int) -> list[Level]:
+        """The eight levels for a request, the most specific first; the first that has a quota wins."""
+        found = ((entity, tags, self.latest(entity, at)) for entity, tags in levels(user, client_id))
+        return [Level(entity, tags, change if change and change.quota else None) for entity, tags, change in found]
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """The quota of a request with this user and client-id, as of `at` (epoch ms)."""
@@ -73,26 +110,41 @@ class QuotaTimeline:
     def _resolve(self, user: str, client_id: str, at: int) -> Resolution:
         candidates = levels(user, client_id)
         for entity, tags in candidates:
-            rate = self._rate(entity, at)
-            if rate is not None:
+            quota = self._quota(entity, at)
+            if quota is not None:
                 sharing = [entity for entity, shared in candidates if shared == tags]
-                return Resolution(tags, Limit(rate, self._since(sharing, rate, at)), entity)
+                limit = Limit(quota, self._since(sharing, quota, at))
+                return Resolution(tags, limit, entity, self._reset_at(tags, at), quota.shadow)
         return UNLIMITED
 
-    def _rate(self, entity: QuotaEntity, at: int) -> float | None:
+    def _reset_at(self, tags: Tags, at: int) -> int | None:
+        """The latest reset of a bucket: any that names some of its tags, and no other."""
+        if not self._resets:
+            return None
+        items = tags.items()
+        resets = (
+            resets[after - 1]
+            for count in range(1, len(items) + 1)
+            for some in combinations(items, count)
+            if (resets := self._resets.get(frozenset(some))) and (after := bisect_right(resets, at))
+        )
+        return max(resets, default=None)
+
+    def _quota(self, entity: QuotaEntity, at: int) -> Quota | None:
         changes = self._changes.get(entity)
         if changes is None:
             return None
         after = _changes_until(changes, at)
-        return changes[after - 1].rate if after else None
+        return changes[after - 1].quota if after else None
 
-    def _since(self, levels_of_bucket: list[QuotaEntity], rate: float, at: int) -> int:
-        """The moment since which a bucket has had this rate, whichever of its levels gave it."""
+    def _since(self, levels_of_bucket: list[QuotaEntity], quota: Quota, at: int) -> int:
+        """The moment since which a bucket has had the bounds of this quota, whichever of its levels gave them."""
         since = at
         backwards = (_backwards(self._changes.get(entity, []), at) for entity in levels_of_bucket)
         for moment in heapq.merge(*backwards, reverse=True):
-            rates = (self._rate(entity, moment) for entity in levels_of_bucket)
-            if next((earlier for earlier in rates if earlier is not None), None) != rate:
+            quotas = (self._quota(entity, moment) for entity in levels_of_bucket)
+            earlier = next((each for each in quotas if each is not None), None)
+            if earlier is None or earlier.bounds != quota.bounds:
                 break
             since = moment
         return since
@@ -104,6 +156,10 @@ class QuotaTimeline:
             self._moments[after - 1] if after else SINCE_EVER,
             self._moments[after] if after < len(self._moments) else _FOREVER,
         )
+
+
+def _place(change: _Moment) -> tuple[int, int]:
+    return change.moment, change.order
 
 
 def _changes_until(changes: list[_Moment], at: int) -> int:

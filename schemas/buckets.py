@@ -4,14 +4,17 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from schemas.kafka import ANSWER, RECORD
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """Part of the checkpoint's path: goes up when the state or the plan changes incompatibly."""
 
 STATE = StructType(
     [
         StructField("K", DoubleType()),  # tokens, in partition mutations
         StructField("T", LongType()),  # when K was written, epoch ms
-        StructField("rate", DoubleType()),  # the rate that the bucket was last used at, mutations/s
+        StructField("rate", DoubleType()),  # the quota that the bucket was last used at, mutations/s
+        StructField("burst", DoubleType()),  # its own burst, null for Q * S * W
+        StructField("max_debt_ms", LongType()),  # its bound on debt, null for none
+        StructField("reset_at", LongType()),  # the latest reset that the bucket has followed, epoch ms
     ]
 )
 """One bucket, in KIP-599's names."""
@@ -25,9 +28,7 @@ RESOLVED = StructType(
                 [
                     *RECORD.fields,
                     StructField("error", StringType()),  # why it is a dead letter, else null
-                    StructField("rate", DoubleType()),  # the quota, null for unlimited
-                    StructField("since", LongType()),  # the moment it took effect, epoch ms
-                    StructField("entity", StringType()),  # the entity it is set for, as JSON
+                    StructField("resolution", StringType()),  # what it is judged by, as JSON; null for a dead letter
                 ]
             ),
         ),

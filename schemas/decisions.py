@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 
 from schemas.source import SOURCE
 
-VERSION = 1
+VERSION = 2
 
 _TOPICS = ArrayType(
     StructType(
@@ -29,6 +29,15 @@ _TOPICS = ArrayType(
     )
 )
 
+_SHADOW = StructType(
+    [
+        StructField("outcome", StringType()),
+        StructField("error_codes", ArrayType(IntegerType())),  # in the order of the topics
+        StructField("controller_throttle_ms", IntegerType()),
+        StructField("throttle_time_ms", IntegerType()),
+    ]
+)
+
 _JUDGEMENT = [
     StructField("request_id", StringType()),
     StructField("user", StringType()),
@@ -39,12 +48,16 @@ _JUDGEMENT = [
     StructField("user_tag", StringType()),  # who shares the bucket; empty where that part takes no part
     StructField("client_tag", StringType()),
     StructField("quota", DoubleType()),  # mutations/s, null for unlimited
+    StructField("burst", DoubleType()),  # B, null for unlimited
+    StructField("max_debt_ms", LongType()),  # the quota's bound on debt, null for none
     StructField("quota_entity", StringType()),  # the entity that matched, as JSON
+    StructField("exempt", BooleanType()),  # whether the user is never throttled, by the settings
     StructField("outcome", StringType()),  # ADMITTED, PARTIAL, REJECTED
     StructField("topics", _TOPICS),
     StructField("controller_throttle_ms", IntegerType()),
     StructField("request_throttle_ms", IntegerType()),
     StructField("throttle_time_ms", IntegerType()),  # what the client was told
+    StructField("shadow", _SHADOW),  # what a quota in shadow would have answered, else null
     StructField("tokens_before", DoubleType()),  # K before and after, null for unlimited
     StructField("tokens", DoubleType()),
 ]

@@ -1,16 +1,30 @@
 """Quota changes: the Delta table that keeps the whole history of the compacted topic `mutation-quotas`."""
 
-from pyspark.sql.types import DateType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    BooleanType,
+    DateType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from schemas.source import SOURCE
 
-VERSION = 1
+VERSION = 2
 
 _CHANGE = [
-    StructField("entity", StringType()),  # as JSON, as in the record
+    StructField("kind", StringType()),  # quota, bucket_reset, or cancel: a scheduled change taken back
+    StructField("entity", StringType()),  # as JSON, as in the record; null for a reset
     StructField("user", StringType()),  # a name, '<default>', or null where the user takes no part
     StructField("client_id", StringType()),  # likewise
     StructField("controller_mutation_rate", DoubleType()),  # mutations/s, null where the quota was removed
+    StructField("controller_mutation_burst", DoubleType()),  # mutations at once, null for Q * S * W
+    StructField("max_debt_ms", LongType()),  # bound on debt, null for none
+    StructField("shadow", BooleanType()),  # decided and reported, but admitted
+    StructField("bucket", StringType()),  # of a reset: the tags of the buckets, as JSON
     StructField("altered_by", StringType()),
     StructField("comment", StringType()),
 ]

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from quota.bucket import Limit
 from quota.change import SINCE_EVER, QuotaChange
 from quota.entity import QuotaEntity, Tags
 from quota.record import Record, Source
 from quota.request import read_request
 from quota.resolution import ResolvedRequest
+from quota.terms import Limit, Quota
 from quota.timeline import QuotaTimeline, Resolution
 
 STRICT, PERMISSIVE = 6, 5
@@ -36,12 +36,19 @@ def record(value: bytes | None, offset: int = 0, timestamp: int = 0, partition: 
 def resolved(
     *partitions: int, at: int = 0, rate: float | None = 5.0, since: int = SINCE_EVER, **fields: Any
 ) -> ResolvedRequest:
-    """A request that is judged by a quota of `rate`, or by none."""
-    where = {name: fields.pop(name) for name in ("offset", "partition") if name in fields}
+    """A request that is judged by a quota of `rate` with its options, or by none."""
+
+    def taken(*names: str) -> dict[str, Any]:
+        return {name: fields.pop(name) for name in names if name in fields}
+
+    where = taken("offset", "partition")
+    options = taken("burst", "max_debt_ms")
+    judged = taken("shadow", "reset_at", "exempt")
     value = request_json(*partitions, **fields)
-    resolution = Resolution(Tags("alice", ""), Limit(rate, since), QuotaEntity("alice"))
-    if rate is None:
-        resolution = Resolution(Tags("", ""), None, None)
+    resolution = Resolution(Tags("", ""), None, None, **judged)
+    if rate is not None:
+        limit = Limit(Quota(rate, **options), since)
+        resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), **judged)
     return ResolvedRequest(record(value, timestamp=at, **where), read_request(value), resolution)
 
 
@@ -49,5 +56,5 @@ def timeline(*changes: tuple[QuotaEntity, float | None, int]) -> QuotaTimeline:
     """A timeline of changes: entity, rate, moment."""
     quotas = QuotaTimeline()
     for entity, rate, moment in changes:
-        quotas.add(QuotaChange(entity, rate, moment))
+        quotas.add(QuotaChange(entity, None if rate is None else Quota(rate), moment))
     return quotas

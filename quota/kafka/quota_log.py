@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from quota.change import change_of, read_quota_record
+from quota.change import LogRecord, change_of, read_log_record
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.client import client_config, reason
 from quota.settings import Settings
@@ -41,14 +41,32 @@ class KafkaQuotas:
         return log.timeline
 
 
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A record of the quota topic, and the time that the broker stamped it (epoch ms)."""
+
+    offset: int
+    timestamp: int
+    record: LogRecord
+
+
+def open_log(settings: Settings, *, keep: bool = False) -> "QuotaLog":
+    """The quota log of a deployment, to be read on.
+
+    Raises:
+        ClusterError: the topic cannot be found.
+    """
+    kafka = settings.kafka
+    return QuotaLog(KafkaQuotas(kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds), keep=keep)
+
+
 def read_quotas(settings: Settings) -> QuotaTimeline:
     """All quotas of a deployment, read once.
 
     Raises:
         ClusterError: the topic cannot be read.
     """
-    kafka = settings.kafka
-    log = QuotaLog(KafkaQuotas(kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds))
+    log = open_log(settings)
     log.read_on()
     return log.timeline
 
@@ -61,13 +79,19 @@ def _log_of(quotas: KafkaQuotas) -> "QuotaLog":
 class QuotaLog:
     """A consumer at the end of the quota topic, and the timeline of what it has read."""
 
-    def __init__(self, quotas: KafkaQuotas) -> None:
+    def __init__(self, quotas: KafkaQuotas, *, keep: bool = False) -> None:
         """Open the log at its beginning.
+
+        Args:
+            quotas: the topic.
+            keep: whether the records are wanted too, in `entries`.
 
         Raises:
             ClusterError: the topic cannot be found in time.
         """
         self.timeline = QuotaTimeline()
+        self.entries: list[LogEntry] = []
+        self._keep = keep
         self._topic = quotas.topic
         self._where = f"topic {quotas.topic} at {quotas.bootstrap_servers}"
         self._timeout = quotas.timeout_seconds
@@ -125,11 +149,14 @@ class QuotaLog:
         partition, offset = message.partition() or 0, message.offset() or 0
         self._positions[partition] = offset + 1
         try:
-            record = read_quota_record(message.value(), message.key())
+            record = read_log_record(message.value(), message.key())
         except BadRecord as error:
             _log.warning("skipped a quota that is none (%s-%d-%d): %s", self._topic, partition, offset, error)
             return
-        self.timeline.add(change_of(record, message.timestamp()[1]))
+        timestamp = message.timestamp()[1]
+        self.timeline.add(change_of(record, timestamp))
+        if self._keep:
+            self.entries.append(LogEntry(offset, timestamp, record))
 
     def _skip_what_is_gone(self) -> None:
         """Move past offsets that hold no record any more: compacted away, or a transaction's marker."""

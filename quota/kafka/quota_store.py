@@ -1,18 +1,67 @@
 """Setting quotas: a change is a record of the quota topic."""
 
 import time
+from collections.abc import Callable, Sequence
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from quota import codec
-from quota.change import QuotaRecord
+from quota.change import CancelRecord, LogRecord, QuotaRecord, ResetRecord
+from quota.entity import QuotaEntity
 from quota.errors import ClusterError
 from quota.kafka.client import client_config, reason
+from quota.kafka.quota_log import LogEntry, open_log
 from quota.settings import Settings
+from quota.terms import Quota
+
+_TRIES = 5
 
 
-def set_quota(settings: Settings, record: QuotaRecord) -> int:
-    """Write a change of a quota.
+def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogEntry]:
+    """Write changes, in this order.
+
+    Returns:
+        Each as it stands in the log, with the time that the broker stamped it (epoch ms).
+
+    Raises:
+        ClusterError: not all were acknowledged in time; says how many were.
+    """
+    where = f"Kafka at {settings.kafka.bootstrap_servers}"
+    config: dict[str, str | float] = {
+        "acks": "all",
+        "enable.idempotence": True,
+        "message.timeout.ms": round(settings.kafka.timeout_seconds * 1000),
+    }
+    producer = Producer(client_config(settings.kafka.bootstrap_servers, config))
+    written: list[LogEntry] = []
+    failed: list[KafkaError] = []
+    for record in records:
+
+        def delivered(error: KafkaError | None, message: Message, record: LogRecord = record) -> None:
+            if error is not None:
+                failed.append(error)
+            else:
+                written.append(LogEntry(message.offset() or 0, message.timestamp()[1], record))
+
+        value = None if isinstance(record, CancelRecord) else codec.encode(record)
+        while not failed:
+            try:
+                producer.produce(settings.topics.quotas, key=record.key, value=value, on_delivery=delivered)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+        producer.poll(0)
+    producer.flush(settings.kafka.timeout_seconds + 1)
+    if failed or len(written) < len(records):
+        why = reason(failed[0]) if failed else "no answer in time"
+        done = f"{len(written)} of {len(records)} changes are set" if len(records) > 1 else "the change is not set"
+        raise ClusterError(f"{done} ({where}): {why}")
+    return written
+
+
+def set_quota(settings: Settings, record: QuotaRecord | ResetRecord) -> int:
+    """Write one change.
 
     Returns:
         The moment from which it holds, as the broker stamped it (epoch ms), or a later `effective_at`.
@@ -20,22 +69,40 @@ def set_quota(settings: Settings, record: QuotaRecord) -> int:
     Raises:
         ClusterError: the change was not acknowledged in time.
     """
-    timeout_ms = round(settings.kafka.timeout_seconds * 1000)
-    config: dict[str, str | float] = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": timeout_ms}
-    producer = Producer(client_config(settings.kafka.bootstrap_servers, config))
-    delivered: list[tuple[KafkaError | None, Message]] = []
-    producer.produce(
-        settings.topics.quotas,
-        key=record.entity.key,
-        value=codec.encode(record),
-        on_delivery=lambda error, message: delivered.append((error, message)),
-    )
-    deadline = time.monotonic() + settings.kafka.timeout_seconds + 1
-    while not delivered and time.monotonic() < deadline:
-        producer.poll(0.1)
-    if not delivered:
-        raise ClusterError(f"no answer from Kafka at {settings.kafka.bootstrap_servers}: the quota may not be set")
-    error, message = delivered[0]
-    if error is not None:
-        raise ClusterError(f"the quota is not set: {reason(KafkaException(error))}")
-    return max(int(message.timestamp()[1]), record.effective_at or 0)
+    (entry,) = write_records(settings, [record])
+    return max(entry.timestamp, record.effective_at or 0)
+
+
+def alter_quota(
+    settings: Settings,
+    entity: QuotaEntity,
+    effective_at: int | None,
+    change: Callable[[Quota | None], QuotaRecord],
+) -> tuple[QuotaRecord, int]:
+    """Change what an entity has, without losing what someone else changes of it at the same time.
+
+    Args:
+        settings: the settings.
+        entity: whose quota.
+        effective_at: from when on, epoch ms; from now on if not given.
+        change: the record, from the quota that the entity has at that moment. It is asked again where
+            another change came in between the reading and the writing.
+
+    Returns:
+        The record, and the moment from which it holds.
+
+    Raises:
+        ClusterError: the topic cannot be read or written.
+    """
+    log = open_log(settings, keep=True)
+    log.read_on()
+    for _ in range(_TRIES):
+        seen = len(log.entries)
+        present = log.timeline.latest(entity, effective_at or time.time_ns() // 1_000_000)
+        record = change(present.quota if present else None)
+        (own,) = write_records(settings, [record])
+        log.read_on()
+        others = (each.record for each in log.entries[seen:] if each.offset < own.offset)
+        if not any(not isinstance(other, ResetRecord) and other.entity == entity for other in others):
+            return record, max(own.timestamp, effective_at or 0)
+    raise ClusterError(f"{entity} is being changed by others all the time; see quotas history")

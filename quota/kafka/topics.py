@@ -18,6 +18,9 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+QUOTAS_KEPT_MS = 7 * 24 * 3600 * 1000
+"""How long the quota topic keeps every change, before compaction leaves the last of each entity."""
+
 _LOOK_SECONDS = 0.05
 _STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 _BROKER_DEFAULT_MAX_BYTES = 1_048_588
@@ -46,7 +49,7 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
         TopicSpec(
             topics.quotas,
             1,
-            {**_STAMPED_BY_BROKER, "cleanup.policy": "compact", "min.compaction.lag.ms": str(7 * 24 * 3600 * 1000)},
+            {**_STAMPED_BY_BROKER, "cleanup.policy": "compact", "min.compaction.lag.ms": str(QUOTAS_KEPT_MS)},
         ),
     )
 

@@ -238,5 +238,5 @@ def test_the_last_good_quota_stays_where_a_bad_one_was_written(deployment, caplo
     for bad in (b"NaN", b'{"entity": {"user": "alice"}, "controller_mutation_rate": "fast"}'):
         produce(deployment, deployment.topics.quotas, bad, key=b'{"user":"alice"}')
     (change,) = read_quotas(deployment).configured(at=2**62)
-    assert (change.entity, change.rate) == (QuotaEntity("alice"), 5.0)
+    assert (change.entity, change.quota.rate) == (QuotaEntity("alice"), 5.0)
     assert "skipped a quota that is none" in caplog.text

@@ -31,13 +31,17 @@ DECISION = {
     "user_tag": "alice",
     "client_tag": "",
     "quota": 5.0,
+    "burst": 55.0,
+    "max_debt_ms": None,
     "quota_entity": {"user": "alice"},
+    "exempt": False,
     "outcome": "ADMITTED",
     "topics": [{"name": "t", "partitions": 3, "error_code": 0, "error": "NONE", "error_message": None}],
     "controller_throttle_ms": 0,
     "request_throttle_ms": 0,
     "throttle_time_ms": 1000,
     "retry_at": DAY + DAY // 2 + 1000,
+    "shadow": {"outcome": "REJECTED", "error_codes": [89], "controller_throttle_ms": 9, "throttle_time_ms": 8},
     "tokens_before": 55.0,
     "tokens": 52.0,
     "timestamp": DAY + DAY // 2,
@@ -105,6 +109,9 @@ def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter(spa
     change = {
         "entity": {"user": None, "client-id": "app"},
         "controller_mutation_rate": 5,
+        "controller_mutation_burst": 9,
+        "max_debt_ms": 60_000,
+        "shadow": True,
         "effective_at": 2 * DAY,
         "altered_by": "ann",
     }
@@ -117,10 +124,29 @@ def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter(spa
         "entity": '{"user":null,"client-id":"app"}',
         "user": "<default>",
         "client_id": "app",
+        "kind": "quota",
         "controller_mutation_rate": 5.0,
+        "controller_mutation_burst": 9.0,
+        "max_debt_ms": 60_000,
+        "shadow": True,
+        "bucket": None,
         "altered_by": "ann",
         "comment": None,
     }
     assert_df_equality(quota_change_rows(changes), spark.createDataFrame([row], quota_changes.TABLE))
     (bad,) = skipped_quota_rows(changes).collect()
     assert (bad.error, bad.source.offset) == ("controller_mutation_rate: expected float > 0.0 (value: 0)", 1)
+
+
+def test_a_reset_and_a_cancelled_change_have_rows_of_their_own(spark):
+    """A scheduled change is taken back by a tombstone under its key."""
+    reset = {"bucket": {"user": "alice", "client-id": "app"}, "comment": "one huge deletion"}
+    key = b'{"effective_at":172800000,"entity":{"user":"alice"}}'
+    rows = [*kafka_rows([json.dumps(reset).encode()]), ("topic", 0, 1, DAY, key, None)]
+    found = quota_change_rows(read_quota_changes(frame(spark, rows))).orderBy("source.offset").collect()
+    names = ("kind", "entity", "bucket", "user", "client_id", "comment")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        ("bucket_reset", None, '{"user":"alice","client-id":"app"}', "alice", "app", "one huge deletion"),
+        ("cancel", '{"user":"alice"}', None, "alice", None, None),
+    ]
+    assert found[1].effective_at.timestamp() * 1000 == 2 * DAY

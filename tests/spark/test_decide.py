@@ -30,8 +30,12 @@ class State:
         self.get = value
 
 
-def resolved(rows, error=None, rate=5.0, entity='{"user":"alice"}'):
-    extra = {"error": error, "rate": rate, "since": SINCE_EVER, "entity": entity}
+JUDGED = f'[["alice",""],{{"quota":{{"rate":5.0}},"since":{SINCE_EVER}}},{{"user":"alice"}}]'
+UNLIMITED = '[["",""],null,null]'
+
+
+def resolved(rows, error=None, resolution=JUDGED):
+    extra = {"error": error, "resolution": resolution}
     return [dict(zip(RECORD.names, row, strict=True)) | extra for row in rows]
 
 
@@ -51,7 +55,7 @@ def test_a_keys_rows_are_decided_in_order_however_many_frames_they_come_in(frame
         *[(offset, "ADMITTED") for offset in range(7)],
         (7, "REJECTED"),
     ]
-    assert state.get == (-60.0, 0, 5.0)
+    assert state.get == (-60.0, 0, 5.0, None, None, None)
 
 
 def test_an_answer_goes_under_its_requests_own_key():
@@ -61,8 +65,8 @@ def test_an_answer_goes_under_its_requests_own_key():
 
 def test_dead_letters_and_unlimited_requests_leave_no_state():
     rows = [
-        *resolved(kafka_rows([b"\xff"]), error="value: not UTF-8 (byte 0xff at 0)", rate=None, entity=None),
-        *resolved(kafka_rows([request_json(10**6)], first_offset=1), rate=None, entity=None),
+        *resolved(kafka_rows([b"\xff"]), error="value: not UTF-8 (byte 0xff at 0)", resolution=None),
+        *resolved(kafka_rows([request_json(10**6)], first_offset=1), resolution=UNLIMITED),
     ]
     state = State()
     (letter, decided) = decide(rows, state, key="[0]")
@@ -72,11 +76,11 @@ def test_dead_letters_and_unlimited_requests_leave_no_state():
 
 
 def test_a_refused_try_writes_no_state():
-    state = State((-60.0, 0, 5.0))
+    state = State((-60.0, 0, 5.0, None, None, None))
     state.update = None  # calling it would fail
     ((_, _, refused),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[1000])), state)
     assert (refused["outcome"], refused["tokens"]) == ("REJECTED", -55.0)
 
 
 def test_the_state_has_kips_names():
-    assert STATE.names == ["K", "T", "rate"]
+    assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at"]

@@ -5,6 +5,7 @@ from chispa import assert_df_equality
 from jobs.resolve import FixedQuotas, resolve_requests
 from quota.change import SINCE_EVER
 from quota.entity import QuotaEntity
+from quota.resolution import Policy
 from schemas.buckets import RESOLVED
 from tests.factories import request_json, timeline
 from tests.spark.rows import frame, kafka_rows
@@ -16,16 +17,20 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     early, late, bad, free = request_json(1), request_json(2), b"{", request_json(1, user="bob")
     rows = kafka_rows([early, late, bad, free], timestamps=[99, 100, 100, 100], partition=3)
 
-    actual = resolve_requests(frame(spark, rows), quotas, max_bytes=1024)
+    actual = resolve_requests(frame(spark, rows), quotas, Policy(1024))
 
-    alice = '{"user":"alice"}'
+    def judged(rate, since):
+        quota = f'{{"rate":{rate},"burst":null,"max_debt_ms":null,"shadow":false}}'
+        return f'[["alice",""],{{"quota":{quota},"since":{since}}},{{"user":"alice"}},null,false,false]'
+
+    unlimited = '[["",""],null,null,null,false,false]'
     no_object = "value: not JSON: Input data was truncated (value: {)"
     expected = spark.createDataFrame(
         [
-            ('["alice",""]', (*rows[0], None, 5.0, SINCE_EVER, alice)),
-            ('["alice",""]', (*rows[1], None, 7.0, 100, alice)),
-            ("[3]", (*rows[2], no_object, None, None, None)),
-            ("[3]", (*rows[3], None, None, None, None)),
+            ('["alice",""]', (*rows[0], None, judged(5.0, SINCE_EVER))),
+            ('["alice",""]', (*rows[1], None, judged(7.0, 100))),
+            ("[3]", (*rows[2], no_object, None)),
+            ("[3]", (*rows[3], None, unlimited)),
         ],
         RESOLVED,
     )
@@ -34,5 +39,5 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
 
 def test_the_waist_of_the_stateful_stage_is_two_columns_wide(spark):
     """Each further column costs about as much per key as the whole stage."""
-    resolved = resolve_requests(frame(spark, []), FixedQuotas(timeline()), max_bytes=1024)
+    resolved = resolve_requests(frame(spark, []), FixedQuotas(timeline()), Policy(1024))
     assert resolved.columns == ["bucket", "request"]

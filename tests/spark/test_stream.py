@@ -12,6 +12,7 @@ from jobs.resolve import FixedQuotas
 from quota import codec
 from quota.bucket import Window
 from quota.entity import QuotaEntity
+from quota.resolution import Policy
 from quota.simulate import simulate
 from schemas.kafka import ANSWER, RECORD
 from tests.factories import PERMISSIVE, request_json, timeline
@@ -39,7 +40,7 @@ def stream(spark, tmp_path):
                 spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in" / "*"))
             )
             query = (
-                enforce(records, FixedQuotas(quotas), ANSWERING)
+                enforce(records, FixedQuotas(quotas), Policy(), ANSWERING)
                 .writeStream.format("parquet")
                 .option("path", str(tmp_path / "out"))
                 .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -68,7 +69,7 @@ def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(spark, stre
     assert (found[0, 1][1]["outcome"], found[0, 1][1]["throttle_time_ms"]) == ("REJECTED", 11_000)
     (row,) = spark.read.format("statestore").load(stream.checkpoint).collect()
     assert row.key.bucket == '["alice",""]'
-    assert tuple(row.value.groupState) == (-60.0, 1000, 5.0)
+    assert tuple(row.value.groupState) == (-60.0, 1000, 5.0, None, None, None)
 
 
 def fuzz_log(seed, count):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.bucket import MAX_THROTTLE_MS, Bucket, Limit, Window, in_debt, throttle_ms, tokens_at
+from quota.bucket import MAX_THROTTLE_MS, Bucket, Window, in_debt, throttle_ms, tokens_at
+from quota.terms import Limit, Quota
 
 KIP = Window(num=100)
 rates = st.floats(min_value=1e-3, max_value=1e6)
@@ -15,7 +16,7 @@ times = st.integers(min_value=0, max_value=10**12)
 
 
 def at_rate(rate: float, since: int = 0) -> Limit:
-    return Limit(rate, since)
+    return Limit(Quota(rate), since)
 
 
 def test_a_bucket_never_seen_is_full():

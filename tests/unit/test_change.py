@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from quota.change import QuotaChange, change_of, read_quota_record
+from quota.change import QuotaChange, change_of, read_log_record
 from quota.entity import QuotaEntity
 from quota.errors import BadRecord
+from quota.terms import Quota
 
 
 def quota_json(entity, rate=5, **fields):
@@ -23,16 +24,16 @@ def quota_json(entity, rate=5, **fields):
     ],
 )
 def test_a_part_is_a_name_or_the_default_or_left_out(entity, expected):
-    record = read_quota_record(quota_json(entity))
+    record = read_log_record(quota_json(entity))
     assert (record.entity, record.controller_mutation_rate) == (expected, 5.0)
 
 
 def test_null_removes_a_quota():
-    assert read_quota_record(quota_json({"user": "alice"}, None)).controller_mutation_rate is None
+    assert read_log_record(quota_json({"user": "alice"}, None)).controller_mutation_rate is None
 
 
 def test_a_tombstone_removes_the_quota_of_its_key():
-    record = read_quota_record(None, b'{"user": "alice"}')
+    record = read_log_record(None, b'{"user": "alice"}')
     assert (record.entity, record.controller_mutation_rate) == (QuotaEntity("alice"), None)
 
 
@@ -40,8 +41,8 @@ def test_a_tombstone_removes_the_quota_of_its_key():
     ("effective_at", "moment"), [({}, 100), ({"effective_at": 50}, 100), ({"effective_at": 150}, 150)]
 )
 def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, moment):
-    record = read_quota_record(quota_json({"user": "alice"}, **effective_at))
-    assert change_of(record, 100) == QuotaChange(QuotaEntity("alice"), 5.0, moment)
+    record = read_log_record(quota_json({"user": "alice"}, **effective_at))
+    assert change_of(record, 100) == QuotaChange(QuotaEntity("alice"), Quota(5.0), moment)
 
 
 @pytest.mark.parametrize(
@@ -65,5 +66,5 @@ def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, mo
 )
 def test_what_is_no_quota_is_told_by_its_field_and_value(value, error):
     with pytest.raises(BadRecord) as raised:
-        read_quota_record(value)
+        read_log_record(value)
     assert str(raised.value).startswith(error)

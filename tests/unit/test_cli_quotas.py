@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.cli_quotas import short_form
+from jobs.cli_entities import short_form
 from quota.errors import BadInput
 from tests.unit.test_simulate import run
 
@@ -58,7 +58,7 @@ def test_a_long_form_that_does_not_add_up_is_refused(given, error):
         ([*ALICE, "--delete-config", "producer_byte_rate"], "unknown quota 'producer_byte_rate'"),
         ([*ALICE, "--delete-config", "controller_mutation_rate=7"], "unknown quota 'controller_mutation_rate=7'"),
         (["--user", "\udcff", "--add-config", "controller_mutation_rate=5"], "--user '\\udcff': not UTF-8"),
-        (ALICE, "give either --add-config"),
+        (ALICE, "give --add-config"),
         (["--add-config", "controller_mutation_rate=5"], "whose quota?"),
         (["--user", "", "--add-config", "controller_mutation_rate=5"], "--user: the name is empty"),
         ([*ALICE, "--user-defaults", "--add-config", "controller_mutation_rate=5"], "exclude each other"),

@@ -8,21 +8,24 @@ from quota.bucket import Bucket, Window
 from quota.decision import ENVELOPE, GROWTH, DeadLetter
 from quota.entity import QuotaEntity
 from quota.record import Record, Source
-from quota.resolution import ResolvedRequest, resolve
+from quota.resolution import Policy, ResolvedRequest, resolve
 from tests.factories import record, request_json, timeline
 
 LIMIT = 1024
 
 
 def letter(value, key=None):
-    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), LIMIT)
+    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(LIMIT))
     assert isinstance(found, DeadLetter)
     return found
 
 
 def test_a_request_finds_the_quota_of_its_own_time():
     quotas = timeline((QuotaEntity("alice"), 5.0, 100), (QuotaEntity("alice"), 7.0, 200))
-    rates = [resolve(record(request_json(1), timestamp=at), quotas).resolution.limit.rate for at in (199, 200)]
+    rates = [
+        resolve(record(request_json(1), timestamp=at), quotas, Policy()).resolution.limit.quota.rate
+        for at in (199, 200)
+    ]
     assert rates == [5.0, 7.0]
 
 
@@ -36,7 +39,7 @@ def test_a_dead_letter_holds_the_record_as_it_came():
 def test_a_record_at_the_limit_is_judged_and_one_over_it_is_not():
     request = request_json(1)
     padded = request + b" " * (LIMIT - len(request))
-    assert isinstance(resolve(record(padded), timeline(), LIMIT), ResolvedRequest)
+    assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
     found = letter(padded + b" ")
     assert found.error == "value: a record of more than the 1024 bytes that limits.max_request_bytes allows"
     assert found.value == padded.decode()
@@ -63,7 +66,7 @@ def test_a_large_record_that_is_no_text_is_base64_of_its_beginning():
     ],
 )
 def test_no_dead_letter_is_larger_than_its_topic_takes(value, key):
-    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), 100_000)
+    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(100_000))
     assert len(codec.encode(found)) + len(key) <= GROWTH * 100_000 + ENVELOPE
 
 
@@ -78,7 +81,7 @@ def test_no_dead_letter_is_larger_than_its_topic_takes(value, key):
 def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
     """The worst of them: all topics refused, the names in the tags and in the entity once more."""
     quotas = timeline((QuotaEntity(None, None), 5.0, 0))
-    resolved = resolve(record(request_bytes), quotas, 100_000)
+    resolved = resolve(record(request_bytes), quotas, Policy(100_000))
     _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], Window())
     assert decision.topics[0].error_code == 89
     assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE

@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from quota.change import SINCE_EVER, QuotaChange
 from quota.entity import QuotaEntity, levels
+from quota.terms import Quota
 from quota.timeline import UNLIMITED
 from tests.factories import timeline
 
@@ -15,7 +16,7 @@ ALICE_APP, ALICE_ANY = QuotaEntity("alice", "app"), QuotaEntity("alice", None)
 
 def resolve(quotas, at, user="alice", client="app"):
     resolution = quotas.resolve(user, client, at)
-    return (resolution.limit.rate, resolution.limit.since, tuple(resolution.tags)) if resolution.limit else None
+    return (resolution.limit.quota.rate, resolution.limit.since, tuple(resolution.tags)) if resolution.limit else None
 
 
 def test_without_quotas_everybody_is_unlimited():
@@ -33,7 +34,7 @@ def test_the_most_specific_level_wins_and_says_who_shares_its_bucket():
             *[(entity, 1.0 + level, SINCE_EVER) for level, entity in enumerate(entities) if level >= winner]
         )
         resolution = quotas.resolve("alice", "app", 0)
-        assert (resolution.limit.rate, resolution.entity, tuple(resolution.tags)) == (
+        assert (resolution.limit.quota.rate, resolution.entity, tuple(resolution.tags)) == (
             1.0 + winner,
             entities[winner],
             tags,
@@ -73,7 +74,7 @@ def test_a_change_seen_late_holds_for_its_time():
     """The log is read on while requests are judged; what was looked up before must not stick."""
     quotas = timeline((ALICE, 5.0, 100))
     assert resolve(quotas, 300) == (5.0, 100, ("alice", ""))
-    quotas.add(QuotaChange(ALICE, 7.0, 200))
+    quotas.add(QuotaChange(ALICE, Quota(7.0), 200))
     assert resolve(quotas, 300) == (7.0, 200, ("alice", ""))
     assert resolve(quotas, 150) == (5.0, 100, ("alice", ""))
 
@@ -91,7 +92,7 @@ def test_a_quota_that_comes_to_light_holds_for_its_bucket_since_then():
 
 def test_what_is_configured_is_listed_as_of_a_moment():
     quotas = timeline((DEFAULT_USER, 1.0, 100), (ALICE, 5.0, 100), (ALICE, None, 200))
-    assert [(each.entity, each.rate, each.moment) for each in quotas.configured(150)] == [
+    assert [(each.entity, each.quota.rate, each.moment) for each in quotas.configured(150)] == [
         (ALICE, 5.0, 100),
         (DEFAULT_USER, 1.0, 100),
     ]

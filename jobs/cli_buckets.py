@@ -1,0 +1,48 @@
+"""`mutation-quota buckets`: what an operator may do to a tenant's bucket."""
+
+import typer
+
+from jobs.cli_entities import Client, User
+from jobs.moments import moment_of, shown
+from jobs.options import BootstrapServer, Comment, ConfigFile, EffectiveAt, Overrides, operator, settings_of, text_of
+from quota.change import ResetRecord
+from quota.errors import BadInput
+
+app = typer.Typer(help="Forgive debts.", invoke_without_command=True, rich_markup_mode=None)
+
+
+@app.callback()
+def common(context: typer.Context) -> None:
+    """Forgive debts."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def reset(
+    context: typer.Context,
+    user: User = None,
+    client: Client = None,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Make buckets as if never seen, full: those of a user, of a client-id, or of both together.
+
+    A user's resets all of theirs, also those of each of their client-ids.
+    """
+    names = {"user": text_of("user", user), "client-id": text_of("client", client)}
+    bucket = {tag: name for tag, name in names.items() if name is not None}
+    if not bucket or "" in bucket.values():
+        raise BadInput("whose bucket? give --user NAME, --client NAME or both")
+    moment = None if effective_at is None else moment_of("--effective-at", effective_at)
+    settings = settings_of(context, overrides, config, server)
+    record = ResetRecord(bucket, moment, operator(settings), text_of("comment", comment))
+    from quota.kafka.quota_store import set_quota
+    from quota.kafka.topics import prepare_topics
+
+    prepare_topics(settings, [settings.topics.quotas])
+    since = set_quota(settings, record)
+    print(f"Reset buckets with {', '.join(f'{tag} {name!r}' for tag, name in bucket.items())} from {shown(since)} on.")

@@ -1,0 +1,46 @@
+"""Times on the command line and in what it prints."""
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+
+from quota.change import LATEST, SINCE_EVER
+from quota.errors import BadInput
+
+_AGO = re.compile(r"([+-])(\d{1,9})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def now_ms() -> int:
+    """The present, epoch ms."""
+    return time.time_ns() // 1_000_000
+
+
+def moment_of(option: str, text: str) -> int:
+    """A time as epoch ms: given so, in ISO 8601 (UTC where it names no zone), or from now as in -2h and +30m.
+
+    Raises:
+        BadInput: it is none of these.
+    """
+    try:
+        if relative := _AGO.fullmatch(text):
+            sign, count, unit = relative.groups()
+            seconds = timedelta(**{_UNITS[unit]: int(count)}).total_seconds()
+            moment = now_ms() + round(float(f"{sign}1") * seconds * 1000)
+        elif text.isascii() and text.isdigit():
+            moment = int(text)
+        else:
+            given = datetime.fromisoformat(text)
+            moment = round((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        moment = -1
+    if not 0 <= moment <= LATEST:
+        raise BadInput(f"{option} {text!r}: expected a time: 2026-11-21T14:00, epoch ms, or from now as in -2h or +30m")
+    return moment
+
+
+def shown(epoch_ms: int) -> str:
+    """A time as people read it, in UTC."""
+    if epoch_ms == SINCE_EVER:
+        return "ever"
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

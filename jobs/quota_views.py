@@ -1,0 +1,163 @@
+"""What the commands of `quotas` print: as JSON for programs, and as lines for people."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from jobs.cli_configs import RATE, written
+from jobs.moments import shown
+from quota import codec
+from quota.bucket import Window
+from quota.change import CancelRecord, QuotaChange, QuotaRecord, ResetRecord, change_of
+from quota.entity import QuotaEntity
+from quota.kafka.quota_log import LogEntry
+from quota.plan import Step
+from quota.terms import Quota
+from quota.timeline import Level, QuotaTimeline, Resolution
+
+
+def print_json(value: object) -> None:
+    """One JSON document on one line."""
+    print(codec.encode(value).decode())
+
+
+def configs(quota: Quota | None) -> dict[str, Any] | None:
+    """A quota as JSON shows it."""
+    if quota is None:
+        return None
+    return {
+        RATE: quota.rate,
+        "controller_mutation_burst": quota.burst,
+        "max_debt_ms": quota.max_debt_ms,
+        "shadow": quota.shadow,
+    }
+
+
+def describe_lines(changes: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> Iterator[str]:
+    """The quotas that are set, and those that are for later."""
+    for each in changes:
+        yield f"Quota configs for {each.entity} are {written(each.quota)} (since {shown(each.moment)})"
+    for each in scheduled:
+        yield f"Scheduled for {each.entity}: {written(each.quota)} (from {shown(each.moment)} on)"
+
+
+def plan_line(step: Step) -> str:
+    """One step of a plan, as a diff writes it."""
+    record = step.record
+    if isinstance(record, CancelRecord):
+        return f"- {record.entity}: {written(step.before)} scheduled for {shown(record.effective_at)}"
+    values = [written(each) for each in (step.before, step.after) if each is not None]
+    return f"{step.sign} {record.entity}: {' -> '.join(values)}"
+
+
+def plan_json(step: Step) -> dict[str, Any]:
+    """One step of a plan, for programs."""
+    found: dict[str, Any] = {"entity": step.record.entity, "before": configs(step.before), "after": configs(step.after)}
+    if isinstance(step.record, CancelRecord):
+        found["scheduled_for"] = step.record.effective_at
+    return found
+
+
+def resolve_json(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> dict[str, Any]:
+    """The quota that would apply, and why."""
+    quota = resolution.limit.quota if resolution.limit else None
+    winner = next((level for level in levels if level.change), None) if quota else None
+    return {
+        "at": at,
+        "exempt": resolution.exempt,
+        "level": levels.index(winner) + 1 if winner else None,
+        "entity": resolution.entity,
+        "quota": configs(quota),
+        "burst": window.burst(quota.rate, quota.burst) if quota else None,
+        "since": winner.change.moment if winner and winner.change else None,
+        "shadow": resolution.shadow,
+        "bucket": dict(resolution.tags.items()) if quota else None,
+        "reset_at": resolution.reset_at,
+        "levels": [
+            {"level": number, "entity": each.entity, "quota": configs(each.change.quota if each.change else None)}
+            for number, each in enumerate(levels, start=1)
+        ],
+    }
+
+
+def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> Iterator[str]:
+    """The quota that would apply, and why, for people."""
+    quota = resolution.limit.quota if resolution.limit else None
+    if resolution.exempt:
+        yield "Unlimited: the user is exempt (quota.exempt_users)."
+        return
+    if quota is None:
+        yield f"Unlimited: none of the eight levels has a quota as of {shown(at)}."
+    else:
+        yield f"{written(quota)}, set for {resolution.entity}"
+        own = "its own" if quota.burst is not None else f"{window.num} x {window.size_seconds} s of the rate"
+        yield f"  burst   {window.burst(quota.rate, quota.burst)} mutations at once ({own})"
+        yield f"  bucket  {_sharing(dict(resolution.tags.items()))}"
+        if resolution.reset_at is not None:
+            yield f"  reset   {shown(resolution.reset_at)}"
+        if resolution.shadow:
+            yield "  shadow  decided and reported, but admitted"
+    yield "  levels tried, the most specific first:"
+    winner = next((level for level in levels if level.change), None)
+    for number, level in enumerate(levels, start=1):
+        found = f"{written(level.change.quota)} since {shown(level.change.moment)}" if level.change else "-"
+        yield f"  {'*' if level is winner else ' '} {number}  {level.entity!s:50}  {found}"
+
+
+def _sharing(tags: dict[str, str]) -> str:
+    user, client = tags.get("user"), tags.get("client-id")
+    if user and client:
+        return f"of user {user!r} with client-id {client!r} alone"
+    return (
+        f"of user {user!r}, shared by all its client-ids" if user else f"of client-id {client!r}, shared by all users"
+    )
+
+
+def history(entries: Iterable[LogEntry], entity: QuotaEntity | None) -> Iterator[dict[str, Any]]:
+    """All changes of the log, or those of an entity: who, when, from what to what, and why."""
+    timeline = QuotaTimeline()
+    for entry in entries:
+        record, change = entry.record, change_of(entry.record, entry.timestamp)
+        row: dict[str, Any] = {"offset": entry.offset, "timestamp": entry.timestamp, "effective_at": change.moment}
+        if isinstance(record, ResetRecord):
+            row |= {"kind": "bucket_reset", "bucket": record.bucket}
+            wanted = entity is None or record.bucket.items() <= _named(entity).items()
+        else:
+            before = timeline.latest(record.entity, change.moment)
+            row |= {"kind": "quota", "entity": record.entity, "before": configs(before.quota if before else None)}
+            wanted = entity is None or record.entity == entity
+            if isinstance(record, QuotaRecord):
+                row["after"] = configs(record.quota)
+            else:
+                row |= {"kind": "cancel"}
+        if not isinstance(record, CancelRecord):
+            row |= {"altered_by": record.altered_by, "comment": record.comment}
+        timeline.add(change)
+        if wanted:
+            yield row
+
+
+def history_line(row: dict[str, Any]) -> str:
+    """One change, for people."""
+    who = f" by {row['altered_by']}" if row.get("altered_by") else ""
+    later = f", from {shown(row['effective_at'])} on" if row["effective_at"] > row["timestamp"] else ""
+    why = f"  # {row['comment']}" if row.get("comment") else ""
+    match row["kind"]:
+        case "bucket_reset":
+            what = f"buckets with {', '.join(f'{name} {value!r}' for name, value in row['bucket'].items())} reset"
+        case "cancel":
+            what, later = f"{row['entity']}: the change for {shown(row['effective_at'])} taken back", ""
+        case _:
+            what = f"{row['entity']}: {_written_json(row['before'])} -> {_written_json(row['after'])}"
+    return f"{shown(row['timestamp'])}{who}  {what}{later}{why}"
+
+
+def _written_json(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "none"
+    return ",".join(f"{name}={str(value).lower()}" for name, value in found.items() if value not in (None, False))
+
+
+def _named(entity: QuotaEntity) -> dict[str, str]:
+    return {
+        tag: name for tag, name in (("user", entity.user), ("client-id", entity.client_id)) if isinstance(name, str)
+    }

@@ -1,0 +1,146 @@
+"""The declarative file of all quotas: YAML that is checked as a whole, with the position of what is wrong."""
+
+import math
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import yaml
+from msgspec import UNSET, UnsetType
+
+from quota.change import QuotaRecord
+from quota.entity import QuotaEntity
+from quota.errors import BadInput
+from quota.terms import Quota
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+_OPTIONS = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms", "shadow", "comment")
+_KEYS = ("user", "user-defaults", "client", "client-defaults", *_OPTIONS)
+
+
+def read_quota_file(text: bytes, name: str) -> list[QuotaRecord]:
+    """Read a file of quotas.
+
+    Args:
+        text: what is in it.
+        name: what it is called in errors.
+
+    Raises:
+        BadInput: with one line that names the file, the line and the column.
+    """
+    try:
+        document = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        reason = error.problem or error.context or "cannot be read"
+        raise _bad(name, error.problem_mark or error.context_mark, f"not YAML: {reason}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadInput(f"{name}: not YAML: {' '.join(str(error).split())}") from None
+    if document is None:
+        raise BadInput(f"{name}: empty; 'quotas: []' stands for no quotas at all")
+    fields = _mapping(document, name, ("quotas",))
+    if "quotas" not in fields:
+        raise _bad(name, document.start_mark, "quotas: missing")
+    return list(_records(fields["quotas"], name))
+
+
+def write_quota_file(quotas: Iterable[tuple[QuotaEntity, Quota]]) -> str:
+    """The file that sets these quotas and no others."""
+    entries = []
+    for entity, quota in quotas:
+        entry: dict[str, object] = {}
+        for part, key in ((entity.user, "user"), (entity.client_id, "client")):
+            if part is None:
+                entry[f"{key}-defaults"] = True
+            elif part is not UNSET:
+                entry[key] = part
+        record = QuotaRecord(entity, quota.rate, quota.burst, quota.max_debt_ms, quota.shadow)
+        options = {option: getattr(record, option) for option in _OPTIONS}
+        entries.append(entry | {option: value for option, value in options.items() if value not in (None, False)})
+    return str(yaml.dump({"quotas": entries}, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
+
+
+def _records(node: yaml.Node, name: str) -> Iterator[QuotaRecord]:
+    if not isinstance(node, yaml.SequenceNode):
+        raise _bad(name, node.start_mark, "quotas: expected a list")
+    seen: dict[QuotaEntity, int] = {}
+    for entry in node.value:
+        record = _record(entry, name)
+        line = entry.start_mark.line + 1
+        if record.entity in seen:
+            raise _bad(name, entry.start_mark, f"{record.entity} has a quota already, in line {seen[record.entity]}")
+        seen[record.entity] = line
+        yield record
+
+
+def _record(node: yaml.Node, name: str) -> QuotaRecord:
+    fields = _mapping(node, name, _KEYS)
+    parts = (_part(fields, "user", name), _part(fields, "client", name))
+    if parts == (UNSET, UNSET):
+        raise _bad(
+            name, node.start_mark, "whose quota? give user, user-defaults, client, client-defaults or two of them"
+        )
+    if "controller_mutation_rate" not in fields:
+        raise _bad(name, node.start_mark, "controller_mutation_rate: missing")
+    options = {option: _scalar(fields[option], name, option) for option in _OPTIONS if option in fields}
+    for option, value in options.items():
+        try:
+            _check_option(option, value)
+        except msgspec.ValidationError as error:
+            reason = str(error).split(" - at ")[0].replace("`", "")
+            shown = fields[option].value
+            raise _bad(
+                name, fields[option].start_mark, f"{option}: {reason[0].lower()}{reason[1:]}, got {shown!r}"
+            ) from None
+    return msgspec.convert({"entity": QuotaEntity(*parts), **options}, QuotaRecord)
+
+
+def _check_option(option: str, value: object) -> None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        raise msgspec.ValidationError("expected a finite value")
+    msgspec.convert({"entity": {"user": "-"}, "controller_mutation_rate": 1, option: value}, QuotaRecord)
+
+
+def _part(fields: dict[str, yaml.Node], kind: str, name: str) -> str | UnsetType | None:
+    named, default = fields.get(kind), fields.get(f"{kind}-defaults")
+    if default is not None:
+        if named is not None:
+            raise _bad(name, default.start_mark, f"{kind} and {kind}-defaults exclude each other")
+        if _scalar(default, name, f"{kind}-defaults") is not True:
+            raise _bad(name, default.start_mark, f"{kind}-defaults: expected true, got {default.value!r}")
+        return None
+    if named is None:
+        return UNSET
+    value = _scalar(named, name, kind)
+    if value is None or value == "":
+        raise _bad(name, named.start_mark, f"{kind}: the name is empty; {kind}-defaults: true is the default")
+    if not isinstance(value, str):
+        raise _bad(name, named.start_mark, f"{kind}: expected text, got {named.value}; put it in quotes")
+    return value
+
+
+def _mapping(node: yaml.Node, name: str, known: tuple[str, ...]) -> dict[str, yaml.Node]:
+    if not isinstance(node, yaml.MappingNode):
+        raise _bad(name, node.start_mark, f"expected keys and values ({', '.join(known)})")
+    fields: dict[str, yaml.Node] = {}
+    for key, value in node.value:
+        if key.value not in known:
+            raise _bad(name, key.start_mark, f"unknown key {key.value!r}; known are {', '.join(known)}")
+        if key.value in fields:
+            raise _bad(name, key.start_mark, f"{key.value} is given twice")
+        fields[key.value] = value
+    return fields
+
+
+def _scalar(node: yaml.Node, name: str, key: str) -> object:
+    if not isinstance(node, yaml.ScalarNode):
+        raise _bad(name, node.start_mark, f"{key}: expected a single value")
+    try:
+        return yaml.SafeLoader("").construct_object(node)
+    except (yaml.YAMLError, ValueError):
+        raise _bad(name, node.start_mark, f"{key}: {node.value!r} cannot be read") from None
+
+
+def _bad(name: str, mark: yaml.Mark | None, reason: str) -> BadInput:
+    where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+    return BadInput(f"{where}: {reason}")
