@@ -44,6 +44,11 @@ class ConfigChange:
             raise BadInput(f"{', '.join(change.added)} without {RATE}: a quota is a rate with options")
         return change
 
+    @property
+    def names(self) -> list[str]:
+        """What is changed."""
+        return sorted(self.added.keys() | self.deleted)
+
     def on(self, quota: Quota | None) -> Quota | None:
         """What an entity has afterwards, from what it has; None where it has none any more.
 
@@ -55,7 +60,7 @@ class ConfigChange:
         if quota is None and RATE not in self.added:
             options = ", ".join([*self.added, *sorted(self.deleted)])
             raise BadInput(f"there is no quota that {options} could belong to; add {RATE}=X")
-        changes = {_FIELDS[name]: _DEFAULT[_FIELDS[name]] for name in self.deleted}
+        changes: dict[str, Any] = {_FIELDS[name]: _DEFAULT[_FIELDS[name]] for name in self.deleted}
         changes |= {_FIELDS[name]: value for name, value in self.added.items()}
         return Quota(**changes) if quota is None else replace(quota, **changes)
 
@@ -69,16 +74,17 @@ def written(quota: Quota | None) -> str:
 
 
 def shell_line(entity: QuotaEntity, quota: Quota, bootstrap_server: str) -> str:
-    """The kafka-configs.sh command that sets the same on a broker, which knows the rate alone."""
+    """The kafka-configs.sh command that sets the same on a broker, which knows rates alone and enforces them."""
     parts = ["kafka-configs.sh", "--bootstrap-server", bootstrap_server, "--alter"]
     for kind, name in (("users", entity.user), ("clients", entity.client_id)):
         if name is not UNSET:
             parts += ["--entity-type", kind]
             parts += ["--entity-default"] if name is None else ["--entity-name", str(name)]
     parts += ["--add-config", f"{RATE}={_text(quota.rate)}"]
-    more = replace(quota, rate=1.0) != Quota(1.0)
-    note = f"  # a broker has no {written(quota).partition(',')[2]}" if more else ""
-    return shlex.join(parts) + note
+    if quota.shadow:
+        return f"# in shadow, which no broker has: {shlex.join(parts)}"
+    more = written(quota).partition(",")[2]
+    return shlex.join(parts) + (f"  # a broker has no {more}" if more else "")
 
 
 def _added(text: str | None) -> dict[str, Any]:

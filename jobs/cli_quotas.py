@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Sequence
 from enum import Enum
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from jobs.cli_configs import RATE, ConfigChange, shell_line, written
@@ -41,6 +41,7 @@ from quota.quota_file import read_quota_file, write_quota_file
 from quota.request import ANONYMOUS, NO_CLIENT_ID
 from quota.resolution import judged_by
 from quota.settings import Settings
+from quota.terms import Quota
 
 app = typer.Typer(help="Set quotas, and see which are set.", invoke_without_command=True, rich_markup_mode=None)
 
@@ -90,11 +91,15 @@ def alter(
     change = ConfigChange.of(add_config, delete_config)
     settings = settings_of(context, overrides, config, server)
     moment = _moment(effective_at)
-    sign = partial(_signed, settings, moment, comment)
     from quota.kafka.quota_store import alter_quota
 
     _prepare(settings)
-    record, since = alter_quota(settings, entity, moment, lambda quota: sign(set_to(entity, change.on(quota))))
+
+    def altered(quota: Quota | None) -> QuotaRecord:
+        record = _signed(settings, moment, comment, set_to(entity, change.on(quota)))
+        return msgspec.structs.replace(record, altered_configs=change.names)
+
+    record, since = alter_quota(settings, entity, moment, altered)
     what = "removed" if record.quota is None else written(record.quota)
     print(f"Updated config for entity: {entity}: {what} from {shown(since)} on.")
 
@@ -115,10 +120,11 @@ def cancel(
     entity = entity_of(user, user_defaults, client, client_defaults)
     moment = moment_of("--effective-at", effective_at)
     settings = settings_of(context, overrides, config, server)
-    from quota.kafka.quota_log import read_quotas
+    from quota.kafka.quota_log import read_log
     from quota.kafka.quota_store import write_records
 
-    if not any((each.entity, each.moment) == (entity, moment) for each in read_quotas(settings).scheduled(now_ms())):
+    log = read_log(settings)
+    if not any((each.entity, each.moment) == (entity, moment) for each in log.timeline.scheduled(log.now)):
         raise BadInput(f"{entity} has no change scheduled for {shown(moment)}; quotas describe lists them")
     write_records(settings, [CancelRecord(entity, moment)])
     print(f"Cancelled for entity: {entity}: the change of {shown(moment)}.")
@@ -143,11 +149,11 @@ def describe(
     wanted = EntityFilter.of(user, user_defaults, any_user, client, client_defaults, any_client, strict=strict)
     settings = settings_of(context, overrides, config, server)
     from jobs.quota_views import configs, describe_lines, print_json
-    from quota.kafka.quota_log import read_quotas
+    from quota.kafka.quota_log import read_log
 
-    quotas, now = read_quotas(settings), now_ms()
-    found = [each for each in quotas.configured(now) if wanted.matches(each.entity)]
-    scheduled = [each for each in quotas.scheduled(now) if wanted.matches(each.entity)]
+    log = read_log(settings)
+    found = [each for each in log.timeline.configured(log.now) if wanted.matches(each.entity)]
+    scheduled = [each for each in log.timeline.scheduled(log.now) if wanted.matches(each.entity)]
     if as_json:
         set_now = [{"entity": each.entity, **(configs(each.quota) or {}), "since": each.moment} for each in found]
         later = [
@@ -175,14 +181,15 @@ def resolve(
 ) -> None:
     """Tell the quota that would apply to a user and client-id, and why."""
     names = (text_of("user", user) or ANONYMOUS, text_of("client", client) or NO_CLIENT_ID)
-    moment = now_ms() if at is None else moment_of("--at", at)
+    given = None if at is None else moment_of("--at", at)
     settings = settings_of(context, overrides, config, server)
     from jobs.quota_views import print_json, resolve_json, resolve_lines
-    from quota.kafka.quota_log import read_quotas
+    from quota.kafka.quota_log import read_log
 
-    quotas = read_quotas(settings)
-    found = judged_by(*names, moment, quotas, settings.policy)
-    levels = quotas.levels(*names, moment)
+    log = read_log(settings)
+    moment = log.now if given is None else given
+    found = judged_by(*names, moment, log.timeline, settings.policy)
+    levels = log.timeline.levels(*names, moment)
     if as_json:
         print_json(resolve_json(found, levels, settings.quota.window, moment))
         return
@@ -210,10 +217,9 @@ def history(
     entity = None if given == (None, False, None, False) else entity_of(*given)
     settings = settings_of(context, overrides, config, server)
     from jobs import quota_views
-    from quota.kafka.quota_log import open_log
+    from quota.kafka.quota_log import read_log
 
-    log = open_log(settings, keep=True)
-    log.read_on()
+    log = read_log(settings, keep=True)
     rows = list(quota_views.history(log.entries, entity))
     if as_json:
         quota_views.print_json(rows)
@@ -246,11 +252,13 @@ def apply(
     """Make the quotas of a file the only ones: show the plan as a diff, then do it. A quota not in it is removed."""
     records = _read_file(file)
     settings = settings_of(context, overrides, config, server)
-    from quota.kafka.quota_log import read_quotas
+    from quota.kafka.quota_log import read_log
 
-    _prepare(settings)
+    if not dry_run:
+        _prepare(settings)
     moment = _moment(effective_at)
-    steps = plan(records, read_quotas(settings), now_ms() if moment is None else moment)
+    log = read_log(settings)
+    steps = plan(records, log.timeline, log.now if moment is None else moment)
     _carry_out(settings, steps, moment, comment, dry_run=dry_run, as_json=as_json)
 
 
@@ -270,7 +278,7 @@ def rollback(
     if past > now_ms():
         raise BadInput(f"--to {to}: that is not past yet")
     settings = settings_of(context, overrides, config, server)
-    from quota.kafka.quota_log import open_log
+    from quota.kafka.quota_log import read_log
     from quota.kafka.topics import QUOTAS_KEPT_MS
 
     if past < now_ms() - QUOTAS_KEPT_MS:
@@ -278,14 +286,13 @@ def rollback(
             f"--to {to}: the quota topic is compacted, and tells no more how quotas were so long ago; "
             "take them from the table quota_changes, and apply them as a file"
         )
-    log = open_log(settings, keep=True)
-    log.read_on()
+    log = read_log(settings, keep=True)
     made = {
         (entry.record.entity, entry.record.effective_at): entry.timestamp
         for entry in log.entries
         if isinstance(entry.record, QuotaRecord) and entry.record.effective_at is not None
     }
-    steps = back_to(past, log.timeline, made, now_ms())
+    steps = back_to(past, log.timeline, made, log.now)
     why = comment or f"rollback to {shown(past)}"
     _carry_out(settings, steps, None, why, dry_run=dry_run, as_json=as_json)
 
@@ -300,11 +307,13 @@ def export(
     server: BootstrapServer = None,
 ) -> None:
     """Print all quotas: as the file that apply takes, or as the kafka-configs.sh lines that set the same."""
-    moment = now_ms() if at is None else moment_of("--at", at)
+    given = None if at is None else moment_of("--at", at)
     settings = settings_of(context, overrides, config, server)
-    from quota.kafka.quota_log import read_quotas
+    from quota.kafka.quota_log import read_log
 
-    found = [(each.entity, each.quota) for each in read_quotas(settings).configured(moment) if each.quota]
+    log = read_log(settings)
+    configured = log.timeline.configured(log.now if given is None else given)
+    found = [(each.entity, each.quota) for each in configured if each.quota]
     if style is Format.YAML:
         print(write_quota_file(found), end="")
         return

@@ -35,6 +35,8 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
+    altered_configs: list[str] | None = None
+    """What of it is new, where the rest was taken over from the quota before; None where it was set as a whole."""
 
     @property
     def quota(self) -> Quota | None:

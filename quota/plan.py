@@ -1,7 +1,7 @@
 """From the quotas that are set to those that are wanted: the records that do it, each with what it changes."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -61,7 +61,35 @@ def set_to(entity: QuotaEntity, quota: Quota | None) -> QuotaRecord:
     return QuotaRecord(entity, quota.rate, quota.burst, quota.max_debt_ms, quota.shadow)
 
 
-def signed(record: QuotaRecord, effective_at: int | None, altered_by: str, comment: str | None) -> QuotaRecord:
+def signed(record: QuotaRecord, effective_at: int | None, altered_by: str | None, comment: str | None) -> QuotaRecord:
     """A record with who changes it, why, and from when on."""
     why = record.comment if comment is None else comment
     return msgspec.structs.replace(record, effective_at=effective_at, altered_by=altered_by, comment=why)
+
+
+def merged(records: Sequence[QuotaRecord]) -> Quota | None:
+    """The quota that all changes of an entity come to, each taken as what it meant to change, in their order.
+
+    It differs from the last record where that one was written without knowing of the one before it.
+    """
+    quota = records[0].quota  # what compaction has left of the ones before
+    for record in records[1:]:
+        names, whole = record.altered_configs, record.quota
+        if names is None:
+            quota = whole
+        elif quota is None or whole is None:  # one who changes an option of a quota that is gone does not set it again
+            quota = whole if _RATE in names else quota
+        else:
+            quota = replace(
+                quota, **{_FIELDS[name]: getattr(whole, _FIELDS[name]) for name in names if name in _FIELDS}
+            )
+    return quota
+
+
+_RATE = "controller_mutation_rate"
+_FIELDS = {
+    _RATE: "rate",
+    "controller_mutation_burst": "burst",
+    "max_debt_ms": "max_debt_ms",
+    "shadow": "shadow",
+}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import msgspec
 import yaml
@@ -15,8 +16,23 @@ from quota.terms import Quota
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
+_MAX_DEPTH = 10
 _OPTIONS = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms", "shadow", "comment")
+_EXPECTED = {
+    "controller_mutation_rate": "a finite number above 0",
+    "controller_mutation_burst": "a finite number above 0",
+    "max_debt_ms": "a whole number of milliseconds above 0",
+    "shadow": "true or false",
+    "comment": "text",
+}
 _KEYS = ("user", "user-defaults", "client", "client-defaults", *_OPTIONS)
+
+
+class _Mark(Protocol):
+    """A position in a file, from 0."""
+
+    line: int
+    column: int
 
 
 def read_quota_file(text: bytes, name: str) -> list[QuotaRecord]:
@@ -30,11 +46,15 @@ def read_quota_file(text: bytes, name: str) -> list[QuotaRecord]:
         BadInput: with one line that names the file, the line and the column.
     """
     try:
-        document = yaml.compose(text, Loader=_Loader)
+        decoded = text.decode("utf-8-sig")
+        _check_depth(decoded, name)
+        document = yaml.compose(decoded, Loader=_Loader)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name}: not UTF-8 (byte 0x{text[error.start]:02x} at {error.start})") from None
     except yaml.MarkedYAMLError as error:
         reason = error.problem or error.context or "cannot be read"
         raise _bad(name, error.problem_mark or error.context_mark, f"not YAML: {reason}") from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise BadInput(f"{name}: not YAML: {' '.join(str(error).split())}") from None
     if document is None:
         raise BadInput(f"{name}: empty; 'quotas: []' stands for no quotas at all")
@@ -58,6 +78,15 @@ def write_quota_file(quotas: Iterable[tuple[QuotaEntity, Quota]]) -> str:
         options = {option: getattr(record, option) for option in _OPTIONS}
         entries.append(entry | {option: value for option, value in options.items() if value not in (None, False)})
     return str(yaml.dump({"quotas": entries}, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
+
+
+def _check_depth(text: str, name: str) -> None:
+    """The composer recurses without a bound of its own; a deep file would end the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise _bad(name, event.start_mark, "nested too deep for a file of quotas")
 
 
 def _records(node: yaml.Node, name: str) -> Iterator[QuotaRecord]:
@@ -84,21 +113,18 @@ def _record(node: yaml.Node, name: str) -> QuotaRecord:
         raise _bad(name, node.start_mark, "controller_mutation_rate: missing")
     options = {option: _scalar(fields[option], name, option) for option in _OPTIONS if option in fields}
     for option, value in options.items():
-        try:
-            _check_option(option, value)
-        except msgspec.ValidationError as error:
-            reason = str(error).split(" - at ")[0].replace("`", "")
-            shown = fields[option].value
-            raise _bad(
-                name, fields[option].start_mark, f"{option}: {reason[0].lower()}{reason[1:]}, got {shown!r}"
-            ) from None
+        _check_option(option, value, fields[option], name)
     return msgspec.convert({"entity": QuotaEntity(*parts), **options}, QuotaRecord)
 
 
-def _check_option(option: str, value: object) -> None:
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        raise msgspec.ValidationError("expected a finite value")
-    msgspec.convert({"entity": {"user": "-"}, "controller_mutation_rate": 1, option: value}, QuotaRecord)
+def _check_option(option: str, value: object, node: yaml.Node, name: str) -> None:
+    expected = _EXPECTED[option]
+    try:
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            raise _bad(name, node.start_mark, f"{option}: expected {expected}, got {node.value!r}")
+        msgspec.convert({"entity": {"user": "-"}, "controller_mutation_rate": 1, option: value}, QuotaRecord)
+    except msgspec.ValidationError:
+        raise _bad(name, node.start_mark, f"{option}: expected {expected}, got {node.value!r}") from None
 
 
 def _part(fields: dict[str, yaml.Node], kind: str, name: str) -> str | UnsetType | None:
@@ -124,6 +150,8 @@ def _mapping(node: yaml.Node, name: str, known: tuple[str, ...]) -> dict[str, ya
         raise _bad(name, node.start_mark, f"expected keys and values ({', '.join(known)})")
     fields: dict[str, yaml.Node] = {}
     for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _bad(name, key.start_mark, f"expected a key ({', '.join(known)})")
         if key.value not in known:
             raise _bad(name, key.start_mark, f"unknown key {key.value!r}; known are {', '.join(known)}")
         if key.value in fields:
@@ -136,11 +164,11 @@ def _scalar(node: yaml.Node, name: str, key: str) -> object:
     if not isinstance(node, yaml.ScalarNode):
         raise _bad(name, node.start_mark, f"{key}: expected a single value")
     try:
-        return yaml.SafeLoader("").construct_object(node)
+        return yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError):
         raise _bad(name, node.start_mark, f"{key}: {node.value!r} cannot be read") from None
 
 
-def _bad(name: str, mark: yaml.Mark | None, reason: str) -> BadInput:
+def _bad(name: str, mark: _Mark | None, reason: str) -> BadInput:
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     return BadInput(f"{where}: {reason}")

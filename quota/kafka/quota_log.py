@@ -50,25 +50,16 @@ class LogEntry:
     record: LogRecord
 
 
-def open_log(settings: Settings, *, keep: bool = False) -> "QuotaLog":
-    """The quota log of a deployment, to be read on.
-
-    Raises:
-        ClusterError: the topic cannot be found.
-    """
-    kafka = settings.kafka
-    return QuotaLog(KafkaQuotas(kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds), keep=keep)
-
-
-def read_quotas(settings: Settings) -> QuotaTimeline:
-    """All quotas of a deployment, read once.
+def read_log(settings: Settings, *, keep: bool = False) -> "QuotaLog":
+    """The quota log of a deployment, read to its end; with its records, if they are to be kept.
 
     Raises:
         ClusterError: the topic cannot be read.
     """
-    log = open_log(settings)
+    kafka = settings.kafka
+    log = QuotaLog(KafkaQuotas(kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds), keep=keep)
     log.read_on()
-    return log.timeline
+    return log
 
 
 @lru_cache
@@ -91,6 +82,7 @@ class QuotaLog:
         """
         self.timeline = QuotaTimeline()
         self.entries: list[LogEntry] = []
+        self._newest = 0
         self._keep = keep
         self._topic = quotas.topic
         self._where = f"topic {quotas.topic} at {quotas.bootstrap_servers}"
@@ -114,6 +106,11 @@ class QuotaLog:
             raise ClusterError(f"cannot read the quotas in {self._where}: {reason(metadata.error)}")
         self._positions = dict.fromkeys(metadata.partitions, 0)
         self._consumer.assign([TopicPartition(self._topic, partition, 0) for partition in self._positions])
+
+    @property
+    def now(self) -> int:
+        """The present, epoch ms; not before the newest change, which a broker with a clock ahead of ours may stamp."""
+        return max(self._newest, time.time_ns() // 1_000_000)
 
     def read_on(self) -> None:
         """Read everything up to the topic's present end.
@@ -154,6 +151,7 @@ class QuotaLog:
             _log.warning("skipped a quota that is none (%s-%d-%d): %s", self._topic, partition, offset, error)
             return
         timestamp = message.timestamp()[1]
+        self._newest = max(self._newest, timestamp)
         self.timeline.add(change_of(record, timestamp))
         if self._keep:
             self.entries.append(LogEntry(offset, timestamp, record))

@@ -1,8 +1,8 @@
 """Setting quotas: a change is a record of the quota topic."""
 
-import time
 from collections.abc import Callable, Sequence
 
+import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 
 from quota import codec
@@ -10,11 +10,12 @@ from quota.change import CancelRecord, LogRecord, QuotaRecord, ResetRecord
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError
 from quota.kafka.client import client_config, reason
-from quota.kafka.quota_log import LogEntry, open_log
+from quota.kafka.quota_log import LogEntry, read_log
+from quota.plan import merged, set_to, signed
 from quota.settings import Settings
 from quota.terms import Quota
 
-_TRIES = 5
+_TRIES = 20
 
 
 def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogEntry]:
@@ -81,28 +82,32 @@ def alter_quota(
 ) -> tuple[QuotaRecord, int]:
     """Change what an entity has, without losing what someone else changes of it at the same time.
 
+    A record holds the whole quota, so that two who read the same one before they write would each undo the
+    other's change. Each looks at the log afterwards, and where the last record is not what all changes
+    together come to, writes that.
+
     Args:
         settings: the settings.
         entity: whose quota.
         effective_at: from when on, epoch ms; from now on if not given.
-        change: the record, from the quota that the entity has at that moment. It is asked again where
-            another change came in between the reading and the writing.
+        change: the record, with its `altered_configs`, from the quota that the entity has at that moment.
 
     Returns:
-        The record, and the moment from which it holds.
+        The record that stands in the end, and the moment from which it holds.
 
     Raises:
         ClusterError: the topic cannot be read or written.
     """
-    log = open_log(settings, keep=True)
-    log.read_on()
+    log = read_log(settings, keep=True)
+    present = log.timeline.latest(entity, effective_at or log.now)
+    record = change(present.quota if present else None)
     for _ in range(_TRIES):
-        seen = len(log.entries)
-        present = log.timeline.latest(entity, effective_at or time.time_ns() // 1_000_000)
-        record = change(present.quota if present else None)
         (own,) = write_records(settings, [record])
         log.read_on()
-        others = (each.record for each in log.entries[seen:] if each.offset < own.offset)
-        if not any(not isinstance(other, ResetRecord) and other.entity == entity for other in others):
+        records = [each.record for each in log.entries if each.record.key == record.key]
+        together = merged([each for each in records if isinstance(each, QuotaRecord)])
+        if not isinstance(records[-1], QuotaRecord) or together == records[-1].quota:
             return record, max(own.timestamp, effective_at or 0)
+        record = signed(set_to(entity, together), effective_at, record.altered_by, record.comment)
+        record = msgspec.structs.replace(record, altered_configs=[])
     raise ClusterError(f"{entity} is being changed by others all the time; see quotas history")

@@ -19,7 +19,7 @@ from jobs.storage import checkpoint_path, table_path
 from quota.change import QuotaRecord
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError
-from quota.kafka.quota_log import read_quotas
+from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import set_quota
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
@@ -237,6 +237,6 @@ def test_the_last_good_quota_stays_where_a_bad_one_was_written(deployment, caplo
     set_quota(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
     for bad in (b"NaN", b'{"entity": {"user": "alice"}, "controller_mutation_rate": "fast"}'):
         produce(deployment, deployment.topics.quotas, bad, key=b'{"user":"alice"}')
-    (change,) = read_quotas(deployment).configured(at=2**62)
+    (change,) = read_log(deployment).timeline.configured(at=2**62)
     assert (change.entity, change.quota.rate) == (QuotaEntity("alice"), 5.0)
     assert "skipped a quota that is none" in caplog.text
