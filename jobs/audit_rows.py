@@ -14,7 +14,7 @@ import jobs.worker  # noqa: F401 what the workers keep
 from jobs.rows import Row, record_of
 from quota import codec
 from quota.bucket import MAX_THROTTLE_MS
-from quota.change import LATEST, CancelRecord, ResetRecord, change_of, read_log_record
+from quota.change import FIELDS, LATEST, ResetRecord, change_of, read_log_record
 from quota.entity import display_name
 from quota.errors import BadRecord
 from quota.record import Record
@@ -22,14 +22,7 @@ from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import RECORD
 from schemas.source import SOURCE
 
-_QUOTA_COLUMNS = (
-    "controller_mutation_rate",
-    "controller_mutation_burst",
-    "max_debt_ms",
-    "shadow",
-    "altered_by",
-    "comment",
-)
+_QUOTA_COLUMNS = (*FIELDS, "altered_by", "comment")
 
 
 def decision_rows(records: DataFrame) -> DataFrame:
@@ -136,6 +129,5 @@ def _read_quota(record: Record) -> Row:
         "user": display_name(entity.user),
         "client_id": display_name(entity.client_id),
     }
-    if isinstance(change, CancelRecord):
-        return row | {"kind": "cancel"}
-    return row | {"kind": "quota"} | {name: getattr(change, name) for name in _QUOTA_COLUMNS}
+    kind = "cancel" if change.cancelled else "quota"
+    return row | {"kind": kind} | {name: getattr(change, name) for name in _QUOTA_COLUMNS}

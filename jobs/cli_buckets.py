@@ -3,7 +3,7 @@
 import typer
 
 from jobs.cli_entities import Client, User
-from jobs.moments import moment_of, shown
+from jobs.moments import later_moment, shown
 from jobs.options import BootstrapServer, Comment, ConfigFile, EffectiveAt, Overrides, operator, settings_of, text_of
 from quota.change import ResetRecord
 from quota.errors import BadInput
@@ -37,7 +37,7 @@ def reset(
     bucket = {tag: name for tag, name in names.items() if name is not None}
     if not bucket or "" in bucket.values():
         raise BadInput("whose bucket? give --user NAME, --client NAME or both")
-    moment = None if effective_at is None else moment_of("--effective-at", effective_at)
+    moment = later_moment("--effective-at", effective_at)
     settings = settings_of(context, overrides, config, server)
     record = ResetRecord(bucket, moment, operator(settings), text_of("comment", comment))
     from quota.kafka.quota_store import set_quota

@@ -10,11 +10,10 @@ from typing import Any, Self
 
 from msgspec import UNSET
 
+from quota.change import FIELDS, RATE
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
 from quota.terms import Quota
-
-RATE = "controller_mutation_rate"
 
 _OTHER_SPELLING = "controller_mutations_rate"  # KIP-599's page has both
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
@@ -55,13 +54,16 @@ class ConfigChange:
         Raises:
             BadInput: it asks for options, and there is no rate they could go with.
         """
+        unset = sorted(each for each in self.deleted if quota is None or getattr(quota, FIELDS[each]) in (None, False))
+        if unset:
+            raise BadInput(f"{', '.join(unset)} is not set, and cannot be deleted")
         if RATE in self.deleted:
             return None
         if quota is None and RATE not in self.added:
-            options = ", ".join([*self.added, *sorted(self.deleted)])
+            options = ", ".join(self.added)
             raise BadInput(f"there is no quota that {options} could belong to; add {RATE}=X")
-        changes: dict[str, Any] = {_FIELDS[name]: _DEFAULT[_FIELDS[name]] for name in self.deleted}
-        changes |= {_FIELDS[name]: value for name, value in self.added.items()}
+        changes: dict[str, Any] = {FIELDS[name]: _DEFAULT[FIELDS[name]] for name in self.deleted}
+        changes |= {FIELDS[name]: value for name, value in self.added.items()}
         return Quota(**changes) if quota is None else replace(quota, **changes)
 
 
@@ -69,7 +71,7 @@ def written(quota: Quota | None) -> str:
     """A quota as `--add-config` takes it."""
     if quota is None:
         return "none"
-    options = {name: getattr(quota, field) for name, field in _FIELDS.items()}
+    options = {name: getattr(quota, field) for name, field in FIELDS.items()}
     return ",".join(f"{name}={_text(value)}" for name, value in options.items() if value not in (None, False))
 
 
@@ -82,7 +84,8 @@ def shell_line(entity: QuotaEntity, quota: Quota, bootstrap_server: str) -> str:
             parts += ["--entity-default"] if name is None else ["--entity-name", str(name)]
     parts += ["--add-config", f"{RATE}={_text(quota.rate)}"]
     if quota.shadow:
-        return f"# in shadow, which no broker has: {shlex.join(parts)}"
+        commented = shlex.join(parts).replace("\n", "\n# ")
+        return f"# in shadow, which no broker has: {commented}"
     more = written(quota).partition(",")[2]
     return shlex.join(parts) + (f"  # a broker has no {more}" if more else "")
 
@@ -106,8 +109,8 @@ def _known(name: str) -> str:
     if name == _OTHER_SPELLING:
         print(f"mutation-quota: {_OTHER_SPELLING} is taken for {RATE}", file=sys.stderr)
         return RATE
-    if name not in _FIELDS:
-        raise BadInput(f"unknown quota {name!r}: this program keeps {', '.join(_FIELDS)}")
+    if name not in FIELDS:
+        raise BadInput(f"unknown quota {name!r}: this program keeps {', '.join(FIELDS)}")
     return name
 
 
@@ -134,7 +137,6 @@ def _text(value: float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_FIELDS = {RATE: "rate", "controller_mutation_burst": "burst", "max_debt_ms": "max_debt_ms", "shadow": "shadow"}
 _DEFAULT = {field.name: field.default for field in fields(Quota)}
 _READERS: dict[str, Callable[[str, str], Any]] = {
     RATE: _positive,

@@ -1,6 +1,5 @@
 """`mutation-quota quotas`: in the option names of kafka-configs.sh."""
 
-import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from jobs.cli_configs import RATE, ConfigChange, shell_line, written
+from jobs.cli_configs import ConfigChange, shell_line, written
 from jobs.cli_entities import (
     LONG_FORM,
     AnyClient,
@@ -22,7 +21,7 @@ from jobs.cli_entities import (
     entity_of,
 )
 from jobs.cli_filter import EntityFilter
-from jobs.moments import moment_of, now_ms, shown
+from jobs.moments import later_moment, moment_of, now_ms, shown
 from jobs.options import (
     BootstrapServer,
     Comment,
@@ -34,14 +33,15 @@ from jobs.options import (
     settings_of,
     text_of,
 )
-from quota.change import CancelRecord, QuotaRecord
+from quota.change import RATE, QuotaRecord, change_of
 from quota.errors import BadInput
-from quota.plan import Step, back_to, plan, set_to, signed
+from quota.plan import Step, back_to, cancelling, plan, set_to, signed
 from quota.quota_file import read_quota_file, write_quota_file
 from quota.request import ANONYMOUS, NO_CLIENT_ID
 from quota.resolution import judged_by
 from quota.settings import Settings
 from quota.terms import Quota
+from quota.timeline import QuotaTimeline
 
 app = typer.Typer(help="Set quotas, and see which are set.", invoke_without_command=True, rich_markup_mode=None)
 
@@ -90,7 +90,7 @@ def alter(
     entity = entity_of(user, user_defaults, client, client_defaults)
     change = ConfigChange.of(add_config, delete_config)
     settings = settings_of(context, overrides, config, server)
-    moment = _moment(effective_at)
+    moment = later_moment("--effective-at", effective_at)
     from quota.kafka.quota_store import alter_quota
 
     _prepare(settings)
@@ -112,6 +112,7 @@ def cancel(
     user_defaults: UserDefaults = False,
     client: Client = None,
     client_defaults: ClientDefaults = False,
+    comment: Comment = None,
     overrides: Overrides = None,
     config: ConfigFile = None,
     server: BootstrapServer = None,
@@ -124,9 +125,12 @@ def cancel(
     from quota.kafka.quota_store import write_records
 
     log = read_log(settings)
-    if not any((each.entity, each.moment) == (entity, moment) for each in log.timeline.scheduled(log.now)):
+    found = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
+    if not found:
         raise BadInput(f"{entity} has no change scheduled for {shown(moment)}; quotas describe lists them")
-    write_records(settings, [CancelRecord(entity, moment)])
+    (entry,) = write_records(settings, [_signed(settings, None, comment, cancelling(found[0]))])
+    if entry.timestamp >= moment:
+        raise BadInput(f"too late: the change of {shown(moment)} for {entity} holds already")
     print(f"Cancelled for entity: {entity}: the change of {shown(moment)}.")
 
 
@@ -256,7 +260,7 @@ def apply(
 
     if not dry_run:
         _prepare(settings)
-    moment = _moment(effective_at)
+    moment = later_moment("--effective-at", effective_at)
     log = read_log(settings)
     steps = plan(records, log.timeline, log.now if moment is None else moment)
     _carry_out(settings, steps, moment, comment, dry_run=dry_run, as_json=as_json)
@@ -286,13 +290,13 @@ def rollback(
             f"--to {to}: the quota topic is compacted, and tells no more how quotas were so long ago; "
             "take them from the table quota_changes, and apply them as a file"
         )
+    _prepare(settings)
     log = read_log(settings, keep=True)
-    made = {
-        (entry.record.entity, entry.record.effective_at): entry.timestamp
-        for entry in log.entries
-        if isinstance(entry.record, QuotaRecord) and entry.record.effective_at is not None
-    }
-    steps = back_to(past, log.timeline, made, log.now)
+    known = QuotaTimeline()
+    for entry in log.entries:
+        if entry.timestamp <= past:
+            known.add(change_of(entry.record, entry.timestamp))
+    steps = back_to(known, past, log.timeline, log.now)
     why = comment or f"rollback to {shown(past)}"
     _carry_out(settings, steps, None, why, dry_run=dry_run, as_json=as_json)
 
@@ -328,10 +332,6 @@ def _read_file(file: Path) -> list[QuotaRecord]:
         raise BadInput(f"{file}: {error.strerror}") from None
 
 
-def _moment(effective_at: str | None) -> int | None:
-    return None if effective_at is None else moment_of("--effective-at", effective_at)
-
-
 def _signed(settings: Settings, effective_at: int | None, comment: str | None, record: QuotaRecord) -> QuotaRecord:
     return signed(record, effective_at, operator(settings), text_of("comment", comment))
 
@@ -348,21 +348,16 @@ def _carry_out(
     from jobs.quota_views import plan_json, plan_line, print_json
     from quota.kafka.quota_store import write_records
 
-    records = [
-        step.record if isinstance(step.record, CancelRecord) else _signed(settings, effective_at, comment, step.record)
-        for step in steps
-    ]
+    if not as_json:
+        for step in steps:
+            print(plan_line(step))
+    if not dry_run and steps:
+        write_records(settings, [_signed(settings, effective_at, comment, step.record) for step in steps])
     if as_json:
         print_json({"applied": not dry_run, "changes": [plan_json(step) for step in steps]})
     else:
-        for step in steps:
-            print(plan_line(step))
-    if not dry_run and records:
-        write_records(settings, records)
-    done = "would be made" if dry_run else "made"
-    print(
-        f"{len(steps)} changes {done}." if steps else "Nothing to change.", file=sys.stderr if as_json else sys.stdout
-    )
+        done = "would be made" if dry_run else "made"
+        print(f"{len(steps)} changes {done}." if steps else "Nothing to change.")
 
 
 def _prepare(settings: Settings) -> None:

@@ -8,6 +8,7 @@ from quota.change import LATEST, SINCE_EVER
 from quota.errors import BadInput
 
 _AGO = re.compile(r"([+-])(\d{1,9})([smhd])")
+_SHORT = 11
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -28,7 +29,7 @@ def moment_of(option: str, text: str) -> int:
             seconds = timedelta(**{_UNITS[unit]: int(count)}).total_seconds()
             moment = now_ms() + round(float(f"{sign}1") * seconds * 1000)
         elif text.isascii() and text.isdigit():
-            moment = int(text)
+            moment = int(text) if len(text) > _SHORT else -1  # 20270101 and epoch seconds are no epoch ms
         else:
             given = datetime.fromisoformat(text)
             moment = round((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -36,6 +37,20 @@ def moment_of(option: str, text: str) -> int:
         moment = -1
     if not 0 <= moment <= LATEST:
         raise BadInput(f"{option} {text!r}: expected a time: 2026-11-21T14:00, epoch ms, or from now as in -2h or +30m")
+    return moment
+
+
+def later_moment(option: str, text: str | None) -> int | None:
+    """A time that is still to come, where one is given.
+
+    Raises:
+        BadInput: it is past: what has been decided stays decided.
+    """
+    if text is None:
+        return None
+    moment = moment_of(option, text)
+    if moment <= now_ms():
+        raise BadInput(f"{option} {text}: {shown(moment)} is past; a change holds from now on, or from later on")
     return moment
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from jobs.cli_configs import RATE, written
+from jobs.cli_configs import written
 from jobs.moments import shown
 from quota import codec
 from quota.bucket import Window
-from quota.change import CancelRecord, QuotaChange, QuotaRecord, ResetRecord, change_of
+from quota.change import FIELDS, QuotaChange, ResetRecord, change_of
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import LogEntry
 from quota.plan import Step
@@ -24,12 +24,7 @@ def configs(quota: Quota | None) -> dict[str, Any] | None:
     """A quota as JSON shows it."""
     if quota is None:
         return None
-    return {
-        RATE: quota.rate,
-        "controller_mutation_burst": quota.burst,
-        "max_debt_ms": quota.max_debt_ms,
-        "shadow": quota.shadow,
-    }
+    return {name: getattr(quota, field) for name, field in FIELDS.items()}
 
 
 def describe_lines(changes: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> Iterator[str]:
@@ -42,17 +37,15 @@ def describe_lines(changes: Iterable[QuotaChange], scheduled: Iterable[QuotaChan
 
 def plan_line(step: Step) -> str:
     """One step of a plan, as a diff writes it."""
-    record = step.record
-    if isinstance(record, CancelRecord):
-        return f"- {record.entity}: {written(step.before)} scheduled for {shown(record.effective_at)}"
     values = [written(each) for each in (step.before, step.after) if each is not None]
-    return f"{step.sign} {record.entity}: {' -> '.join(values)}"
+    later = f" (scheduled for {shown(step.record.effective_at)})" if step.record.effective_at is not None else ""
+    return f"{step.sign} {step.record.entity}: {' -> '.join(values)}{later}"
 
 
 def plan_json(step: Step) -> dict[str, Any]:
     """One step of a plan, for programs."""
     found: dict[str, Any] = {"entity": step.record.entity, "before": configs(step.before), "after": configs(step.after)}
-    if isinstance(step.record, CancelRecord):
+    if step.record.effective_at is not None:
         found["scheduled_for"] = step.record.effective_at
     return found
 
@@ -125,12 +118,11 @@ def history(entries: Iterable[LogEntry], entity: QuotaEntity | None) -> Iterator
             before = timeline.latest(record.entity, change.moment)
             row |= {"kind": "quota", "entity": record.entity, "before": configs(before.quota if before else None)}
             wanted = entity is None or record.entity == entity
-            if isinstance(record, QuotaRecord):
-                row["after"] = configs(record.quota)
+            if isinstance(change, QuotaChange):
+                row["after"] = configs(change.on(before.quota) if before else change.quota)
             else:
-                row |= {"kind": "cancel"}
-        if not isinstance(record, CancelRecord):
-            row |= {"altered_by": record.altered_by, "comment": record.comment}
+                row["kind"] = "cancel"
+        row |= {"altered_by": record.altered_by, "comment": record.comment}
         timeline.add(change)
         if wanted:
             yield row
@@ -138,9 +130,9 @@ def history(entries: Iterable[LogEntry], entity: QuotaEntity | None) -> Iterator
 
 def history_line(row: dict[str, Any]) -> str:
     """One change, for people."""
-    who = f" by {row['altered_by']}" if row.get("altered_by") else ""
+    who = f" by {_plain(row['altered_by'])}" if row["altered_by"] else ""
     later = f", from {shown(row['effective_at'])} on" if row["effective_at"] > row["timestamp"] else ""
-    why = f"  # {row['comment']}" if row.get("comment") else ""
+    why = f"  # {_plain(row['comment'])}" if row["comment"] else ""
     match row["kind"]:
         case "bucket_reset":
             what = f"buckets with {', '.join(f'{name} {value!r}' for name, value in row['bucket'].items())} reset"
@@ -149,6 +141,11 @@ def history_line(row: dict[str, Any]) -> str:
         case _:
             what = f"{row['entity']}: {_written_json(row['before'])} -> {_written_json(row['after'])}"
     return f"{shown(row['timestamp'])}{who}  {what}{later}{why}"
+
+
+def _plain(text: str) -> str:
+    """Text of someone else, without what a terminal would obey."""
+    return text if text.isprintable() else repr(text)
 
 
 def _written_json(found: dict[str, Any] | None) -> str:

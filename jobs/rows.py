@@ -15,6 +15,8 @@ from quota.timeline import Resolution
 
 Row = dict[str, Any]
 
+_KEPT_LENGTH = 4096
+
 _resolution_decoder = msgspec.json.Decoder(Resolution)
 
 
@@ -46,9 +48,13 @@ def is_bucket(key: str) -> bool:
     return key.startswith('["')
 
 
-@lru_cache(maxsize=10_000)
 def _resolution(encoded: str) -> Resolution:
-    """Most requests of a bucket are judged alike."""
+    """Most requests of a bucket are judged alike; names may be megabytes, and are not kept then."""
+    return _kept_resolution(encoded) if len(encoded) <= _KEPT_LENGTH else _resolution_decoder.decode(encoded)
+
+
+@lru_cache(maxsize=10_000)
+def _kept_resolution(encoded: str) -> Resolution:
     return _resolution_decoder.decode(encoded)
 
 

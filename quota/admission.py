@@ -1,7 +1,7 @@
 """The decision itself: a fold over the requests of one bucket, in order (KIP-599)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from quota.bucket import Bucket, Window, deepest_debt, in_debt, throttle_ms, tokens_at
@@ -80,10 +80,12 @@ def _admit(
     throttled = not all(admitted) if request.mode is Mode.STRICT else in_debt(tokens, stored)
 
     # A refused try leaves the bucket as it was, so that rounding cannot pile up over many tries.
-    if bucket is None or any(admitted) or bucket.bounds != quota.bounds:
-        updated_at = now if bucket is None else max(now, bucket.updated_at)
-        reset_at = resolution.reset_at if bucket is None else bucket.reset_at
-        bucket = Bucket(tokens, updated_at, *quota.bounds, reset_at)
+    if bucket is None:
+        bucket = Bucket(tokens, now, *quota.bounds, resolution.reset_at)
+    elif now < bucket.updated_at:  # a request that is late may know an older quota, which is not the bucket's any more
+        bucket = replace(bucket, tokens=tokens)
+    elif any(admitted) or bucket.bounds != quota.bounds:
+        bucket = Bucket(tokens, now, *quota.bounds, bucket.reset_at)
     throttle = throttle_ms(tokens, bucket.tokens, quota.rate) if throttled else 0
     return _Admission(bucket, admitted, throttle, before, tokens)
 

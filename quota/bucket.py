@@ -55,7 +55,7 @@ class Bucket:
 def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:
     """K at `now`: what the bucket holds after the time since T, at most the burst B.
 
-    A bucket never seen is full. Time never runs backwards: an earlier `now` adds nothing.
+    A bucket never seen is full. Time never runs backwards: an earlier `now` adds nothing and takes nothing.
     Where the quota has changed, the bucket gained by the old one until the change and by
     the present one from then on, so that raising a quota gives no present for the past.
     """
@@ -64,6 +64,8 @@ def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> 
     if bucket is None:
         return burst
     tokens, since = bucket.tokens, bucket.updated_at
+    if now < since:
+        return tokens
     if bucket.bounds != quota.bounds:
         changed_at = max(min(limit.since, now), since)
         tokens = _gain(tokens, bucket.rate, changed_at - since, window.burst(bucket.rate, bucket.burst))

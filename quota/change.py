@@ -1,7 +1,7 @@
 """The quota log: what its records say, and the change that each makes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -16,6 +16,15 @@ SINCE_EVER = -(2**63)
 
 LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999: later times are typing errors."""
+
+RATE = "controller_mutation_rate"
+FIELDS = {
+    RATE: "rate",
+    "controller_mutation_burst": "burst",
+    "max_debt_ms": "max_debt_ms",
+    "shadow": "shadow",
+}
+"""What a quota consists of: the names of its configs, and of the fields of `Quota`."""
 
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -36,7 +45,9 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     altered_by: str | None = None
     comment: str | None = None
     altered_configs: list[str] | None = None
-    """What of it is new, where the rest was taken over from the quota before; None where it was set as a whole."""
+    """What of it is new, where the rest was copied from the quota before; None where it was set as a whole."""
+    cancelled: bool = False
+    """Takes the change back that this record repeats, if it comes before the moment of it."""
 
     @property
     def quota(self) -> Quota | None:
@@ -64,19 +75,7 @@ class ResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return codec.encode(_Key(self.effective_at, bucket=dict(sorted(self.bucket.items()))))
 
 
-class CancelRecord(msgspec.Struct, frozen=True):
-    """Takes a scheduled change of an entity back: a tombstone under its key."""
-
-    entity: QuotaEntity
-    effective_at: EpochMs
-
-    @property
-    def key(self) -> bytes:
-        """The key of the scheduled change."""
-        return codec.encode(_Key(self.effective_at, self.entity))
-
-
-LogRecord: TypeAlias = QuotaRecord | ResetRecord | CancelRecord
+LogRecord: TypeAlias = QuotaRecord | ResetRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +85,17 @@ class QuotaChange:
     entity: QuotaEntity
     quota: Quota | None
     moment: int
+    altered: tuple[str, ...] | None = None
+    """What the change is about, by the names of the configs; None for the whole."""
+
+    def on(self, before: Quota | None) -> Quota | None:
+        """What it makes of the quota before it, which whoever wrote it may not have known."""
+        if self.altered is None:
+            return self.quota
+        if before is None or self.quota is None:  # a change of an option does not bring back a quota that is gone
+            return self.quota if RATE in self.altered else before
+        fields = [FIELDS[name] for name in self.altered if name in FIELDS]
+        return replace(before, **{field: getattr(self.quota, field) for field in fields})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +108,10 @@ class BucketReset:
 
 @dataclass(frozen=True, slots=True)
 class Cancellation:
-    """The change of an entity that would hold from `moment` on is taken back; `at` is when."""
+    """The change of an entity that would hold from `moment` on is taken back."""
 
     entity: QuotaEntity
     moment: int
-    at: int
 
 
 Change: TypeAlias = QuotaChange | BucketReset | Cancellation
@@ -124,12 +133,11 @@ class _Kind(msgspec.Struct):
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _quota_decoder = msgspec.json.Decoder(QuotaRecord)
 _reset_decoder = msgspec.json.Decoder(ResetRecord)
-_key_decoder = msgspec.json.Decoder(_Key)
 _entity_decoder = msgspec.json.Decoder(QuotaEntity)
 
 
 def read_log_record(value: bytes | None, key: bytes | None = None) -> LogRecord:
-    """Read a record of the quota topic; a tombstone (null value) takes back what stands under its key.
+    """Read a record of the quota topic; a tombstone (null value) removes the quota of the entity in its key.
 
     Raises:
         BadRecord: with a sentence that names the field and the value.
@@ -146,20 +154,17 @@ def read_log_record(value: bytes | None, key: bytes | None = None) -> LogRecord:
 
 def change_of(record: LogRecord, timestamp: int) -> Change:
     """The change that a record makes: in force from the record's own timestamp on, or from a later `effective_at`."""
-    if isinstance(record, CancelRecord):
-        return Cancellation(record.entity, record.effective_at, timestamp)
+    if isinstance(record, QuotaRecord) and record.cancelled and record.effective_at is not None:
+        if timestamp < record.effective_at:
+            return Cancellation(record.entity, record.effective_at)
+        # Too late: the change has held. It is repeated here, because compaction leaves this record alone.
+        return QuotaChange(record.entity, record.quota, record.effective_at)
     moment = timestamp if record.effective_at is None else max(timestamp, record.effective_at)
     if isinstance(record, ResetRecord):
         return BucketReset(record.bucket, moment)
-    return QuotaChange(record.entity, record.quota, moment)
+    altered = None if record.altered_configs is None else tuple(record.altered_configs)
+    return QuotaChange(record.entity, record.quota, moment, altered)
 
 
 def _tombstone(key: bytes) -> LogRecord:
-    parts = codec.decode(key, _key_decoder)
-    if parts.bucket is not None:
-        raise BadRecord("bucket: a reset cannot be taken back")
-    if parts.entity is None:
-        return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)
-    if parts.effective_at is None:
-        raise BadRecord("effective_at: missing in the key of a scheduled change")
-    return CancelRecord(parts.entity, parts.effective_at)
+    return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)

@@ -1,11 +1,11 @@
 """From the quotas that are set to those that are wanted: the records that do it, each with what it changes."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 
-from quota.change import CancelRecord, QuotaRecord
+from quota.change import QuotaChange, QuotaRecord
 from quota.entity import QuotaEntity
 from quota.terms import Quota
 from quota.timeline import QuotaTimeline
@@ -15,7 +15,7 @@ from quota.timeline import QuotaTimeline
 class Step:
     """One change of a plan: for whom, from what, to what."""
 
-    record: QuotaRecord | CancelRecord
+    record: QuotaRecord
     before: Quota | None
     after: Quota | None
 
@@ -28,30 +28,49 @@ class Step:
 
 
 def plan(wanted: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> list[Step]:
-    """What makes the wanted quotas the only ones, as of `at` (epoch ms); what is so already is left alone."""
+    """What makes the wanted quotas the only ones from `at` (epoch ms) on; what is so already is left alone."""
     present = {change.entity: change.quota for change in timeline.configured(at)}
     records = {record.entity: record for record in wanted}
     removed = [QuotaRecord(entity, None) for entity in present if entity not in records]
     steps = [Step(each, present.get(each.entity), each.quota) for each in (*removed, *records.values())]
-    return sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
+    changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
+    return changed + _schedule([], timeline, at)
 
 
-def back_to(past: int, timeline: QuotaTimeline, made: Mapping[tuple[QuotaEntity, int], int], at: int) -> list[Step]:
-    """What makes the quotas of a moment in the past hold again.
+def back_to(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:
+    """What makes the quotas of a moment in the past hold again, and those that were scheduled then.
 
     Args:
-        past: that moment, epoch ms.
+        past: the changes that were known then.
+        then: that moment, epoch ms.
         timeline: all changes.
-        made: when each scheduled change was written, by its entity and the moment it holds from.
-        at: from when on the past shall hold, epoch ms. Changes that were scheduled after `past` are taken back.
+        at: from when on the past shall hold, epoch ms.
     """
-    wanted = [set_to(change.entity, change.quota) for change in timeline.configured(past)]
-    cancelled = [
-        Step(CancelRecord(change.entity, change.moment), change.quota, None)
-        for change in timeline.scheduled(at)
-        if made.get((change.entity, change.moment), past) > past
+    wanted = [set_to(change.entity, change.quota) for change in past.configured(then)]
+    now = [step for step in plan(wanted, timeline, at) if step.record.effective_at is None]
+    return now + _schedule(past.scheduled(at), timeline, at)
+
+
+def cancelling(change: QuotaChange) -> QuotaRecord:
+    """The record that takes a scheduled change back."""
+    return msgspec.structs.replace(set_to(change.entity, change.quota), effective_at=change.moment, cancelled=True)
+
+
+def _schedule(wanted: Iterable[QuotaChange], timeline: QuotaTimeline, at: int) -> list[Step]:
+    """What makes these changes the only ones that are scheduled for later than `at`."""
+    present = {(change.entity, change.moment): change for change in timeline.scheduled(at)}
+    later = {(change.entity, change.moment): change for change in wanted}
+    taken_back = [
+        Step(cancelling(change), change.quota, None) for place, change in present.items() if place not in later
     ]
-    return [*plan(wanted, timeline, at), *cancelled]
+    put_back = [
+        Step(
+            msgspec.structs.replace(set_to(change.entity, change.quota), effective_at=change.moment), None, change.quota
+        )
+        for place, change in later.items()
+        if place not in present or present[place].quota != change.quota
+    ]
+    return taken_back + put_back
 
 
 def set_to(entity: QuotaEntity, quota: Quota | None) -> QuotaRecord:
@@ -62,34 +81,7 @@ def set_to(entity: QuotaEntity, quota: Quota | None) -> QuotaRecord:
 
 
 def signed(record: QuotaRecord, effective_at: int | None, altered_by: str | None, comment: str | None) -> QuotaRecord:
-    """A record with who changes it, why, and from when on."""
+    """A record with who changes it, why, and from when on, where it does not say that itself."""
     why = record.comment if comment is None else comment
-    return msgspec.structs.replace(record, effective_at=effective_at, altered_by=altered_by, comment=why)
-
-
-def merged(records: Sequence[QuotaRecord]) -> Quota | None:
-    """The quota that all changes of an entity come to, each taken as what it meant to change, in their order.
-
-    It differs from the last record where that one was written without knowing of the one before it.
-    """
-    quota = records[0].quota  # what compaction has left of the ones before
-    for record in records[1:]:
-        names, whole = record.altered_configs, record.quota
-        if names is None:
-            quota = whole
-        elif quota is None or whole is None:  # one who changes an option of a quota that is gone does not set it again
-            quota = whole if _RATE in names else quota
-        else:
-            quota = replace(
-                quota, **{_FIELDS[name]: getattr(whole, _FIELDS[name]) for name in names if name in _FIELDS}
-            )
-    return quota
-
-
-_RATE = "controller_mutation_rate"
-_FIELDS = {
-    _RATE: "rate",
-    "controller_mutation_burst": "burst",
-    "max_debt_ms": "max_debt_ms",
-    "shadow": "shadow",
-}
+    when = effective_at if record.effective_at is None else record.effective_at
+    return msgspec.structs.replace(record, effective_at=when, altered_by=altered_by, comment=why)

@@ -1,6 +1,7 @@
 """The declarative file of all quotas: YAML that is checked as a whole, with the position of what is wrong."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -8,7 +9,7 @@ import msgspec
 import yaml
 from msgspec import UNSET, UnsetType
 
-from quota.change import QuotaRecord
+from quota.change import FIELDS, QuotaRecord
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
 from quota.terms import Quota
@@ -17,7 +18,10 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 _MAX_DEPTH = 10
-_OPTIONS = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms", "shadow", "comment")
+_OPTIONS = (*FIELDS, "comment")
+_NUMBERS = ("controller_mutation_rate", "controller_mutation_burst")
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[1-9][0-9]{0,9}")
 _EXPECTED = {
     "controller_mutation_rate": "a finite number above 0",
     "controller_mutation_burst": "a finite number above 0",
@@ -111,7 +115,7 @@ def _record(node: yaml.Node, name: str) -> QuotaRecord:
         )
     if "controller_mutation_rate" not in fields:
         raise _bad(name, node.start_mark, "controller_mutation_rate: missing")
-    options = {option: _scalar(fields[option], name, option) for option in _OPTIONS if option in fields}
+    options = {option: _value(fields[option], name, option) for option in _OPTIONS if option in fields}
     for option, value in options.items():
         _check_option(option, value, fields[option], name)
     return msgspec.convert({"entity": QuotaEntity(*parts), **options}, QuotaRecord)
@@ -160,12 +164,23 @@ def _mapping(node: yaml.Node, name: str, known: tuple[str, ...]) -> dict[str, ya
     return fields
 
 
+def _value(node: yaml.Node, name: str, option: str) -> object:
+    """An option's value. Numbers are read as they look: to YAML 1.1, 010 would be 8 and 1:30 would be 90."""
+    value = _scalar(node, name, option)
+    plain = isinstance(node, yaml.ScalarNode) and not node.style and not isinstance(value, bool)
+    if plain and option in _NUMBERS:
+        return float(node.value) if _NUMBER.fullmatch(node.value) else None
+    if plain and option == "max_debt_ms":
+        return int(node.value) if _WHOLE.fullmatch(node.value) else None
+    return value
+
+
 def _scalar(node: yaml.Node, name: str, key: str) -> object:
     if not isinstance(node, yaml.ScalarNode):
         raise _bad(name, node.start_mark, f"{key}: expected a single value")
     try:
         return yaml.constructor.SafeConstructor().construct_object(node)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError):
         raise _bad(name, node.start_mark, f"{key}: {node.value!r} cannot be read") from None
 
 

@@ -13,6 +13,8 @@ from quota.terms import Limit, Quota
 _FOREVER = 2**63
 _CACHED = 100_000  # resolutions kept between two changes; a few hundred bytes each
 
+_CACHED_NAME = 1024  # characters; names may be megabytes
+
 
 class Resolution(NamedTuple):
     """The quota that a request is judged by: its limit, the entity it is set for, and the tags of its bucket.
@@ -62,10 +64,13 @@ class QuotaTimeline:
         """Add a change; of two changes at one moment the one added later wins."""
         match change:
             case QuotaChange(entity, quota, moment):
+                before = self.latest(entity, moment)
+                if before is not None:  # otherwise compaction may have removed it: the record holds the whole
+                    quota = change.on(before.quota)
                 insort(self._changes.setdefault(entity, []), _Moment(moment, len(self._moments), quota), key=_place)
             case BucketReset(tags, moment):
                 insort(self._resets.setdefault(frozenset(tags.items()), []), moment)
-            case Cancellation(entity, moment, at) if at < moment:
+            case Cancellation(entity, moment):
                 kept = [each for each in self._changes.get(entity, []) if each.moment != moment]
                 self._changes[entity] = kept
         insort(self._moments, change.moment)
@@ -78,12 +83,12 @@ class QuotaTimeline:
 
     def scheduled(self, after: int) -> list[QuotaChange]:
         """Changes that hold from a later moment on, in the order of their moments."""
-        later = (
-            QuotaChange(entity, each.quota, each.moment)
+        later = {
+            (entity, each.moment): QuotaChange(entity, each.quota, each.moment)  # the later of two at one moment
             for entity, changes in self._changes.items()
             for each in changes[_changes_until(changes, after) :]
-        )
-        return sorted(later, key=lambda change: (change.moment, change.entity.key))
+        }
+        return sorted(later.values(), key=lambda change: (change.moment, change.entity.key))
 
     def latest(self, entity: QuotaEntity, at: int) -> QuotaChange | None:
         """The change of an entity that holds as of `at` (epoch ms)."""
@@ -104,7 +109,8 @@ class QuotaTimeline:
         resolution = self._resolve(user, client_id, at)
         if len(self._cache) >= _CACHED:
             self._cache.clear()
-        self._cache[user, client_id] = (*self._span(at), resolution)
+        if len(user) + len(client_id) <= _CACHED_NAME:
+            self._cache[user, client_id] = (*self._span(at), resolution)
         return resolution
 
     def _resolve(self, user: str, client_id: str, at: int) -> Resolution:

@@ -6,12 +6,12 @@ import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 
 from quota import codec
-from quota.change import CancelRecord, LogRecord, QuotaRecord, ResetRecord
+from quota.change import LogRecord, QuotaRecord, ResetRecord
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError
 from quota.kafka.client import client_config, reason
 from quota.kafka.quota_log import LogEntry, read_log
-from quota.plan import merged, set_to, signed
+from quota.plan import set_to, signed
 from quota.settings import Settings
 from quota.terms import Quota
 
@@ -44,10 +44,11 @@ def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogE
             else:
                 written.append(LogEntry(message.offset() or 0, message.timestamp()[1], record))
 
-        value = None if isinstance(record, CancelRecord) else codec.encode(record)
         while not failed:
             try:
-                producer.produce(settings.topics.quotas, key=record.key, value=value, on_delivery=delivered)
+                producer.produce(
+                    settings.topics.quotas, key=record.key, value=codec.encode(record), on_delivery=delivered
+                )
             except BufferError:
                 producer.poll(0.1)
             else:
@@ -82,9 +83,9 @@ def alter_quota(
 ) -> tuple[QuotaRecord, int]:
     """Change what an entity has, without losing what someone else changes of it at the same time.
 
-    A record holds the whole quota, so that two who read the same one before they write would each undo the
-    other's change. Each looks at the log afterwards, and where the last record is not what all changes
-    together come to, writes that.
+    A record says which part of the quota it changes, and the timeline takes it so. It also holds the whole, for
+    the time when compaction has removed those before it; where that whole lacks what another wrote meanwhile, a
+    record that changes nothing is written behind it, with all of it.
 
     Args:
         settings: the settings.
@@ -100,14 +101,18 @@ def alter_quota(
     """
     log = read_log(settings, keep=True)
     present = log.timeline.latest(entity, effective_at or log.now)
-    record = change(present.quota if present else None)
+    quota = present.quota if present else None
+    record = change(quota)
+    if present is not None and record.quota == quota and effective_at is None:
+        return record, present.moment  # a record would say nothing new
     for _ in range(_TRIES):
-        (own,) = write_records(settings, [record])
+        (entry,) = write_records(settings, [record])
         log.read_on()
-        records = [each.record for each in log.entries if each.record.key == record.key]
-        together = merged([each for each in records if isinstance(each, QuotaRecord)])
-        if not isinstance(records[-1], QuotaRecord) or together == records[-1].quota:
-            return record, max(own.timestamp, effective_at or 0)
+        holds = log.timeline.latest(entity, effective_at or log.now)
+        together = holds.quota if holds else None
+        last = [each.record for each in log.entries if each.record.key == record.key][-1]
+        if isinstance(last, QuotaRecord) and last.quota == together:
+            return last, max(entry.timestamp, effective_at or 0)
         record = signed(set_to(entity, together), effective_at, record.altered_by, record.comment)
         record = msgspec.structs.replace(record, altered_configs=[])
     raise ClusterError(f"{entity} is being changed by others all the time; see quotas history")

@@ -171,3 +171,11 @@ def _problems(
         )
     if "compact" not in configs[topics.quotas]["cleanup.policy"]:
         _log.warning("topic %s is not compacted: quotas are forgotten when its retention ends", topics.quotas)
+    elif int(configs[topics.quotas]["min.compaction.lag.ms"]) < QUOTAS_KEPT_MS:
+        _log.warning(
+            "topic %s may be compacted after %s ms: requests that are older may be judged by later quotas; "
+            "set min.compaction.lag.ms=%d on the topic",
+            topics.quotas,
+            configs[topics.quotas]["min.compaction.lag.ms"],
+            QUOTAS_KEPT_MS,
+        )

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 import msgspec
 import pytest
@@ -197,3 +198,31 @@ def test_a_hundred_thousand_quotas_are_written_read_and_described(deployment):
     configured = log.timeline.configured(log.now)
     assert [change.entity for change in configured] == entities
     assert log.timeline.resolve("user-077777", "app", log.now).limit.quota.rate == 77_778.0
+
+
+def test_a_change_of_what_was_scheduled_and_holds_keeps_it(deployment):
+    """The quota in force came under another key than the one that an alteration writes to."""
+    prepare_topics(deployment)
+    soon = time.time_ns() // 1_000_000 + 1_500
+    write_records(deployment, [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 50.0, 99.0, effective_at=soon)])
+    deadline = time.monotonic() + 30
+    while time.time_ns() // 1_000_000 <= soon and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    def bounded(quota):
+        return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])
+
+    alter_quota(deployment, ALICE, None, bounded)
+    log = read_log(deployment, keep=True)
+    assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
+    assert len(log.entries) == 3
+    alter_quota(deployment, ALICE, None, bounded)
+    assert len(read_log(deployment, keep=True).entries) == 3  # nothing new was asked for
+
+
+def test_times_that_are_past_or_no_times_are_refused(command):
+    alter = ("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5", "--effective-at")
+    assert "is past" in command(*alter, "-1h", exit_code=2)
+    for text in ("20270101", "1798761600", "tomorrow"):
+        assert "expected a time" in command(*alter, text, exit_code=2)
+    assert "is not set" in command("quotas", "alter", "--user", "bob", "--delete-config", "shadow", exit_code=2)

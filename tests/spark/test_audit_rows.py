@@ -139,11 +139,10 @@ def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter(spa
 
 
 def test_a_reset_and_a_cancelled_change_have_rows_of_their_own(spark):
-    """A scheduled change is taken back by a tombstone under its key."""
+    """A scheduled change is taken back by a record that repeats it."""
     reset = {"bucket": {"user": "alice", "client-id": "app"}, "comment": "one huge deletion"}
-    key = b'{"effective_at":172800000,"entity":{"user":"alice"}}'
-    rows = [*kafka_rows([json.dumps(reset).encode()]), ("topic", 0, 1, DAY, key, None)]
-    found = quota_change_rows(read_quota_changes(frame(spark, rows))).orderBy("source.offset").collect()
+    cancel = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "effective_at": 2 * DAY, "cancelled": True}
+    found = quota_change_rows(read_quota_changes(records(spark, reset, cancel))).orderBy("source.offset").collect()
     names = ("kind", "entity", "bucket", "user", "client_id", "comment")
     assert [tuple(row[name] for name in names) for row in found] == [
         ("bucket_reset", None, '{"user":"alice","client-id":"app"}', "alice", "app", "one huge deletion"),

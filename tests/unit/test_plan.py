@@ -1,8 +1,8 @@
 """From the quotas that are set to those that are wanted."""
 
-from quota.change import CancelRecord, QuotaChange, QuotaRecord
+from quota.change import QuotaChange, QuotaRecord
 from quota.entity import QuotaEntity
-from quota.plan import back_to, merged, plan
+from quota.plan import back_to, plan
 from quota.terms import Quota
 from tests.factories import timeline
 
@@ -26,53 +26,40 @@ def test_a_plan_sets_changes_and_removes_and_leaves_the_rest_alone():
 
 def test_a_plan_for_later_starts_from_what_holds_then():
     present = timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100))
-    assert told(plan([QuotaRecord(ALICE, 7.0)], present, 99)) == [("~", ALICE, Quota(5.0), Quota(7.0))]
+    assert told(plan([QuotaRecord(ALICE, 7.0)], present, 99)) == [
+        ("~", ALICE, Quota(5.0), Quota(7.0)),
+        ("-", ALICE, Quota(7.0), None),
+    ]
     assert plan([QuotaRecord(ALICE, 7.0)], present, 100) == []
 
 
-def test_going_back_sets_what_was_and_takes_back_what_was_scheduled_since():
-    """At 50 alice had 5 and nothing was scheduled but bob's 9 at 1000; since then alice got 7, carol 1, and more."""
-    quotas = timeline((ALICE, 5.0, 0), (ALICE, 7.0, 60), (CAROL, 1.0, 70), (BOB, 9.0, 1000), (ALICE, 8.0, 2000))
-    made = {(BOB, 1000): 40, (ALICE, 2000): 80}
-    steps = back_to(50, quotas, made, 100)
+def test_a_plan_takes_back_what_is_scheduled():
+    """What is in the file is all there is, also later."""
+    (step,) = plan([QuotaRecord(ALICE, 5.0)], timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100)), 10)
+    assert (step.before, step.after, step.record) == (
+        Quota(7.0),
+        None,
+        QuotaRecord(ALICE, 7.0, effective_at=100, cancelled=True),
+    )
+
+
+def test_going_back_sets_what_was_and_schedules_what_was_scheduled():
+    """At 50 alice had 5, bob's 9 was scheduled for 1000 and dora's 2 for 3000.
+
+    Since then alice got 7, carol 1, bob another 8 for 1000, alice 8 for 2000, and dora's was taken back.
+    """
+    dora = QuotaEntity("dora")
+    past = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (dora, 2.0, 3000))
+    quotas = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (ALICE, 7.0, 60), (CAROL, 1.0, 70), (BOB, 8.0, 1000))
+    quotas.add(QuotaChange(ALICE, Quota(8.0), 2000))
+    steps = back_to(past, 50, quotas, 100)
     assert told(steps) == [
         ("~", ALICE, Quota(7.0), Quota(5.0)),
         ("-", CAROL, Quota(1.0), None),
         ("-", ALICE, Quota(8.0), None),
+        ("+", BOB, None, Quota(9.0)),
+        ("+", dora, None, Quota(2.0)),
     ]
-    assert steps[-1].record == CancelRecord(ALICE, 2000)
-    assert quotas.scheduled(100) == [QuotaChange(BOB, Quota(9.0), 1000), QuotaChange(ALICE, Quota(8.0), 2000)]
-
-
-def changed(rate, *configs, **options):
-    return QuotaRecord(ALICE, rate, **options, altered_configs=list(configs))
-
-
-def test_what_was_changed_at_once_is_merged_in_the_logs_order():
-    """From 5: one sets a burst, another, who has not seen it, a bound on debt, a third the rate."""
-    records = [
-        QuotaRecord(ALICE, 5.0),
-        changed(5.0, "controller_mutation_burst", controller_mutation_burst=9.0),
-        changed(5.0, "max_debt_ms", max_debt_ms=7),
-        changed(6.0, "controller_mutation_rate"),
-    ]
-    assert merged(records) == Quota(6.0, 9.0, 7)
-    assert merged([*records, changed(6.0, controller_mutation_burst=9.0, max_debt_ms=7)]) == Quota(6.0, 9.0, 7)
-
-
-def test_what_is_set_as_a_whole_or_removed_takes_the_place_of_all_before():
-    before = [QuotaRecord(ALICE, 5.0), changed(5.0, "shadow", shadow=True)]
-    assert merged([*before, QuotaRecord(ALICE, 7.0)]) == Quota(7.0)
-    assert merged([*before, changed(None, "controller_mutation_rate")]) is None
-    assert merged([*before, changed(None, "controller_mutation_rate"), changed(None)]) is None
-
-
-def test_an_option_of_a_quota_that_is_gone_does_not_set_it_again():
-    gone = [QuotaRecord(ALICE, 5.0), changed(None, "controller_mutation_rate")]
-    assert merged([*gone, changed(5.0, "shadow", shadow=True)]) is None
-    assert merged([*gone, changed(6.0, "controller_mutation_rate")]) == Quota(6.0)
-
-
-def test_what_compaction_has_left_is_taken_whole():
-    assert merged([changed(6.0, max_debt_ms=7)]) == Quota(6.0, None, 7)
-    assert merged([changed(6.0, "max_debt_ms", max_debt_ms=7)]) == Quota(6.0, None, 7)
+    assert steps[2].record == QuotaRecord(ALICE, 8.0, effective_at=2000, cancelled=True)
+    assert [step.record.effective_at for step in steps[3:]] == [1000, 3000]
+    assert [(each.entity, each.quota.rate) for each in quotas.scheduled(100)] == [(BOB, 8.0), (ALICE, 8.0)]

@@ -41,6 +41,13 @@ def test_what_is_written_is_read_again():
     assert [(each.entity, each.quota) for each in records] == quotas
 
 
+def test_numbers_are_read_as_they_look():
+    """To YAML 1.1 010 is 8, and 1e5 is text."""
+    for written, rate in (("010", 10.0), ("1e5", 1e5), (".5", 0.5), ("7", 7.0)):
+        (record,) = read_quota_file(f"quotas: [{{user: a, controller_mutation_rate: {written}}}]".encode(), "f")
+        assert record.controller_mutation_rate == rate
+
+
 def test_no_quotas_at_all_has_to_be_said():
     assert read_quota_file(b"quotas: []", "f") == []
     assert read_quota_file(write_quota_file([]).encode(), "f") == []
@@ -68,6 +75,10 @@ def test_no_quotas_at_all_has_to_be_said():
             "f:2:55: max_debt_ms: expected a whole",
         ),
         ("quotas:\n- {user: a, controller_mutation_rate: 1, shadow: 1}\n", "shadow: expected true or false, got '1'"),
+        ("quotas:\n- {user: a, controller_mutation_rate: 1:30}\n", "expected a finite number above 0, got '1:30'"),
+        ("quotas:\n- {user: a, controller_mutation_rate: !!int ''}\n", "cannot be read"),
+        ("quotas:\n- {user: a, controller_mutation_rate: 1, max_debt_ms: 010}\n", "whole number of milliseconds"),
+        ("quotas:\n- {user: !!timestamp x, controller_mutation_rate: 1}\n", "user: 'x' cannot be read"),
         ("quotas:\n- user: a\n", "f:2:3: controller_mutation_rate: missing"),
         ("quotas:\n- controller_mutation_rate: 1\n", "f:2:3: whose quota?"),
         ("quotas:\n- {user: , controller_mutation_rate: 1}\n", "user: the name is empty; user-defaults: true is"),

@@ -1,5 +1,6 @@
 """Quotas as of a moment: which one holds, for whom, and since when."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
@@ -120,3 +121,42 @@ def test_a_lookup_agrees_with_playing_the_log_again(log, moments):
         found = resolve(quotas, at)
         assert (found and found[0]) == expected
         assert found is None or found[1] <= at
+
+
+def changed(rate, *configs, **options):
+    quota = None if rate is None else Quota(rate, **options)
+    return QuotaChange(ALICE, quota, 100, configs)
+
+
+BURST = changed(5.0, "controller_mutation_burst", burst=9.0)
+DEBT = changed(5.0, "max_debt_ms", max_debt_ms=7)
+RATE = changed(6.0, "controller_mutation_rate")
+GONE = changed(None, "controller_mutation_rate")
+COPY = changed(5.0, burst=9.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([BURST, DEBT, RATE], Quota(6.0, 9.0, 7)),
+        ([BURST, DEBT, COPY], Quota(5.0, 9.0, 7)),
+        ([QuotaChange(ALICE, Quota(50.0, None, 3), 90), BURST], Quota(50.0, 9.0, 3)),
+        ([BURST, QuotaChange(ALICE, Quota(7.0), 100)], Quota(7.0)),
+        ([BURST, GONE], None),
+        ([GONE, DEBT], None),
+        ([GONE, RATE], Quota(6.0)),
+    ],
+)
+def test_a_change_of_a_part_keeps_what_another_has_changed_of_the_rest(changes, expected):
+    """From 5; none of those who wrote has seen what the others wrote."""
+    quotas = timeline((ALICE, 5.0, 0))
+    for change in changes:
+        quotas.add(change)
+    assert quotas.latest(ALICE, 100).quota == expected
+
+
+@pytest.mark.parametrize("change", [DEBT, COPY, GONE])
+def test_what_compaction_has_left_is_taken_whole(change):
+    quotas = timeline()
+    quotas.add(change)
+    assert quotas.latest(ALICE, 100).quota == change.quota
