@@ -64,8 +64,8 @@ def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> 
     if bucket is None:
         return burst
     tokens, since = bucket.tokens, bucket.updated_at
-    if now < since:
-        return tokens
+    if now < since:  # what was granted then may not be what is granted by now
+        return min(tokens, window.burst(bucket.rate, bucket.burst))
     if bucket.bounds != quota.bounds:
         changed_at = max(min(limit.since, now), since)
         tokens = _gain(tokens, bucket.rate, changed_at - since, window.burst(bucket.rate, bucket.burst))
