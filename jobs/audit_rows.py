@@ -14,15 +14,14 @@ import jobs.worker  # noqa: F401 what the workers keep
 from jobs.rows import Row, record_of
 from quota import codec
 from quota.bucket import MAX_THROTTLE_MS
-from quota.change import FIELDS, LATEST, ResetRecord, change_of, read_log_record
+from quota.change import change_of
 from quota.entity import display_name
 from quota.errors import BadRecord
+from quota.log_record import FIELDS, LATEST, CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
 from quota.record import Record
 from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import RECORD
 from schemas.source import SOURCE
-
-_QUOTA_COLUMNS = (*FIELDS, "altered_by", "comment")
 
 
 def decision_rows(records: DataFrame) -> DataFrame:
@@ -118,16 +117,17 @@ def _read_quota(record: Record) -> Row:
     except BadRecord as error:
         return row | {"error": str(error), "value": None if record.value is None else codec.text(record.value)}
     row["effective_at"] = change_of(change, record.timestamp).moment
-    if isinstance(change, ResetRecord):
-        tags = codec.encode(change.bucket).decode()
-        names = {"user": change.bucket.get("user"), "client_id": change.bucket.get("client-id")}
-        who = {"altered_by": change.altered_by, "comment": change.comment}
-        return row | {"kind": "bucket_reset", "bucket": tags} | names | who
-    entity = change.entity
-    row |= {
-        "entity": entity.key.decode(),
-        "user": display_name(entity.user),
-        "client_id": display_name(entity.client_id),
-    }
-    kind = "cancel" if change.cancelled else "quota"
-    return row | {"kind": kind} | {name: getattr(change, name) for name in _QUOTA_COLUMNS}
+    row |= {"altered_by": change.altered_by, "comment": change.comment}
+    match change:
+        case QuotaRecord(entity, cancelled=cancelled):
+            who = {"user": display_name(entity.user), "client_id": display_name(entity.client_id)}
+            kind = {"kind": "cancel" if cancelled else "quota", "entity": entity.key.decode()}
+            return row | kind | who | {name: getattr(change, name) for name in FIELDS}
+        case ResetRecord(bucket):
+            who = {"user": bucket.get("user"), "client_id": bucket.get("client-id")}
+            return row | {"kind": "bucket_reset", "bucket": codec.encode(bucket).decode()} | who
+        case CallbackRecord(setting):
+            named = {"callback": setting.class_name, "callback_configs": setting.configs} if setting else {}
+            return row | {"kind": "callback"} | named
+        case ClusterRecord(cluster):
+            return row | {"kind": "cluster", "cluster": codec.encode(cluster.topics).decode()}

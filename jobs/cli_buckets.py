@@ -5,8 +5,8 @@ import typer
 from jobs.cli_entities import Client, User
 from jobs.moments import later_moment, shown
 from jobs.options import BootstrapServer, Comment, ConfigFile, EffectiveAt, Overrides, operator, settings_of, text_of
-from quota.change import ResetRecord
 from quota.errors import BadInput
+from quota.log_record import ResetRecord
 
 app = typer.Typer(help="Forgive debts.", invoke_without_command=True, rich_markup_mode=None)
 

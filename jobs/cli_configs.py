@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from msgspec import UNSET
 
-from quota.change import FIELDS, RATE
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
+from quota.log_record import FIELDS, RATE
 from quota.terms import Quota
 
 _OTHER_SPELLING = "controller_mutations_rate"  # KIP-599's page has both

@@ -33,15 +33,16 @@ from jobs.options import (
     settings_of,
     text_of,
 )
-from quota.change import RATE, QuotaRecord, change_of
-from quota.errors import BadInput
+from quota.callbacks.quotas import CallbackQuotas
+from quota.change import change_of
+from quota.errors import BadInput, BadRecord, MutationQuotaError
+from quota.log_record import RATE, QuotaRecord
 from quota.plan import Step, back_to, cancelling, plan, set_to, signed
 from quota.quota_file import read_quota_file, write_quota_file
 from quota.request import ANONYMOUS, NO_CLIENT_ID
 from quota.resolution import judged_by
 from quota.settings import Settings
 from quota.terms import Quota
-from quota.timeline import QuotaTimeline
 
 app = typer.Typer(help="Set quotas, and see which are set.", invoke_without_command=True, rich_markup_mode=None)
 
@@ -192,8 +193,13 @@ def resolve(
 
     log = read_log(settings)
     moment = log.now if given is None else given
-    found = judged_by(*names, moment, log.timeline, settings.policy)
-    levels = log.timeline.levels(*names, moment)
+    try:
+        found = judged_by(*names, moment, log.quotas, settings.policy)
+    except BadRecord as error:
+        raise MutationQuotaError(
+            f"requests of user {names[0]!r} with client-id {names[1]!r} are dead letters: {error}"
+        ) from None
+    levels = [] if found.callback else log.timeline.levels(*names, moment)
     if as_json:
         print_json(resolve_json(found, levels, settings.quota.window, moment))
         return
@@ -292,11 +298,11 @@ def rollback(
         )
     _prepare(settings)
     log = read_log(settings, keep=True)
-    known = QuotaTimeline()
+    known = CallbackQuotas(settings.quota.callbacks)
     for entry in log.entries:
         if entry.timestamp <= past:
             known.add(change_of(entry.record, entry.timestamp))
-    steps = back_to(known, past, log.timeline, log.now)
+    steps = back_to(known.timeline, past, log.timeline, log.now)
     why = comment or f"rollback to {shown(past)}"
     _carry_out(settings, steps, None, why, dry_run=dry_run, as_json=as_json)
 

@@ -18,12 +18,12 @@ from jobs.enforce import start_enforce
 from jobs.running import check, run_until, stop_between_batches
 from jobs.service import prepared_session
 from jobs.storage import table_path
-from quota.change import QuotaRecord
 from quota.decision import DeadLetter, Decision, Outcome
 from quota.entity import QuotaEntity
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_store import set_quota
 from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.log_record import QuotaRecord
 from quota.request import Mode, MutationRequest, Operation, TopicMutation
 from quota.settings import Settings
 

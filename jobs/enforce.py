@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.decide import Answering, decide_requests
-from jobs.resolve import Quotas, resolve_requests
+from jobs.resolve import QuotaSource, resolve_requests
 from jobs.source import read_topics
 from jobs.storage import checkpoint_path
 from jobs.trigger import trigger
@@ -38,15 +38,20 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     )
 
 
-def enforce(records: DataFrame, quotas: Quotas, policy: Policy, answering: Answering) -> DataFrame:
+def enforce(records: DataFrame, source: QuotaSource, policy: Policy, answering: Answering) -> DataFrame:
     """From records of the request topic (`schemas.kafka.RECORD`) to answers (`schemas.kafka.ANSWER`)."""
-    resolved = resolve_requests(records, quotas, policy)
+    resolved = resolve_requests(records, source, policy)
     return decide_requests(resolved, answering)
 
 
 def quotas_of(settings: Settings) -> KafkaQuotas:
     """The quota topic of the settings."""
-    return KafkaQuotas(settings.kafka.bootstrap_servers, settings.topics.quotas, settings.enforce.quota_timeout_seconds)
+    return KafkaQuotas(
+        settings.kafka.bootstrap_servers,
+        settings.topics.quotas,
+        settings.enforce.quota_timeout_seconds,
+        settings.quota.callbacks,
+    )
 
 
 def answering_of(settings: Settings) -> Answering:

@@ -7,9 +7,10 @@ from jobs.cli_configs import written
 from jobs.moments import shown
 from quota import codec
 from quota.bucket import Window
-from quota.change import FIELDS, QuotaChange, ResetRecord, change_of
+from quota.change import CallbackChange, Change, ClusterChange, QuotaChange, change_of
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import LogEntry
+from quota.log_record import FIELDS, CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord
 from quota.plan import Step
 from quota.terms import Quota
 from quota.timeline import Level, QuotaTimeline, Resolution
@@ -54,6 +55,7 @@ def resolve_json(resolution: Resolution, levels: Sequence[Level], window: Window
     """The quota that would apply, and why."""
     quota = resolution.limit.quota if resolution.limit else None
     winner = next((level for level in levels if level.change), None) if quota else None
+    since = winner.change.moment if winner and winner.change else None
     return {
         "at": at,
         "exempt": resolution.exempt,
@@ -61,10 +63,11 @@ def resolve_json(resolution: Resolution, levels: Sequence[Level], window: Window
         "entity": resolution.entity,
         "quota": configs(quota),
         "burst": window.burst(quota.rate, quota.burst) if quota else None,
-        "since": winner.change.moment if winner and winner.change else None,
+        "since": since,
         "shadow": resolution.shadow,
         "bucket": dict(resolution.tags.items()) if quota else None,
         "reset_at": resolution.reset_at,
+        "callback": resolution.callback,
         "levels": [
             {"level": number, "entity": each.entity, "quota": configs(each.change.quota if each.change else None)}
             for number, each in enumerate(levels, start=1)
@@ -78,10 +81,13 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
     if resolution.exempt:
         yield "Unlimited: the user is exempt (quota.exempt_users)."
         return
+    by = f", by {resolution.callback}" if resolution.callback else ""
     if quota is None:
-        yield f"Unlimited: none of the eight levels has a quota as of {shown(at)}."
+        why = by or ": none of the eight levels has a quota"
+        yield f"Unlimited{why} as of {shown(at)}."
     else:
-        yield f"{written(quota)}, set for {resolution.entity}"
+        whose = f", set for {resolution.entity}" if resolution.entity else ""
+        yield f"{written(quota)}{whose}{by}"
         own = "its own" if quota.burst is not None else f"{window.num} x {window.size_seconds} s of the rate"
         yield f"  burst   {window.burst(quota.rate, quota.burst)} mutations at once ({own})"
         yield f"  bucket  {_sharing(dict(resolution.tags.items()))}"
@@ -89,6 +95,8 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
             yield f"  reset   {shown(resolution.reset_at)}"
         if resolution.shadow:
             yield "  shadow  decided and reported, but admitted"
+    if resolution.callback:
+        return
     yield "  levels tried, the most specific first:"
     winner = next((level for level in levels if level.change), None)
     for number, level in enumerate(levels, start=1):
@@ -98,6 +106,8 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
 
 def _sharing(tags: dict[str, str]) -> str:
     user, client = tags.get("user"), tags.get("client-id")
+    if tags.keys() - {"user", "client-id"}:
+        return f"of {', '.join(f'{name} {value!r}' for name, value in tags.items())}, shared by all who have these tags"
     if user and client:
         return f"of user {user!r} with client-id {client!r} alone"
     return (
@@ -110,22 +120,39 @@ def history(entries: Iterable[LogEntry], entity: QuotaEntity | None) -> Iterator
     timeline = QuotaTimeline()
     for entry in entries:
         record, change = entry.record, change_of(entry.record, entry.timestamp)
-        row: dict[str, Any] = {"offset": entry.offset, "timestamp": entry.timestamp, "effective_at": change.moment}
-        if isinstance(record, ResetRecord):
-            row |= {"kind": "bucket_reset", "bucket": record.bucket}
-            wanted = entity is None or record.bucket.items() <= _named(entity).items()
-        else:
-            before = timeline.latest(record.entity, change.moment)
-            row |= {"kind": "quota", "entity": record.entity, "before": configs(before.quota if before else None)}
-            wanted = entity is None or record.entity == entity
+        row = {"offset": entry.offset, "timestamp": entry.timestamp, "effective_at": change.moment}
+        if entity is None or _concerns(record, entity):
+            who = {"altered_by": record.altered_by, "comment": record.comment}
+            yield row | _what(record, change, timeline) | who
+        if not isinstance(change, CallbackChange | ClusterChange):
+            timeline.add(change)
+
+
+def _concerns(record: LogRecord, entity: QuotaEntity) -> bool:
+    match record:
+        case QuotaRecord():
+            return record.entity == entity
+        case ResetRecord(bucket):
+            return bucket.items() <= _named(entity).items()
+        case _:
+            return False
+
+
+def _what(record: LogRecord, change: Change, timeline: QuotaTimeline) -> dict[str, Any]:
+    match record:
+        case ResetRecord(bucket):
+            return {"kind": "bucket_reset", "bucket": bucket}
+        case CallbackRecord(setting):
+            return {"kind": "callback", "callback": setting}
+        case ClusterRecord(cluster):
+            return {"kind": "cluster", "topics": len(cluster.topics), "partitions": cluster.partitions}
+        case QuotaRecord(entity):
+            latest = timeline.latest(entity, change.moment)
+            before = latest.quota if latest else None
+            found = {"kind": "quota", "entity": entity, "before": configs(before)}
             if isinstance(change, QuotaChange):
-                row["after"] = configs(change.on(before.quota) if before else change.quota)
-            else:
-                row["kind"] = "cancel"
-        row |= {"altered_by": record.altered_by, "comment": record.comment}
-        timeline.add(change)
-        if wanted:
-            yield row
+                return found | {"after": configs(change.on(before) if latest else change.quota)}
+            return found | {"kind": "cancel"}
 
 
 def history_line(row: dict[str, Any]) -> str:
@@ -136,6 +163,13 @@ def history_line(row: dict[str, Any]) -> str:
     match row["kind"]:
         case "bucket_reset":
             what = f"buckets with {', '.join(f'{name} {value!r}' for name, value in row['bucket'].items())} reset"
+        case "callback" if row["callback"] is None:
+            what = "callback: that of the settings"
+        case "callback":
+            given = ",".join(f"{name}={value}" for name, value in row["callback"].configs.items())
+            what = _plain(f"callback: {row['callback'].class_name} {given}".rstrip())
+        case "cluster":
+            what = f"cluster: {row['topics']} topics, {row['partitions']} partitions"
         case "cancel":
             what, later = f"{row['entity']}: the change for {shown(row['effective_at'])} taken back", ""
         case _:

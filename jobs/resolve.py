@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Protocol
 
 import pyarrow as pa
@@ -10,35 +11,43 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-import jobs.worker  # noqa: F401 what the workers keep
 from jobs.rows import record_of, to_row
-from quota.resolution import Policy, resolve
-from quota.timeline import QuotaTimeline
+from jobs.worker import close_at_end
+from quota.callbacks.running import CALLBACK_FAILED
+from quota.resolution import Policy, Quotas, resolve
 from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD
 
+OBSERVED = "resolved"
+"""What a query's progress calls the numbers of each batch: `dead_letters`, and `callback_errors` among them."""
 
-class Quotas(Protocol):
+
+class QuotaSource(Protocol):
     """Where the quotas come from; it goes to the workers with each batch, so it is small when pickled."""
 
-    def timeline(self, until: int) -> QuotaTimeline:
-        """A timeline with all changes stamped up to `until` (epoch ms)."""
+    def known(self, until: int) -> Quotas:
+        """Quotas with all changes stamped up to `until` (epoch ms)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedQuotas:
     """Quotas that are all known beforehand."""
 
-    known: QuotaTimeline
+    quotas: Quotas
 
-    def timeline(self, until: int) -> QuotaTimeline:  # noqa: ARG002 all are known, whenever they hold
-        """The known quotas."""
-        return self.known
+    def known(self, until: int) -> Quotas:  # noqa: ARG002 all are known, whenever they hold
+        """The quotas."""
+        return self.quotas
 
 
-def resolve_requests(records: DataFrame, quotas: Quotas, policy: Policy) -> DataFrame:
+def resolve_requests(records: DataFrame, source: QuotaSource, policy: Policy) -> DataFrame:
     """Find bucket and quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
-    return records.select(*_bounded(policy.max_bytes)).mapInArrow(partial(_resolve_batches, quotas, policy), RESOLVED)
+    bounded = records.select(*_bounded(policy.max_bytes))
+    resolved = bounded.mapInArrow(partial(_resolve_batches, source, policy), RESOLVED)
+    failed = F.count_if(F.col("request.error").startswith(CALLBACK_FAILED))
+    return resolved.observe(
+        OBSERVED, F.count_if(F.col("request.error").isNotNull()).alias("dead_letters"), failed.alias("callback_errors")
+    )
 
 
 def _bounded(max_bytes: int) -> list[Column]:
@@ -49,11 +58,15 @@ def _bounded(max_bytes: int) -> list[Column]:
     ]
 
 
-def _resolve_batches(quotas: Quotas, policy: Policy, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _resolve_batches(
+    source: QuotaSource, policy: Policy, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    close_at_end()
     schema = to_arrow_schema(RESOLVED)
     for batch in batches:
-        rows = batch.to_pylist()
+        # By time, because a callback can be told of changes only forwards.
+        rows = sorted(batch.to_pylist(), key=itemgetter("timestamp"))
         if rows:
-            timeline = quotas.timeline(max(row["timestamp"] for row in rows))
-            resolved = [to_row(row, resolve(record_of(row), timeline, policy)) for row in rows]
+            quotas = source.known(rows[-1]["timestamp"])
+            resolved = [to_row(row, resolve(record_of(row), quotas, policy)) for row in rows]
             yield pa.RecordBatch.from_pylist(resolved, schema)

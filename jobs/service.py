@@ -14,6 +14,7 @@ from jobs.deployment import claim_storage
 from jobs.enforce import start_enforce
 from jobs.running import run_until, stop_signals
 from jobs.session import end_session, spark_session
+from quota.callbacks.loading import check as check_callbacks
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
@@ -47,6 +48,7 @@ def prepared_session(settings: Settings, name: str, log: Path | None = None) -> 
     Raises:
         MutationQuotaError: they do not, or the cluster is not as the jobs need it.
     """
+    check_callbacks(settings.quota.callbacks)
     topic_ids = prepare_topics(settings)
     spark = spark_session(settings, f"mutation-quota {name}", log)
     try:

@@ -6,25 +6,28 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quota import codec
+from quota.callbacks.loading import check
+from quota.callbacks.quotas import CallbackQuotas
+from quota.callbacks.setting import Callbacks
 from quota.errors import BadInput, BadRecord
 from quota.settings import Settings
 from quota.simulate import read_quotas, simulate
-from quota.timeline import QuotaTimeline
 
 
 def print_decisions(settings: Settings, requests: str, quotas: Path) -> None:
     """Print a decision or a dead letter for each line of a file of requests, or of standard input (`-`)."""
-    timeline = _read_quotas(quotas)
+    check(settings.quota.callbacks)
+    known = _read_quotas(quotas, settings.quota.callbacks)
     with _open(requests) as lines:
         out = sys.stdout.buffer
-        for answer in simulate(lines, timeline, settings.quota.window, settings.topics.requests, settings.policy):
+        for answer in simulate(lines, known, settings.quota.window, settings.topics.requests, settings.policy):
             out.write(codec.encode(answer) + b"\n")
         out.flush()
 
 
-def _read_quotas(path: Path) -> QuotaTimeline:
+def _read_quotas(path: Path, callbacks: Callbacks) -> CallbackQuotas:
     try:
-        return read_quotas(path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n"))
+        return read_quotas(path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n"), callbacks)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
     except BadRecord as error:

@@ -3,11 +3,11 @@
 import random
 from dataclasses import dataclass, field
 
-from quota.change import QuotaRecord
 from quota.decision import Decision
 from quota.entity import QuotaEntity
 from quota.kafka.quota_store import set_quota
 from quota.kafka.requests import RequestWriter
+from quota.log_record import QuotaRecord
 from quota.request import MutationRequest, Operation, TopicMutation
 from quota.settings import Settings
 

@@ -123,6 +123,8 @@ def _decision(resolved: ResolvedRequest, admission: _Admission, window: Window) 
         mode=request.mode,
         user_tag=resolution.tags.user,
         client_tag=resolution.tags.client_id,
+        more_tags=dict(resolution.tags.more),
+        callback=resolution.callback,
         quota=quota.rate if quota else None,
         burst=window.burst(quota.rate, quota.burst) if quota else None,
         max_debt_ms=quota.max_debt_ms if quota else None,

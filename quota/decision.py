@@ -14,7 +14,7 @@ GROWTH = 6
 Six bytes for one is what JSON makes of a control character; a topic that is refused grows fivefold.
 """
 
-ENVELOPE = 4096
+ENVELOPE = 8192
 
 
 class ErrorCode(enum.IntEnum):
@@ -63,6 +63,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     user_tag: str
     client_tag: str
+    more_tags: dict[str, str]
+    callback: str | None
     quota: float | None
     burst: float | None
     max_debt_ms: int | None

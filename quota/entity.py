@@ -45,15 +45,19 @@ class Tags(NamedTuple):
 
     user: str
     client_id: str
+    more: tuple[tuple[str, str], ...] = ()
+    """What a callback has besides, by name."""
 
     def items(self) -> list[tuple[str, str]]:
         """The tags that take part, by KIP-257's names."""
-        return [(name, value) for name, value in zip(("user", "client-id"), self, strict=True) if value]
+        return [(name, value) for name, value in (("user", self.user), ("client-id", self.client_id)) if value] + [
+            *self.more
+        ]
 
     @property
     def key(self) -> str:
         """The bucket's identity as one string, unambiguous for all names."""
-        return _encode(self).decode()
+        return _encode(self if self.more else self[:2]).decode()
 
 
 NO_TAGS = Tags("", "")

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from quota.change import QuotaChange, QuotaRecord
+from quota.change import QuotaChange
 from quota.entity import QuotaEntity
+from quota.log_record import QuotaRecord
 from quota.terms import Quota
 from quota.timeline import QuotaTimeline
 

@@ -9,9 +9,9 @@ import msgspec
 import yaml
 from msgspec import UNSET, UnsetType
 
-from quota.change import FIELDS, QuotaRecord
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
+from quota.log_record import FIELDS, QuotaRecord
 from quota.terms import Quota
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from quota.bucket import Window
+from quota.callbacks.setting import DEFAULT_CLASS, Callbacks
 from quota.errors import BadInput
 from quota.resolution import DEFAULT_MAX_BYTES, Policy
 
@@ -21,7 +22,8 @@ DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
 ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
-_SPARK_CONF = ("spark", "conf")
+_TABLES = {("spark", "conf"), ("quota", "callback_configs")}
+"""Settings that take keys of any name, each with a text."""
 
 
 def _split(names: object) -> object:
@@ -103,8 +105,23 @@ class QuotaSettings(_Section):
     shadow: bool = False
     """Decide and report what would have been refused, but admit all."""
 
+    callback_class: Name = DEFAULT_CLASS
+    """Who decides which requests share a quota, and how much it is: a class that implements KIP-257's callback."""
+
+    callback_classes: NameList = []
+    """Other classes that the quota log may put in its place while the jobs run. Several separated by commas."""
+
+    callback_configs: dict[Name, str] = {}
+    """What the callback is configured with."""
+
     altered_by: str = ""
     """Who changes quotas, for the history; empty for the operating system's user."""
+
+    @property
+    def callbacks(self) -> Callbacks:
+        """The callback and its configs, as the workers take them."""
+        configs = tuple(sorted(self.callback_configs.items()))
+        return Callbacks(self.callback_class, configs, frozenset(self.callback_classes))
 
     @property
     def window(self) -> Window:
@@ -233,7 +250,7 @@ def load_settings(
         raise BadInput(f"{'.'.join(path)}: {reason}, got {first['input']!r} ({origin})") from None
 
 
-_Path = tuple[str, ...]  # section, key; or spark, conf and the name of a Spark property
+_Path = tuple[str, ...]  # section, key; in a table also the name in it
 _Entry = tuple[str, _Path, Any]  # origin, path, value
 
 
@@ -254,8 +271,8 @@ def _from_file(file: Path | None) -> Iterator[_Entry]:
             raise BadInput(f"{path}: {section} is no [section]")
         _check_known((section,), str(path))
         for key, value in keys.items():
-            if (section, key) == _SPARK_CONF and isinstance(value, dict):
-                yield from ((str(path), (*_SPARK_CONF, name), _as_text(each)) for name, each in value.items())
+            if (section, key) in _TABLES and isinstance(value, dict):
+                yield from ((str(path), (section, key, name), _as_text(each)) for name, each in value.items())
             else:
                 yield str(path), (section, key), value
 
@@ -275,19 +292,21 @@ def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
             raise BadInput(f"--set {override}: expected section.key=value")
-        path = (*_SPARK_CONF, key.removeprefix("conf.")) if name.startswith("spark.conf.") else (section, key)
+        table, dot, entry = key.partition(".")
+        path = (section, table, entry) if dot and (section, table) in _TABLES else (section, key)
         yield f"--set {override}", path, value
 
 
 def _as_text(value: object) -> object:
-    """Spark's properties are text; TOML's true and 5 say what they mean."""
+    """What is in such a table is text; TOML's true and 5 say what they mean."""
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
 def _check_known(path: _Path, origin: str) -> None:
-    if path[:2] == _SPARK_CONF:
-        if len(path) == len(_SPARK_CONF) or not path[2]:
-            raise BadInput(f"spark.conf takes properties one by one, as in spark.conf.NAME=VALUE ({origin})")
+    if path[:2] in _TABLES:
+        if not all(path[2:3]) or len(path) == 2:  # noqa: PLR2004 the table itself
+            name = ".".join(path[:2])
+            raise BadInput(f"{name} takes its entries one by one, as in {name}.NAME=VALUE ({origin})")
         return
     sections = {section: type(keys).model_fields for section, keys in Settings()}
     known = {(section,) for section in sections} | {(section, key) for section in sections for key in sections[section]}

@@ -8,14 +8,16 @@ import msgspec
 from quota import codec
 from quota.admission import decide
 from quota.bucket import Bucket, Window
-from quota.change import LATEST, SINCE_EVER, change_of, read_log_record
+from quota.callbacks.quotas import CallbackQuotas
+from quota.callbacks.setting import Callbacks
+from quota.change import SINCE_EVER, change_of
 from quota.dead_letter import dead_letter
 from quota.decision import DeadLetter, Decision
 from quota.entity import Tags
 from quota.errors import BadRecord
+from quota.log_record import LATEST, read_log_record
 from quota.record import Record, Source
-from quota.resolution import Policy, resolve
-from quota.timeline import QuotaTimeline
+from quota.resolution import Policy, Quotas, resolve
 
 
 class _Stamped(msgspec.Struct):
@@ -27,7 +29,7 @@ _stamp_decoder = msgspec.json.Decoder(_Stamped)
 
 def simulate(
     lines: Iterable[bytes],
-    timeline: QuotaTimeline,
+    quotas: Quotas,
     window: Window,
     topic: str = "mutation-requests",
     policy: Policy = Policy(),  # noqa: B008 it cannot be changed
@@ -41,7 +43,7 @@ def simulate(
     for number, line in enumerate(lines):
         record = Record(Source(topic, 0, number), 0, line.rstrip(b"\r\n"))
         timestamp, error = _timestamp(record.value)
-        resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), timeline, policy)
+        resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), quotas, policy)
         if isinstance(resolved, DeadLetter):
             yield msgspec.structs.replace(resolved, timestamp=timestamp)
         elif error is not None:
@@ -52,13 +54,13 @@ def simulate(
             yield decision
 
 
-def read_quotas(lines: Iterable[bytes]) -> QuotaTimeline:
-    """Read quotas, one JSON object a line; `effective_at` stands for the record's time, none means since ever.
+def read_quotas(lines: Iterable[bytes], callbacks: Callbacks | None = None) -> CallbackQuotas:
+    """Read a quota log, one JSON object a line; `effective_at` stands for the record's time, none means since ever.
 
     Raises:
         BadRecord: a line is no quota; with its number.
     """
-    timeline = QuotaTimeline()
+    quotas = CallbackQuotas(callbacks)
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -66,8 +68,8 @@ def read_quotas(lines: Iterable[bytes]) -> QuotaTimeline:
             record = read_log_record(line)
         except BadRecord as error:
             raise BadRecord(f"{number}: {error}") from None
-        timeline.add(change_of(record, SINCE_EVER))
-    return timeline
+        quotas.add(change_of(record, SINCE_EVER))
+    return quotas
 
 
 def _timestamp(value: bytes | None) -> tuple[int | None, str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from quota.change import SINCE_EVER, BucketReset, Cancellation, Change, QuotaChange
+from quota.change import SINCE_EVER, BucketReset, Cancellation, LevelsChange, QuotaChange
 from quota.entity import NO_TAGS, QuotaEntity, Tags, levels
 from quota.terms import Limit, Quota
 
@@ -28,6 +28,7 @@ class Resolution(NamedTuple):
     reset_at: int | None = None  # when an operator last reset the bucket, epoch ms
     shadow: bool = False
     exempt: bool = False
+    callback: str | None = None  # the class that was asked in place of the eight levels
 
 
 UNLIMITED = Resolution(NO_TAGS, None, None)
@@ -60,7 +61,7 @@ class QuotaTimeline:
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
 
-    def add(self, change: Change) -> None:
+    def add(self, change: LevelsChange) -> None:
         """Add a change; of two changes at one moment the one added later wins."""
         match change:
             case QuotaChange(entity, quota, moment):
@@ -120,10 +121,10 @@ class QuotaTimeline:
             if quota is not None:
                 sharing = [entity for entity, shared in candidates if shared == tags]
                 limit = Limit(quota, self._since(sharing, quota, at))
-                return Resolution(tags, limit, entity, self._reset_at(tags, at), quota.shadow)
+                return Resolution(tags, limit, entity, self.reset_at(tags, at), quota.shadow)
         return UNLIMITED
 
-    def _reset_at(self, tags: Tags, at: int) -> int | None:
+    def reset_at(self, tags: Tags, at: int) -> int | None:
         """The latest reset of a bucket: any that names some of its tags, and no other."""
         if not self._resets:
             return None

@@ -7,6 +7,7 @@ from pyspark.sql.types import (
     DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -47,6 +48,8 @@ _JUDGEMENT = [
     StructField("mode", StringType()),  # STRICT or PERMISSIVE
     StructField("user_tag", StringType()),  # who shares the bucket; empty where that part takes no part
     StructField("client_tag", StringType()),
+    StructField("more_tags", MapType(StringType(), StringType())),  # those that a callback has besides
+    StructField("callback", StringType()),  # the class that judged in place of the eight levels, else null
     StructField("quota", DoubleType()),  # mutations/s, null for unlimited
     StructField("burst", DoubleType()),  # B, null for unlimited
     StructField("max_debt_ms", LongType()),  # the quota's bound on debt, null for none

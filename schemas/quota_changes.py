@@ -5,6 +5,7 @@ from pyspark.sql.types import (
     DateType,
     DoubleType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -16,8 +17,8 @@ from schemas.source import SOURCE
 VERSION = 2
 
 _CHANGE = [
-    StructField("kind", StringType()),  # quota, bucket_reset, or cancel: a scheduled change taken back
-    StructField("entity", StringType()),  # as JSON, as in the record; null for a reset
+    StructField("kind", StringType()),  # quota, bucket_reset, callback, cluster; cancel: a scheduled one taken back
+    StructField("entity", StringType()),  # of a quota: as JSON, as in the record; else null
     StructField("user", StringType()),  # a name, '<default>', or null where the user takes no part
     StructField("client_id", StringType()),  # likewise
     StructField("controller_mutation_rate", DoubleType()),  # mutations/s, null where the quota was removed
@@ -25,6 +26,9 @@ _CHANGE = [
     StructField("max_debt_ms", LongType()),  # bound on debt, null for none
     StructField("shadow", BooleanType()),  # decided and reported, but admitted
     StructField("bucket", StringType()),  # of a reset: the tags of the buckets, as JSON
+    StructField("callback", StringType()),  # the class that judges from then on, null for that of the settings
+    StructField("callback_configs", MapType(StringType(), StringType())),
+    StructField("cluster", StringType()),  # topics and the leader of each partition, as JSON
     StructField("altered_by", StringType()),
     StructField("comment", StringType()),
 ]

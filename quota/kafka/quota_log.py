@@ -1,4 +1,4 @@
-"""The quota topic as a timeline that reads on: each Python worker keeps one."""
+"""The quota topic as quotas in time that read on: each Python worker keeps one."""
 
 import logging
 import time
@@ -7,9 +7,12 @@ from functools import lru_cache
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from quota.change import LogRecord, change_of, read_log_record
+from quota.callbacks.quotas import CallbackQuotas
+from quota.callbacks.setting import Callbacks
+from quota.change import change_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.client import client_config, reason
+from quota.log_record import LogRecord, read_log_record
 from quota.settings import Settings
 from quota.timeline import QuotaTimeline
 
@@ -25,8 +28,9 @@ class KafkaQuotas:
     bootstrap_servers: str
     topic: str
     timeout_seconds: float
+    callbacks: Callbacks
 
-    def timeline(self, until: int) -> QuotaTimeline:
+    def known(self, until: int) -> CallbackQuotas:
         """All changes stamped up to `until` (epoch ms): the log is read on to its present end.
 
         Raises:
@@ -38,7 +42,7 @@ class KafkaQuotas:
             time.sleep(wait_ms / 1000)
         log = _log_of(self)
         log.read_on()
-        return log.timeline
+        return log.quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,10 @@ def read_log(settings: Settings, *, keep: bool = False) -> "QuotaLog":
         ClusterError: the topic cannot be read.
     """
     kafka = settings.kafka
-    log = QuotaLog(KafkaQuotas(kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds), keep=keep)
+    quotas = KafkaQuotas(
+        kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds, settings.quota.callbacks
+    )
+    log = QuotaLog(quotas, keep=keep)
     log.read_on()
     return log
 
@@ -68,7 +75,7 @@ def _log_of(quotas: KafkaQuotas) -> "QuotaLog":
 
 
 class QuotaLog:
-    """A consumer at the end of the quota topic, and the timeline of what it has read."""
+    """A consumer at the end of the quota topic, and the quotas that it has read."""
 
     def __init__(self, quotas: KafkaQuotas, *, keep: bool = False) -> None:
         """Open the log at its beginning.
@@ -80,7 +87,7 @@ class QuotaLog:
         Raises:
             ClusterError: the topic cannot be found in time.
         """
-        self.timeline = QuotaTimeline()
+        self.quotas = CallbackQuotas(quotas.callbacks)
         self.entries: list[LogEntry] = []
         self._newest = 0
         self._keep = keep
@@ -106,6 +113,11 @@ class QuotaLog:
             raise ClusterError(f"cannot read the quotas in {self._where}: {reason(metadata.error)}")
         self._positions = dict.fromkeys(metadata.partitions, 0)
         self._consumer.assign([TopicPartition(self._topic, partition, 0) for partition in self._positions])
+
+    @property
+    def timeline(self) -> QuotaTimeline:
+        """The quotas that are set, whatever the callback makes of them."""
+        return self.quotas.timeline
 
     @property
     def now(self) -> int:
@@ -152,7 +164,7 @@ class QuotaLog:
             return
         timestamp = message.timestamp()[1]
         self._newest = max(self._newest, timestamp)
-        self.timeline.add(change_of(record, timestamp))
+        self.quotas.add(change_of(record, timestamp))
         if self._keep:
             self.entries.append(LogEntry(offset, timestamp, record))
 

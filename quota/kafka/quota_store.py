@@ -6,11 +6,11 @@ import msgspec
 from confluent_kafka import KafkaError, Message, Producer
 
 from quota import codec
-from quota.change import LogRecord, QuotaRecord, ResetRecord
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError
 from quota.kafka.client import client_config, reason
 from quota.kafka.quota_log import LogEntry, read_log
+from quota.log_record import CallbackRecord, LogRecord, QuotaRecord, ResetRecord
 from quota.plan import set_to, signed
 from quota.settings import Settings
 from quota.terms import Quota
@@ -62,7 +62,7 @@ def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogE
     return written
 
 
-def set_quota(settings: Settings, record: QuotaRecord | ResetRecord) -> int:
+def set_quota(settings: Settings, record: QuotaRecord | ResetRecord | CallbackRecord) -> int:
     """Write one change.
 
     Returns:

@@ -6,11 +6,11 @@ import threading
 from confluent_kafka import Producer
 
 from jobs.enforce import start_enforce
-from quota.change import QuotaRecord, ResetRecord
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import set_quota
 from quota.kafka.topics import prepare_topics
+from quota.log_record import QuotaRecord, ResetRecord
 from tests.factories import request_json
 from tests.integration.test_pipeline import consume, finish
 

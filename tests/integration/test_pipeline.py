@@ -16,12 +16,12 @@ from deltalake import DeltaTable
 from jobs.audit import start_audit
 from jobs.enforce import start_enforce
 from jobs.storage import checkpoint_path, table_path
-from quota.change import QuotaRecord
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import set_quota
 from quota.kafka.topics import prepare_topics
+from quota.log_record import QuotaRecord
 from quota.settings import Settings
 from tests.factories import request_json
 

@@ -1,41 +1,18 @@
 """`quotas` and `buckets` as an operator uses them, on a real broker."""
 
-import json
 import threading
 import time
 
 import msgspec
-import pytest
 
-from quota.change import QuotaRecord
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import alter_quota, set_quota, write_records
 from quota.kafka.topics import prepare_topics
+from quota.log_record import QuotaRecord
 from quota.terms import Quota
-from tests.unit.test_simulate import run
 
 ALICE = QuotaEntity("alice")
-
-
-@pytest.fixture
-def command(deployment, tmp_path):
-    """Run a command on this test's topics; what it prints, and its JSON where it is asked for some."""
-
-    def _run(*args, exit_code=0):
-        topics = [
-            option
-            for name, topic in deployment.topics
-            for option in ("--set", f"topics.{name}={topic}")
-            if name in {"requests", "decisions", "dead_letters", "quotas"}
-        ]
-        server = ["--set", f"kafka.bootstrap_servers={deployment.kafka.bootstrap_servers}"]
-        operator = ["--set", "quota.altered_by=ann"]
-        done = run(*topics, *server, *operator, *args, cwd=tmp_path)
-        assert done.returncode == exit_code, done.stderr
-        return json.loads(done.stdout) if "--json" in args else done.stdout + done.stderr
-
-    return _run
 
 
 def test_quotas_are_set_changed_described_and_explained(command):

@@ -30,6 +30,8 @@ DECISION = {
     "mode": "STRICT",
     "user_tag": "alice",
     "client_tag": "",
+    "more_tags": {"group": "g"},
+    "callback": "a.B",
     "quota": 5.0,
     "burst": 55.0,
     "max_debt_ms": None,

@@ -21,9 +21,9 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
 
     def judged(rate, since):
         quota = f'{{"rate":{rate},"burst":null,"max_debt_ms":null,"shadow":false}}'
-        return f'[["alice",""],{{"quota":{quota},"since":{since}}},{{"user":"alice"}},null,false,false]'
+        return f'[["alice","",[]],{{"quota":{quota},"since":{since}}},{{"user":"alice"}},null,false,false,null]'
 
-    unlimited = '[["",""],null,null,null,false,false]'
+    unlimited = '[["","",[]],null,null,null,false,false,null]'
     no_object = "value: not JSON: Input data was truncated (value: {)"
     expected = spark.createDataFrame(
         [

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from quota.change import QuotaChange, change_of, read_log_record
+from quota.change import QuotaChange, change_of
 from quota.entity import QuotaEntity
 from quota.errors import BadRecord
+from quota.log_record import read_log_record
 from quota.terms import Quota
 
 

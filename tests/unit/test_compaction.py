@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from quota import codec
-from quota.change import QuotaRecord, ResetRecord, change_of, read_log_record
+from quota.change import change_of
 from quota.entity import QuotaEntity
+from quota.log_record import QuotaRecord, ResetRecord, read_log_record
 from quota.timeline import QuotaTimeline
 
 ALICE = QuotaEntity("alice")

@@ -1,7 +1,8 @@
 """From the quotas that are set to those that are wanted."""
 
-from quota.change import QuotaChange, QuotaRecord
+from quota.change import QuotaChange
 from quota.entity import QuotaEntity
+from quota.log_record import QuotaRecord
 from quota.plan import back_to, plan
 from quota.terms import Quota
 from tests.factories import timeline

@@ -2,9 +2,9 @@
 
 import pytest
 
-from quota.change import QuotaRecord
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
+from quota.log_record import QuotaRecord
 from quota.quota_file import read_quota_file, write_quota_file
 from quota.terms import Quota
 from tests.unit.test_simulate import run

@@ -60,8 +60,8 @@ def test_any_spark_property_can_be_given(write):
         ("quota.window_num=1" + "0" * 310, "quota.window_num: "),
         ("kafka.timeout_seconds=inf", "kafka.timeout_seconds: "),
         ("topics.decisions=mutation-requests", "topics: value error, mutation-requests cannot be the name"),
-        ("spark.conf=x", "spark.conf takes properties one by one"),
-        ("spark.conf.=x", "spark.conf takes properties one by one"),
+        ("spark.conf=x", "spark.conf takes its entries one by one"),
+        ("spark.conf.=x", "spark.conf takes its entries one by one"),
         ("window_num=3", "expected section.key=value"),
         ("quota.window_num", "expected section.key=value"),
     ],
@@ -85,7 +85,7 @@ def test_a_wrong_variable_is_named():
         ("window_num = 3\n", "window_num is no \\[section\\]"),
         ("[quotas]\n", "unknown setting quotas .*: did you mean quota?"),
         ("[quota]\nwindow_num = [1]\n", "quota.window_num: input should be a valid integer"),
-        ("[spark]\nconf = 3\n", "spark.conf takes properties one by one"),
+        ("[spark]\nconf = 3\n", "spark.conf takes its entries one by one"),
         ("[spark.conf]\n'spark.x' = [3]\n", "spark.conf.spark.x: input should be a valid string"),
         ("[[quota]]\nwindow_num = 3\n", "\\[section\\]"),
     ],
@@ -107,9 +107,10 @@ def test_the_shipped_file_shows_every_setting_and_its_default():
     shipped = (Path(__file__).parents[2] / DEFAULT_FILE).read_text()
     lines = [line.removeprefix("# ") for line in shipped.splitlines() if " = " in line or line.startswith("[")]
     shown = tomllib.loads("\n".join(lines))
-    assert shown["spark"].pop("conf")
     defaults = Settings().model_dump()
-    assert defaults["spark"].pop("conf") == {}
+    for section, table in (("spark", "conf"), ("quota", "callback_configs")):
+        assert shown[section].pop(table)
+        assert defaults[section].pop(table) == {}
     assert shown == defaults
 
 

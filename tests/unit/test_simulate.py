@@ -64,6 +64,8 @@ def test_a_decision_has_every_field_of_the_record(simulate):
         "mode": "STRICT",
         "user_tag": "alice",
         "client_tag": "",
+        "more_tags": {},
+        "callback": None,
         "quota": 5.0,
         "burst": 55.0,
         "max_debt_ms": None,

@@ -1,0 +1,118 @@
+"""`mutation-quota callback`: who decides which requests share a quota, and how much it is (KIP-257)."""
+
+from typing import Annotated
+
+import typer
+
+from jobs.moments import later_moment, shown
+from jobs.options import (
+    BootstrapServer,
+    Comment,
+    ConfigFile,
+    EffectiveAt,
+    Json,
+    Overrides,
+    operator,
+    settings_of,
+    text_of,
+)
+from quota.callbacks.loading import check_setting
+from quota.callbacks.setting import CallbackSetting
+from quota.errors import BadInput
+from quota.log_record import CallbackRecord
+
+app = typer.Typer(help="Change the callback while the jobs run.", invoke_without_command=True, rich_markup_mode=None)
+
+
+@app.callback()
+def common(context: typer.Context) -> None:
+    """Change the callback while the jobs run."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def describe(
+    context: typer.Context,
+    as_json: Json = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Tell the callback that is in force, and its configs."""
+    settings = settings_of(context, overrides, config, server)
+    from jobs.quota_views import print_json
+    from quota.kafka.quota_log import read_log
+
+    log = read_log(settings)
+    found = log.quotas.callback(log.now)
+    if as_json:
+        print_json(found)
+        return
+    print(f"Callback is {found.class_name}")
+    for name, value in sorted(found.configs.items()):
+        print(f"  {name}={value}")
+
+
+@app.command()
+def alter(
+    context: typer.Context,
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class; the one in force by default.")
+    ] = None,
+    add_config: Annotated[
+        list[str] | None, typer.Option("--add-config", metavar="NAME=VALUE", help="One config; may be repeated.")
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None, typer.Option("--delete-config", metavar="NAME", help="One config; may be repeated.")
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Back to the callback and configs of the settings.")] = False,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Put another callback in place, or change its configs; it holds for requests from now on.
+
+    A class has to be that of the settings (quota.callback_class), or named in quota.callback_classes. Configs of
+    the callback in force stay where they are not changed; another class begins with none.
+    """
+    if reset and (class_name or add_config or delete_config):
+        raise BadInput("--reset goes back to the settings: leave the other options out")
+    if not (reset or class_name or add_config or delete_config):
+        raise BadInput("what to change? give --class, --add-config, --delete-config or --reset")
+    settings = settings_of(context, overrides, config, server)
+    moment = later_moment("--effective-at", effective_at)
+    from quota.kafka.quota_log import read_log
+    from quota.kafka.quota_store import set_quota
+    from quota.kafka.topics import prepare_topics
+
+    prepare_topics(settings, [settings.topics.quotas])
+    log = read_log(settings)
+    present = log.quotas.callback(log.now if moment is None else moment)
+    wanted = None if reset else _changed(present, class_name, add_config or [], delete_config or [])
+    if wanted is not None:
+        allowed = settings.quota.callbacks.allowed
+        if wanted.class_name not in allowed:
+            raise BadInput(
+                f"--class {wanted.class_name}: the settings allow {', '.join(sorted(allowed))}; "
+                "name it in quota.callback_classes of the jobs"
+            )
+        check_setting(wanted)
+    record = CallbackRecord(wanted, moment, operator(settings), text_of("comment", comment))
+    since = set_quota(settings, record)
+    print(f"Callback is {wanted.class_name if wanted else 'that of the settings'} from {shown(since)} on.")
+
+
+def _changed(present: CallbackSetting, class_name: str | None, added: list[str], deleted: list[str]) -> CallbackSetting:
+    configs = dict(present.configs) if class_name in {None, present.class_name} else {}
+    for name in deleted:
+        if configs.pop(name, None) is None:
+            raise BadInput(f"--delete-config {name}: the callback has no such config")
+    for config in added:
+        name, equals, value = config.partition("=")
+        if not (name and equals):
+            raise BadInput(f"--add-config {config}: expected NAME=VALUE")
+        configs[text_of("add-config", name) or ""] = text_of("add-config", value) or ""
+    return CallbackSetting(class_name or present.class_name, configs)

@@ -1,0 +1,1 @@
+"""KIP-257: who shares a quota and how much it is, by a class of the operator's own."""

@@ -1,0 +1,76 @@
+"""From the name of a class to an instance of it."""
+
+import importlib
+
+from quota.callbacks.interface import ClientQuotaCallback
+from quota.callbacks.setting import Callbacks, CallbackSetting
+from quota.errors import BadInput
+
+_SHOWN = 300  # characters of what a callback says when it fails
+
+_METHODS = (
+    "configure",
+    "quota_metric_tags",
+    "quota_limit",
+    "update_quota",
+    "remove_quota",
+    "quota_reset_required",
+    "update_cluster_metadata",
+    "close",
+)
+
+
+def make(class_name: str) -> ClientQuotaCallback:
+    """Import a class and make an instance of it; whatever that raises is left to the caller.
+
+    Raises:
+        TypeError: it is no class, or lacks a method.
+    """
+    module, dot, name = class_name.rpartition(".")
+    if not dot:
+        raise TypeError("expected the full name of a class, as in package.module.Class")
+    found = getattr(importlib.import_module(module), name)
+    missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
+    if not isinstance(found, type) or missing:
+        lacks = f": it has no {missing[0]}" if missing else ""
+        raise TypeError(f"not a ClientQuotaCallback{lacks}")
+    callback: ClientQuotaCallback = found()
+    return callback
+
+
+def check(callbacks: Callbacks) -> None:
+    """Try the callbacks of the settings, so that what is wrong with them is known before a job starts.
+
+    Raises:
+        BadInput: a class cannot be imported, made or configured; with its name and the reason.
+    """
+    check_setting(callbacks.setting)
+    for class_name in callbacks.more_classes:
+        check_setting(CallbackSetting(class_name), configure=False)
+
+
+def check_setting(setting: CallbackSetting, *, configure: bool = True) -> None:
+    """Try a callback and its configs.
+
+    Raises:
+        BadInput: with the name of the class and the reason.
+    """
+    try:
+        callback = make(setting.class_name)
+        try:
+            if configure:
+                callback.configure(setting.configs)
+        finally:
+            callback.close()
+    except Exception as error:  # noqa: BLE001 it is someone else's code
+        raise BadInput(f"callback {setting.class_name}: {described(error)}") from None
+
+
+def described(error: Exception) -> str:
+    """What a callback raised, in one line that fits everywhere."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 it is someone else's code
+        text = "(cannot be shown)"
+    line = " ".join(text.encode(errors="replace").decode().split())
+    return f"{type(error).__name__}: {line[:_SHOWN]}" if line else type(error).__name__

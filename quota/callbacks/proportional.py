@@ -1,0 +1,97 @@
+"""Partition-proportional quotas: a tenant may mutate in proportion to the partitions that it owns.
+
+An example of KIP-257's callback, whose quotas depend on the cluster's metadata:
+
+    [quota]
+    callback_class = "quota.callbacks.proportional.PartitionProportionalCallback"
+
+    [quota.callback_configs]
+    "owner.separator" = "."     # orders of alice are alice.orders
+    "minimum.share" = 0.01      # of the quota, for a tenant that owns less, or nothing yet
+
+`mutation-quota cluster publish` writes the metadata to the quota log; until then quotas are as configured.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from quota.callbacks.default import DefaultQuotaCallback
+from quota.callbacks.interface import ClientQuotaType, QuotaValue
+from quota.cluster import Cluster
+
+_SEPARATOR = "owner.separator"
+_MINIMUM = "minimum.share"
+
+
+class PartitionProportionalCallback(DefaultQuotaCallback):
+    """The quota of the eight levels, times the tenant's share of all partitions that some tenant owns.
+
+    The tenant is the user; a quota of client-ids alone is as configured.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._separator = "."
+        self._minimum = 0.01
+        self._cluster: Cluster | None = None
+        self._shares: dict[str, float] | None = None
+        self._changed = False
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Take the separator and the minimum.
+
+        Raises:
+            ValueError: a config is unknown, or its value cannot be used.
+        """
+        unknown = configs.keys() - {_SEPARATOR, _MINIMUM}
+        if unknown:
+            raise ValueError(f"{min(unknown)} is unknown: expected {_SEPARATOR} or {_MINIMUM}")
+        separator, minimum = configs.get(_SEPARATOR, "."), configs.get(_MINIMUM, "0.01")
+        if not separator:
+            raise ValueError(f"{_SEPARATOR} is empty")
+        try:
+            self._minimum = float(minimum)
+        except ValueError:
+            self._minimum = math.nan
+        if not 0 < self._minimum <= 1:
+            raise ValueError(f"{_MINIMUM} is {minimum}: expected a number above 0, and up to 1")
+        self._separator = separator
+        self._changed = True
+        self._share_out()
+
+    def owner(self, topic: str) -> str | None:
+        """The tenant that owns a topic: what stands before the first separator, if there is one."""
+        tenant, separator, _ = topic.partition(self._separator)
+        return tenant if separator else None
+
+    def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
+        """The configured quota times the share."""
+        quota = super().quota_limit(quota_type, metric_tags)
+        user = metric_tags.get("user")
+        if quota is None or not user or self._shares is None:
+            return quota
+        share = max(self._shares.get(user, 0.0), self._minimum)
+        return quota.times(share) if isinstance(quota, QuotaValue) else quota * share
+
+    def update_cluster_metadata(self, cluster: Cluster) -> bool:
+        """Share out anew; true if anyone's share has changed."""
+        before, self._cluster = self._shares, cluster
+        self._share_out()
+        return self._shares != before
+
+    def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
+        """Whether the configs have changed since this was asked last."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    def _share_out(self) -> None:
+        if self._cluster is None:
+            return
+        owned: Counter[str] = Counter()
+        for topic, leaders in self._cluster.topics.items():
+            tenant = self.owner(topic)
+            if tenant:
+                owned[tenant] += len(leaders)
+        total = owned.total()
+        self._shares = {tenant: count / total for tenant, count in owned.items() if count}

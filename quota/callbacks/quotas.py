@@ -1,0 +1,175 @@
+"""The quotas in time as the callback in force has them: a function of the quota log alone, for any moment."""
+
+import logging
+from bisect import bisect_right
+from typing import NamedTuple
+
+from quota.callbacks.running import RunningCallback
+from quota.callbacks.setting import Callbacks, CallbackSetting
+from quota.change import SINCE_EVER, CallbackChange, Cancellation, Change, ClusterChange, QuotaChange
+from quota.terms import Limit
+from quota.timeline import QuotaTimeline, Resolution
+
+_log = logging.getLogger(__name__)
+
+_KEPT = 4  # instances at different places of the log: a batch may go back to before a change
+
+
+class _Event(NamedTuple):
+    moment: int
+    order: int
+    change: Change
+
+
+class _Placed:
+    """An instance, and how many of the events it has been told; `epoch` is the number of the change that made it."""
+
+    def __init__(self, running: RunningCallback, epoch: int, position: int) -> None:
+        self.running = running
+        self.epoch = epoch
+        self.position = position
+
+
+class CallbackQuotas:
+    """All changes of the quota log, judged by the callback that is in force as of a timestamp.
+
+    Where that is the default, the timeline answers. For all others an instance is told every change up to the
+    moment of the request, in the log's order, before it is asked; for a request from before a change that is told
+    already, another instance is made and told up to there.
+    """
+
+    def __init__(self, callbacks: Callbacks | None = None) -> None:
+        """Without any change.
+
+        Args:
+            callbacks: what the settings say.
+        """
+        self.timeline = QuotaTimeline()
+        self._callbacks = callbacks or Callbacks()
+        self._default_alone = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
+        self._events: list[_Event] = []
+        self._settings: list[_Event] = []
+        self._instances: list[_Placed] = []  # the one used last is the last
+
+    def add(self, change: Change) -> None:
+        """Add a change; of two changes at one moment the one added later holds."""
+        if not isinstance(change, CallbackChange | ClusterChange):
+            self.timeline.add(change)
+        if self._default_alone and not isinstance(change, CallbackChange):
+            return
+        event = _Event(change.moment, len(self._events), change)
+        if isinstance(change, CallbackChange):
+            if change.setting is not None and change.setting.class_name not in self._callbacks.allowed:
+                _log.warning(
+                    "skipped the callback %s: quota.callback_classes does not name it", change.setting.class_name
+                )
+                return
+            self._settings.insert(_until(self._settings, change.moment), event)
+        place = _until(self._events, change.moment)
+        self._events.insert(place, event)
+        for each in [each for each in self._instances if each.position > place]:  # it knows what came after
+            self._discard(each)
+
+    def resolve(self, user: str, client_id: str, at: int) -> Resolution:
+        """The quota of a request with this user and client-id, as of `at` (epoch ms).
+
+        Raises:
+            CallbackError: the callback raised, or answered what cannot be used.
+        """
+        running = None if self._default_alone else self._running(at)
+        if running is None:
+            return self.timeline.resolve(user, client_id, at)
+        tags, quota, entity = running.judge(user, client_id)
+        if quota is None:
+            return Resolution(tags, None, None, callback=running.class_name)
+        # What a bucket's bounds were before only the callback knows; it can have changed them with the latest event.
+        position = _until(self._events, at)
+        since = self._events[position - 1].moment if position else SINCE_EVER
+        reset_at = self.timeline.reset_at(tags, at)
+        return Resolution(tags, Limit(quota, since), entity, reset_at, quota.shadow, callback=running.class_name)
+
+    def callback(self, at: int) -> CallbackSetting:
+        """The callback that is in force as of `at` (epoch ms)."""
+        return self._setting(_until(self._settings, at))
+
+    def close(self) -> None:
+        """Close all instances."""
+        for each in list(self._instances):
+            self._discard(each)
+
+    def _running(self, at: int) -> RunningCallback | None:
+        """The instance that is in force, told of everything up to `at`; None for the default."""
+        position = _until(self._events, at)
+        if self._instances and self._instances[-1].position == position:
+            return self._instances[-1].running
+        number = _until(self._settings, at)
+        if self._setting(number).is_default:
+            return None
+        epoch = self._epoch(number)
+        earlier = [each for each in self._instances if each.epoch == epoch and each.position <= position]
+        placed = max(earlier, key=lambda each: each.position) if earlier else self._start(epoch)
+        self._tell(placed, position)
+        self._instances = [*(each for each in self._instances if each is not placed), placed]
+        if len(self._instances) > _KEPT:
+            self._discard(self._instances[0])
+        return placed.running
+
+    def _setting(self, number: int) -> CallbackSetting:
+        """What holds after so many changes of the callback."""
+        change = self._settings[number - 1].change if number else None
+        named = change.setting if isinstance(change, CallbackChange) else None
+        return named or self._callbacks.setting
+
+    def _epoch(self, number: int) -> int:
+        """The change that brought the class which holds after `number` changes; 0 for the settings."""
+        while number and self._setting(number - 1).class_name == self._setting(number).class_name:
+            number -= 1
+        return number
+
+    def _start(self, epoch: int) -> _Placed:
+        """A new instance, told what the log says up to the change that brought it."""
+        position = 0
+        if epoch:
+            event = self._settings[epoch - 1]
+            position = bisect_right(self._events, (event.moment, event.order), key=lambda each: each[:2])
+        return _Placed(self._made(self._setting(epoch), position), epoch, position)
+
+    def _made(self, setting: CallbackSetting, position: int) -> RunningCallback:
+        """A new instance with these configs, told what the log says in its first `position` events."""
+        running = RunningCallback(setting)
+        for event in self._events[:position]:
+            self._tell_one(running, event)
+        return running
+
+    def _tell(self, placed: _Placed, position: int) -> None:
+        while placed.position < position:
+            event = self._events[placed.position]
+            placed.position += 1
+            if not isinstance(event.change, CallbackChange):
+                self._tell_one(placed.running, event)
+                continue
+            setting = event.change.setting or self._callbacks.setting
+            if placed.running.is_made:
+                placed.running.configure(setting.configs)
+            else:
+                placed.running = self._made(setting, placed.position)
+
+    def _tell_one(self, running: RunningCallback, event: _Event) -> None:
+        match event.change:
+            case ClusterChange(cluster):
+                running.set_cluster(cluster)
+            case QuotaChange(entity, moment=moment) | Cancellation(entity, moment):
+                latest = self.timeline.latest(entity, moment)  # as it holds: on top of what others changed
+                running.set_quota(entity, latest.quota if latest else None)
+
+    def _discard(self, placed: _Placed) -> None:
+        self._instances = [each for each in self._instances if each is not placed]
+        placed.running.close()
+
+
+def _moment(event: _Event) -> int:
+    return event.moment
+
+
+def _until(events: list[_Event], at: int) -> int:
+    return bisect_right(events, at, key=_moment)

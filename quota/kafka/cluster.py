@@ -1,0 +1,47 @@
+"""The metadata of a cluster, for callbacks that take partitions into account (KIP-257)."""
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from quota.cluster import Cluster
+from quota.errors import ClusterError
+from quota.kafka.client import client_config, reason
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_store import write_records
+from quota.log_record import ClusterRecord
+from quota.settings import Settings
+
+
+def read_cluster(bootstrap_servers: str, timeout_seconds: float) -> Cluster:
+    """Ask a cluster for its topics and their leaders.
+
+    Raises:
+        ClusterError: it cannot be reached.
+    """
+    try:
+        topics = AdminClient(client_config(bootstrap_servers)).list_topics(timeout=timeout_seconds).topics
+    except KafkaException as error:
+        raise ClusterError(f"cannot reach Kafka at {bootstrap_servers}: {reason(error)}") from None
+    leaders = {
+        name: [topic.partitions[number].leader for number in sorted(topic.partitions)]
+        for name, topic in sorted(topics.items())
+        if topic.error is None
+    }
+    return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
+
+
+def publish_cluster(settings: Settings, cluster: Cluster, altered_by: str | None, comment: str | None) -> int | None:
+    """Write metadata to the quota log, unless it is there already.
+
+    Returns:
+        The moment from which it holds, as the broker stamped it (epoch ms); None where nothing has changed.
+
+    Raises:
+        ClusterError: the log cannot be read or written.
+    """
+    entries = reversed(read_log(settings, keep=True).entries)
+    latest = next((each.record for each in entries if isinstance(each.record, ClusterRecord)), None)
+    if latest is not None and latest.cluster == cluster:
+        return None
+    (entry,) = write_records(settings, [ClusterRecord(cluster, altered_by, comment)])
+    return entry.timestamp

@@ -1,0 +1,171 @@
+"""KIP-257 through Kafka, Spark and Delta."""
+
+import time
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.audit import start_audit
+from jobs.enforce import start_enforce
+from quota.callbacks.groups import GroupQuotaCallback
+from quota.callbacks.proportional import PartitionProportionalCallback
+from quota.entity import QuotaEntity
+from quota.kafka.quota_store import set_quota
+from quota.kafka.topics import prepare_topics
+from quota.log_record import QuotaRecord
+from tests.callbacks import Closing, Failing
+from tests.factories import request_json
+from tests.integration.test_pipeline import DEADLINE_SECONDS, consume, finish, produce, table
+
+CHECKOUT = str(Path(__file__).parents[2])
+
+
+def name_of(callback):
+    return f"{callback.__module__}.{callback.__qualname__}"
+
+
+def judged_by(deployment, callback, **configs):
+    """The deployment with a callback, and the options that say so on the command line."""
+    quota = {"callback_class": name_of(callback), "callback_configs": configs}
+    settings = deployment.model_copy(update={"quota": deployment.quota.model_copy(update=quota)})
+    options = ["--set", f"quota.callback_class={quota['callback_class']}"]
+    for name, value in configs.items():
+        options += ["--set", f"quota.callback_configs.{name}={value}"]
+    return settings, options
+
+
+def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deployment, command):
+    """Two users and a client-id of a group of rate 10, so a burst of 110; then a rate of 1 by a record of the log."""
+    settings, options = judged_by(
+        deployment,
+        GroupQuotaCallback,
+        **{
+            "group.pay.users": "alice;bob",
+            "group.pay.clients": "etl",
+            "group.pay.controller_mutation_rate": "10",
+        },
+    )
+    prepare_topics(settings)
+    set_quota(settings, QuotaRecord(QuotaEntity(None), 3.0))
+    topics = settings.topics
+    first = [("alice", "x"), ("bob", "y"), ("carol", "etl"), ("carol", "z")]
+    query = start_enforce(spark, settings)
+    try:
+        produce(settings, topics.requests, *(request_json(50, user=user, client_id=client) for user, client in first))
+        decided = [decision for _, decision in consume(settings, topics.decisions, 4)]
+        alter = ("callback", "alter", *options, "--comment", "less")
+        assert "group.pay: Expected `float` > 0" in command(
+            *alter, "--add-config", "group.pay.controller_mutation_rate=0", exit_code=2
+        )
+        assert "the settings allow" in command(*alter, "--class", "os.system", exit_code=2)
+        command(*alter, "--add-config", "group.pay.controller_mutation_rate=1")
+        produce(settings, topics.requests, request_json(0, user="bob", client_id="x"))
+        after = consume(settings, topics.decisions, 5)[-1][1]
+    finally:
+        query.stop()
+    grouped = {decision["user"] + "/" + decision["client_id"]: decision for decision in decided}
+    assert {name: each["more_tags"] for name, each in grouped.items()} == {
+        "alice/x": {"group": "pay"},
+        "bob/y": {"group": "pay"},
+        "carol/etl": {"group": "pay"},
+        "carol/z": {},
+    }
+    assert (grouped["alice/x"]["tokens_before"], grouped["alice/x"]["burst"]) == (110.0, 110.0)
+    assert -50 <= grouped["carol/etl"]["tokens"] < 10
+    assert grouped["carol/z"]["quota_entity"] == {"user": None}
+    assert {decision["callback"] for decision in decided} == {name_of(GroupQuotaCallback)}
+    assert (after["quota"], after["burst"], after["more_tags"]) == (1.0, 11.0, {"group": "pay"})
+
+    found = command("quotas", "resolve", *options, "--user", "alice", "--json")
+    assert (found["bucket"], found["callback"], found["burst"]) == ({"group": "pay"}, name_of(GroupQuotaCallback), 11.0)
+    assert "group 'pay', shared by all who have these tags" in command("quotas", "resolve", *options, "--client", "etl")
+    assert command("callback", "describe", *options, "--json")["configs"]["group.pay.controller_mutation_rate"] == "1"
+    assert "by ann  callback: quota.callbacks.groups.GroupQuotaCallback" in command("quotas", "history", *options)
+
+    finish(start_audit(spark, settings, once=True))
+    rows = {row["user"] + "/" + row["client_id"]: row for row in table(settings, "decisions")}
+    assert dict(rows["alice/x"]["more_tags"]) == {"group": "pay"}
+    (change,) = [row for row in table(settings, "quota_changes") if row["kind"] == "callback"]
+    assert (change["altered_by"], dict(change["callback_configs"])["group.pay.users"]) == ("ann", "alice;bob")
+
+
+def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, command):
+    """alice owns 6 partitions and bob 2, on the real broker; the quota of all is 100."""
+    settings, options = judged_by(deployment, PartitionProportionalCallback, **{"minimum.share": "0.05"})
+    prepare_topics(settings)
+    set_quota(settings, QuotaRecord(QuotaEntity(None), 100.0))
+    produce(settings, settings.topics.requests, request_json(1, user="alice"))
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    names = {"alice.orders": 6, "bob.clicks": 2}
+    for future in admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()]).values():
+        future.result(DEADLINE_SECONDS)
+    try:
+        published = command("cluster", "publish", *options, "--json")
+        assert published["published"]
+        assert "Nothing has changed" in command("cluster", "publish", *options)
+    finally:
+        for future in admin.delete_topics(list(names)).values():
+            future.result(DEADLINE_SECONDS)
+    produce(settings, settings.topics.requests, *(request_json(1, user=user) for user in ("alice", "bob", "carol")))
+    finish(start_enforce(spark, settings, once=True))
+    decided = [decision for _, decision in consume(settings, settings.topics.decisions, 4)]
+    ordered = sorted(decided, key=lambda decision: decision["source"]["offset"])
+    assert [(each["user"], each["quota"]) for each in ordered] == [
+        ("alice", 100.0),
+        ("alice", 75.0),
+        ("bob", 25.0),
+        ("carol", 5.0),
+    ]
+    finish(start_audit(spark, settings, once=True))
+    (change,) = [row for row in table(settings, "quota_changes") if row["kind"] == "cluster"]
+    assert '"bob.clicks":[' in change["cluster"]
+
+
+def test_a_callback_that_raises_stops_nothing_and_is_counted(spark, deployment):
+    """Requests that it fails on are dead letters with the reason; others, and those after it is well, are decided."""
+    settings, _ = judged_by(deployment, Failing)
+    prepare_topics(settings)
+    topics = settings.topics
+    set_quota(settings, QuotaRecord(QuotaEntity(None), 50.0))
+    set_quota(settings, QuotaRecord(QuotaEntity("alice"), 1.0))
+    query = start_enforce(spark, settings)
+    try:
+        produce(settings, topics.requests, request_json(1), request_json(1), request_json(1, user="bob"), b"no request")
+        letters = [letter["error"] for _, letter in consume(settings, topics.dead_letters, 3)]
+        set_quota(settings, QuotaRecord(QuotaEntity("alice"), 2.0))
+        produce(settings, topics.requests, request_json(1))
+        decided = [decision for _, decision in consume(settings, topics.decisions, 2)]
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while sum(each["numInputRows"] for each in query.recentProgress) < 5 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        counted = [each["observedMetrics"]["resolved"] for each in query.recentProgress if each["observedMetrics"]]
+    finally:
+        query.stop()
+    reason = "callback: tests.callbacks.Failing.update_quota raised ValueError: 1.0 is too little"
+    assert sorted(letters)[:2] == [reason, reason]
+    assert {(decision["user"], decision["quota"]) for decision in decided} == {("bob", 50.0), ("alice", 2.0)}
+    assert sum(each["callback_errors"] for each in counted) == 2
+    assert sum(each["dead_letters"] for each in counted) == 3
+
+
+def test_a_callback_is_closed_when_its_worker_ends(deployment, command, tmp_path, monkeypatch):
+    """By the program as it is run, whose workers import the class for themselves."""
+    monkeypatch.setenv("PYTHONPATH", CHECKOUT)
+    settings, options = judged_by(deployment, Closing, file=str(tmp_path / "told"))
+    prepare_topics(settings)
+    set_quota(settings, QuotaRecord(QuotaEntity("alice"), 5.0))
+    produce(settings, settings.topics.requests, request_json(1))
+    before = tmp_path / "told"
+    assert not before.exists()
+    command("enforce", "--once", *options, "--set", f"storage.root={tmp_path / 'deployment'}")
+    decided = consume(settings, settings.topics.decisions, 1)[0][1]
+    assert (decided["quota"], decided["callback"]) == (5.0, name_of(Closing))
+    # Once in the program, which tries the callback before it starts Spark, and once in the worker that judged.
+    assert before.read_text().count("closed") >= 2
+
+
+def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command):
+    _, options = judged_by(deployment, Failing, bad="1")
+    assert "callback tests.callbacks.Failing: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
+    options = ["--set", "quota.callback_classes=nowhere.Callback"]
+    assert "callback nowhere.Callback: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
