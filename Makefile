@@ -7,7 +7,7 @@ PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration lint format jars setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench-quotas lint format jars setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -30,6 +30,9 @@ test-spark: setup ## transforms and file-driven streams on Spark
 
 test-integration: setup ## the slow part: a real broker, the jobs, Delta
 	@$(BIN)/pytest tests/integration tests/readme
+
+bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
+	@$(BIN)/python -m tests.bench.quotas
 
 lint: $(PACKAGES) ## ruff and mypy
 	@$(BIN)/ruff check .

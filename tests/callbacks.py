@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.interface import ConfigEntityType, QuotaValue
+from quota.entity import QuotaEntity
 from quota.terms import Quota
 
 
@@ -98,6 +99,13 @@ class HasAQuota(DefaultQuotaCallback):
 
     def quota_limit(self, quota_type, metric_tags):
         return QuotaValue(Quota(4.0, 40.0, 1000, shadow=True)).times(0.5)
+
+
+class OfSomeoneElse(HasAQuota):
+    """Its quota is that of an entity whose name is longer than any request."""
+
+    def quota_limit(self, quota_type, metric_tags):
+        return QuotaValue(Quota(4.0), QuotaEntity("x" * 10_000))
 
 
 class NoCallback:

@@ -43,7 +43,6 @@ class GroupQuotaCallback(DefaultQuotaCallback):
         self._limits: dict[str, QuotaValue] = {}
         self._of_user: dict[str, str] = {}
         self._of_client: dict[str, str] = {}
-        self._changed = False
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Take the groups, in place of those before.
@@ -64,7 +63,6 @@ class GroupQuotaCallback(DefaultQuotaCallback):
                     if members.setdefault(member, name) != name:
                         raise ValueError(f"{member} is in the groups {members[member]} and {name}")
         self._limits, self._of_user, self._of_client = limits, of_user, of_client
-        self._changed = True
 
     def quota_metric_tags(
         self, quota_type: ClientQuotaType, principal: KafkaPrincipal, client_id: str
@@ -77,11 +75,6 @@ class GroupQuotaCallback(DefaultQuotaCallback):
         """The quota of the group; None for a group that is gone."""
         group = metric_tags.get("group")
         return self._limits.get(group) if group else super().quota_limit(quota_type, metric_tags)
-
-    def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
-        """Whether the groups have changed since this was asked last."""
-        changed, self._changed = self._changed, False
-        return changed
 
 
 def _groups(configs: Mapping[str, str]) -> dict[str, _Group]:

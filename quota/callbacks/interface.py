@@ -100,8 +100,8 @@ class ClientQuotaCallback(Protocol):
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
         """Mutations per second for these tags, more than 0; None where the tags are no longer in use: unlimited.
 
-        The answer is kept until a quota is updated or removed, `update_cluster_metadata` or
-        `quota_reset_required` says so, or the configs change.
+        The answer is kept until a quota is updated or removed, the instance is configured anew,
+        or `update_cluster_metadata` or `quota_reset_required` says so.
         """
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity, new_value: float) -> None:

@@ -36,7 +36,6 @@ class PartitionProportionalCallback(DefaultQuotaCallback):
         self._minimum = 0.01
         self._cluster: Cluster | None = None
         self._shares: dict[str, float] | None = None
-        self._changed = False
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Take the separator and the minimum.
@@ -57,7 +56,6 @@ class PartitionProportionalCallback(DefaultQuotaCallback):
         if not 0 < self._minimum <= 1:
             raise ValueError(f"{_MINIMUM} is {minimum}: expected a number above 0, and up to 1")
         self._separator = separator
-        self._changed = True
         self._share_out()
 
     def owner(self, topic: str) -> str | None:
@@ -79,11 +77,6 @@ class PartitionProportionalCallback(DefaultQuotaCallback):
         before, self._cluster = self._shares, cluster
         self._share_out()
         return self._shares != before
-
-    def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
-        """Whether the configs have changed since this was asked last."""
-        changed, self._changed = self._changed, False
-        return changed
 
     def _share_out(self) -> None:
         if self._cluster is None:

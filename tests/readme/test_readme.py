@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import app
+from quota.callbacks.loading import check
+from quota.callbacks.quotas import CallbackQuotas
+from quota.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -31,6 +34,16 @@ def test_the_example_from_files_runs_as_it_stands(tmp_path):
         ("REJECTED", -60, 12_000),
         ("ADMITTED", -80, 0),
     ]
+
+
+def test_the_example_of_a_callback_is_one_that_works(tmp_path):
+    (block,) = [block for block in re.findall(r"```toml\n(.*?)```", README, re.DOTALL) if "callback_class" in block]
+    file = tmp_path / "settings.toml"
+    file.write_text(block)
+    callbacks = load_settings(file=file, environment={}).quota.callbacks
+    check(callbacks)
+    found = CallbackQuotas(callbacks).resolve("bob", "app", 0)
+    assert (found.tags.more, found.limit.quota.rate) == ((("group", "payments"),), 10.0)
 
 
 def test_every_make_target_that_is_named_exists():

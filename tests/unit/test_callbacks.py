@@ -205,6 +205,11 @@ def test_tags_and_options_of_its_own():
     assert (found.shadow, found.entity) == (True, None)
 
 
+def test_an_entity_that_would_not_fit_into_the_decision_is_left_out():
+    found = quotas_of("OfSomeoneElse").resolve("alice", "app", 0)
+    assert (found.limit.quota.rate, found.entity) == (4.0, None)
+
+
 def test_a_bucket_is_reset_by_any_of_its_tags():
     quotas = quotas_of("HasAQuota", BucketReset({"zone": "z"}, 70), BucketReset({"zone": "y"}, 80))
     assert quotas.resolve("alice", "app", 100).reset_at == 70

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from quota.change import QuotaChange, change_of
+from quota.callbacks.setting import CallbackSetting
+from quota.change import CallbackChange, ClusterChange, QuotaChange, change_of
+from quota.cluster import Cluster
 from quota.entity import QuotaEntity
 from quota.errors import BadRecord
 from quota.log_record import read_log_record
@@ -58,6 +60,11 @@ def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, mo
         (quota_json({"user": "a"}).replace(b"5", b"1e999"), "controller_mutation_rate: "),
         (b'{"entity": {"user": "a"}}', "controller_mutation_rate: missing"),
         (quota_json({}), "entity: an entity needs a user, a client-id or both"),
+        (b'{"entity": {"user": "a"}, "bucket": {"user": "a"}}', "bucket: a record has one of entity, bucket, callback"),
+        (b'{"callback": {"class": "a.B"}, "cluster": {"topics": {}}}', "cluster: a record has one of entity, bucket"),
+        (b'{"callback": {"configs": {}}}', "callback.class: missing"),
+        (b'{"callback": {"class": "a.B", "configs": {"n": 5}}}', "callback.configs[...]: expected str, got int"),
+        (b'{"cluster": {"topics": {"t": [-1]}}}', "cluster.topics[...][0]: expected int >= 0"),
         (quota_json({"user": ""}), "entity.user: expected str of length >= 1"),
         (quota_json({"usr": "a"}), "entity: object contains unknown field usr"),
         (quota_json({"user": "a"}, effective_at=-1), "effective_at: expected int >= 0"),
@@ -69,3 +76,14 @@ def test_what_is_no_quota_is_told_by_its_field_and_value(value, error):
     with pytest.raises(BadRecord) as raised:
         read_log_record(value)
     assert str(raised.value).startswith(error)
+
+
+def test_a_callback_and_a_cluster_are_records_too():
+    """Each under one key, so that compaction keeps the last; a callback for later under one of its own."""
+    callback = read_log_record(b'{"callback": {"class": "a.B", "configs": {"n": "5"}}, "altered_by": "ann"}')
+    assert change_of(callback, 7) == CallbackChange(CallbackSetting("a.B", {"n": "5"}), 7)
+    later = read_log_record(b'{"callback": null, "effective_at": 90}')
+    assert change_of(later, 7) == CallbackChange(None, 90)
+    cluster = read_log_record(b'{"cluster": {"topics": {"t": [1, null]}}}')
+    assert change_of(cluster, 7) == ClusterChange(Cluster({"t": [1, None]}), 7)
+    assert len({callback.key, later.key, cluster.key}) == 3
