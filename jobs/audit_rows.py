@@ -126,8 +126,8 @@ def _read_quota(record: Record) -> Row:
         case ResetRecord(bucket):
             who = {"user": bucket.get("user"), "client_id": bucket.get("client-id")}
             return row | {"kind": "bucket_reset", "bucket": codec.encode(bucket).decode()} | who
-        case CallbackRecord(setting):
+        case CallbackRecord(setting, cancelled=cancelled):
             named = {"callback": setting.class_name, "callback_configs": setting.configs} if setting else {}
-            return row | {"kind": "callback"} | named
+            return row | {"kind": "callback_cancel" if cancelled else "callback"} | named
         case ClusterRecord(cluster):
             return row | {"kind": "cluster", "cluster": codec.encode(cluster.topics).decode()}

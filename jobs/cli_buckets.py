@@ -1,5 +1,7 @@
 """`mutation-quota buckets`: what an operator may do to a tenant's bucket."""
 
+from typing import Annotated
+
 import typer
 
 from jobs.cli_entities import Client, User
@@ -23,6 +25,9 @@ def reset(
     context: typer.Context,
     user: User = None,
     client: Client = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="NAME=VALUE", help="A tag of a callback's, such as group=pay.")
+    ] = None,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
     overrides: Overrides = None,
@@ -31,18 +36,26 @@ def reset(
 ) -> None:
     """Make buckets as if never seen, full: those of a user, of a client-id, or of both together.
 
-    A user's resets all of theirs, also those of each of their client-ids.
+    A user's resets all of theirs, also those of each of their client-ids, but not the bucket of a group or the like
+    that a callback puts them into: quotas resolve tells its tags.
     """
-    names = {"user": text_of("user", user), "client-id": text_of("client", client)}
+    names = {"user": text_of("user", user), "client-id": text_of("client", client), **dict(map(_tag, tag or []))}
     bucket = {tag: name for tag, name in names.items() if name is not None}
     if not bucket or "" in bucket.values():
-        raise BadInput("whose bucket? give --user NAME, --client NAME or both")
+        raise BadInput("whose bucket? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
     moment = later_moment("--effective-at", effective_at)
     settings = settings_of(context, overrides, config, server)
     record = ResetRecord(bucket, moment, operator(settings), text_of("comment", comment))
-    from quota.kafka.quota_store import set_quota
+    from quota.kafka.quota_store import write_record
     from quota.kafka.topics import prepare_topics
 
     prepare_topics(settings, [settings.topics.quotas])
-    since = set_quota(settings, record)
+    since = write_record(settings, record)
     print(f"Reset buckets with {', '.join(f'{tag} {name!r}' for tag, name in bucket.items())} from {shown(since)} on.")
+
+
+def _tag(text: str) -> tuple[str, str]:
+    name, equals, value = (text_of("tag", text) or "").partition("=")
+    if not (name and equals):
+        raise BadInput(f"--tag {text}: expected NAME=VALUE")
+    return name, value

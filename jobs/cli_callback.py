@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.moments import later_moment, shown
+from jobs.moments import later_moment, moment_of, shown
 from jobs.options import (
     BootstrapServer,
     Comment,
@@ -20,6 +20,7 @@ from quota.callbacks.loading import check_setting
 from quota.callbacks.setting import CallbackSetting
 from quota.errors import BadInput
 from quota.log_record import CallbackRecord
+from quota.settings import Settings
 
 app = typer.Typer(help="Change the callback while the jobs run.", invoke_without_command=True, rich_markup_mode=None)
 
@@ -41,17 +42,18 @@ def describe(
 ) -> None:
     """Tell the callback that is in force, and its configs."""
     settings = settings_of(context, overrides, config, server)
-    from jobs.quota_views import print_json
+    from jobs.quota_views import callback_text, print_json
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
-    found = log.quotas.callback(log.now)
+    found, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
     if as_json:
-        print_json(found)
+        later = [{"callback": each.setting, "scheduled_for": each.moment} for each in scheduled]
+        print_json({"callback": found, "scheduled": later})
         return
-    print(f"Callback is {found.class_name}")
-    for name, value in sorted(found.configs.items()):
-        print(f"  {name}={value}")
+    print(f"Callback is {callback_text(found)}")
+    for each in scheduled:
+        print(f"Scheduled: {callback_text(each.setting)} (from {shown(each.moment)} on)")
 
 
 @app.command()
@@ -84,25 +86,55 @@ def alter(
         raise BadInput("what to change? give --class, --add-config, --delete-config or --reset")
     settings = settings_of(context, overrides, config, server)
     moment = later_moment("--effective-at", effective_at)
-    from quota.kafka.quota_log import read_log
-    from quota.kafka.quota_store import set_quota
+    from jobs.quota_views import callback_text
+    from quota.kafka.quota_store import alter_callback
     from quota.kafka.topics import prepare_topics
 
+    def altered(present: CallbackSetting) -> CallbackRecord:
+        wanted = None if reset else _changed(present, class_name, add_config or [], delete_config or [])
+        if wanted is not None:
+            _check_allowed(wanted, settings)
+        return CallbackRecord(wanted, moment, operator(settings), text_of("comment", comment))
+
     prepare_topics(settings, [settings.topics.quotas])
+    record, since = alter_callback(settings, moment, altered)
+    held = "already" if since is None else f"from {shown(since)} on"
+    print(f"Callback is {callback_text(record.callback)} {held}.")
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    effective_at: Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")],
+    comment: Comment = None,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Take a scheduled change back."""
+    moment = moment_of("--effective-at", effective_at)
+    settings = settings_of(context, overrides, config, server)
+    from quota.kafka.quota_log import read_log
+    from quota.kafka.quota_store import write_record
+
     log = read_log(settings)
-    present = log.quotas.callback(log.now if moment is None else moment)
-    wanted = None if reset else _changed(present, class_name, add_config or [], delete_config or [])
-    if wanted is not None:
-        allowed = settings.quota.callbacks.allowed
-        if wanted.class_name not in allowed:
-            raise BadInput(
-                f"--class {wanted.class_name}: the settings allow {', '.join(sorted(allowed))}; "
-                "name it in quota.callback_classes of the jobs"
-            )
-        check_setting(wanted)
-    record = CallbackRecord(wanted, moment, operator(settings), text_of("comment", comment))
-    since = set_quota(settings, record)
-    print(f"Callback is {wanted.class_name if wanted else 'that of the settings'} from {shown(since)} on.")
+    found = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
+    if not found:
+        raise BadInput(f"no change is scheduled for {shown(moment)}; callback describe lists them")
+    record = CallbackRecord(found[-1].setting, moment, operator(settings), text_of("comment", comment), cancelled=True)
+    if write_record(settings, record) > moment:
+        raise BadInput(f"too late: the change of {shown(moment)} holds already")
+    print(f"Cancelled the change of the callback for {shown(moment)}.")
+
+
+def _check_allowed(wanted: CallbackSetting, settings: Settings) -> None:
+    allowed = settings.quota.callbacks.allowed
+    if wanted.class_name not in allowed:
+        raise BadInput(
+            f"--class {wanted.class_name}: the settings allow {', '.join(sorted(allowed))}; "
+            "name it in quota.callback_classes, here and where the jobs run"
+        )
+    check_setting(wanted)
 
 
 def _changed(present: CallbackSetting, class_name: str | None, added: list[str], deleted: list[str]) -> CallbackSetting:

@@ -33,7 +33,6 @@ from jobs.options import (
     settings_of,
     text_of,
 )
-from quota.callbacks.quotas import CallbackQuotas
 from quota.change import change_of
 from quota.errors import BadInput, BadRecord, MutationQuotaError
 from quota.log_record import RATE, QuotaRecord
@@ -43,6 +42,7 @@ from quota.request import ANONYMOUS, NO_CLIENT_ID
 from quota.resolution import judged_by
 from quota.settings import Settings
 from quota.terms import Quota
+from quota.timeline import QuotaTimeline
 
 app = typer.Typer(help="Set quotas, and see which are set.", invoke_without_command=True, rich_markup_mode=None)
 
@@ -298,11 +298,11 @@ def rollback(
         )
     _prepare(settings)
     log = read_log(settings, keep=True)
-    known = CallbackQuotas(settings.quota.callbacks)
+    known = QuotaTimeline()
     for entry in log.entries:
         if entry.timestamp <= past:
             known.add(change_of(entry.record, entry.timestamp))
-    steps = back_to(known.timeline, past, log.timeline, log.now)
+    steps = back_to(known, past, log.timeline, log.now)
     why = comment or f"rollback to {shown(past)}"
     _carry_out(settings, steps, None, why, dry_run=dry_run, as_json=as_json)
 

@@ -21,7 +21,7 @@ from jobs.storage import table_path
 from quota.decision import DeadLetter, Decision, Outcome
 from quota.entity import QuotaEntity
 from quota.errors import MutationQuotaError
-from quota.kafka.quota_store import set_quota
+from quota.kafka.quota_store import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.log_record import QuotaRecord
 from quota.request import Mode, MutationRequest, Operation, TopicMutation
@@ -67,7 +67,7 @@ class _Example:
     def play(self) -> list[str]:
         """Play the example; what did not come out as it should."""
         for user in ("alice", "legacy"):
-            set_quota(self._settings, QuotaRecord(QuotaEntity(user), _RATE, comment="KIP-599's example"))
+            write_record(self._settings, QuotaRecord(QuotaEntity(user), _RATE, comment="KIP-599's example"))
         writer = RequestWriter(self._settings, _TOGETHER_MS)
         reader = AnswerReader(self._settings, from_beginning=True)
         query = start_enforce(self._spark, self._settings)

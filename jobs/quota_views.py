@@ -7,7 +7,8 @@ from jobs.cli_configs import written
 from jobs.moments import shown
 from quota import codec
 from quota.bucket import Window
-from quota.change import CallbackChange, Change, ClusterChange, QuotaChange, change_of
+from quota.callbacks.setting import CallbackSetting
+from quota.change import CallbackCancellation, Change, QuotaChange, change_of
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import LogEntry
 from quota.log_record import FIELDS, CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord
@@ -124,8 +125,7 @@ def history(entries: Iterable[LogEntry], entity: QuotaEntity | None) -> Iterator
         if entity is None or _concerns(record, entity):
             who = {"altered_by": record.altered_by, "comment": record.comment}
             yield row | _what(record, change, timeline) | who
-        if not isinstance(change, CallbackChange | ClusterChange):
-            timeline.add(change)
+        timeline.add(change)
 
 
 def _concerns(record: LogRecord, entity: QuotaEntity) -> bool:
@@ -143,7 +143,8 @@ def _what(record: LogRecord, change: Change, timeline: QuotaTimeline) -> dict[st
         case ResetRecord(bucket):
             return {"kind": "bucket_reset", "bucket": bucket}
         case CallbackRecord(setting):
-            return {"kind": "callback", "callback": setting}
+            taken_back = isinstance(change, CallbackCancellation)
+            return {"kind": "callback_cancel" if taken_back else "callback", "callback": setting}
         case ClusterRecord(cluster):
             return {"kind": "cluster", "topics": len(cluster.topics), "partitions": cluster.partitions}
         case QuotaRecord(entity):
@@ -155,6 +156,14 @@ def _what(record: LogRecord, change: Change, timeline: QuotaTimeline) -> dict[st
             return found | {"kind": "cancel"}
 
 
+def callback_text(setting: CallbackSetting | None) -> str:
+    """A callback and its configs, for people."""
+    if setting is None:
+        return "that of the settings"
+    configs = " ".join(f"{name}={value}" for name, value in sorted(setting.configs.items()))
+    return _plain(f"{setting.class_name} {configs}".rstrip())
+
+
 def history_line(row: dict[str, Any]) -> str:
     """One change, for people."""
     who = f" by {_plain(row['altered_by'])}" if row["altered_by"] else ""
@@ -163,11 +172,10 @@ def history_line(row: dict[str, Any]) -> str:
     match row["kind"]:
         case "bucket_reset":
             what = f"buckets with {', '.join(f'{name} {value!r}' for name, value in row['bucket'].items())} reset"
-        case "callback" if row["callback"] is None:
-            what = "callback: that of the settings"
         case "callback":
-            given = ",".join(f"{name}={value}" for name, value in row["callback"].configs.items())
-            what = _plain(f"callback: {row['callback'].class_name} {given}".rstrip())
+            what = f"callback: {callback_text(row['callback'])}"
+        case "callback_cancel":
+            what, later = f"callback: the change for {shown(row['effective_at'])} taken back", ""
         case "cluster":
             what = f"cluster: {row['topics']} topics, {row['partitions']} partitions"
         case "cancel":

@@ -15,6 +15,7 @@ from jobs.service import prepared_session, start_queries
 from jobs.storage import local_folder
 from jobs.tenants import Traffic, set_tenant_quotas, tenants
 from jobs.view import View
+from quota.callbacks.loading import check as check_callbacks
 from quota.decision import Decision
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.settings import Settings
@@ -33,6 +34,7 @@ def run_live(settings: Settings) -> None:
     Raises:
         MutationQuotaError: a query failed.
     """
+    check_callbacks(settings.quota.callbacks)
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
     enforce = settings.enforce.model_copy(update={"with_audit": True})
     settings = settings.model_copy(update={"enforce": enforce})

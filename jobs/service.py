@@ -15,6 +15,7 @@ from jobs.enforce import start_enforce
 from jobs.running import run_until, stop_signals
 from jobs.session import end_session, spark_session
 from quota.callbacks.loading import check as check_callbacks
+from quota.kafka.quota_log import read_log
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
@@ -26,7 +27,9 @@ def run_enforce(settings: Settings, *, once: bool) -> None:
 
     With `once` the audit comes after the decisions, so that it keeps them all.
     """
+    check_callbacks(settings.quota.callbacks)
     with stop_signals() as stop, prepared_session(settings, "enforce") as spark:
+        _tell_callback(settings)
         if not once:
             _run(stop, *start_queries(spark, settings))
             return
@@ -48,7 +51,6 @@ def prepared_session(settings: Settings, name: str, log: Path | None = None) -> 
     Raises:
         MutationQuotaError: they do not, or the cluster is not as the jobs need it.
     """
-    check_callbacks(settings.quota.callbacks)
     topic_ids = prepare_topics(settings)
     spark = spark_session(settings, f"mutation-quota {name}", log)
     try:
@@ -64,6 +66,15 @@ def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuer
     if settings.enforce.with_audit:
         queries.append(start_audit(spark, settings))
     return queries
+
+
+def _tell_callback(settings: Settings) -> None:
+    """Say who judges, where it is not the eight levels; the quota log goes before the settings."""
+    log = read_log(settings)
+    found = log.quotas.callback(log.now)
+    if not found.is_default:
+        by = "settings" if found == settings.quota.callbacks.setting else "quota log, which goes before the settings"
+        _log.info("callback: %s, by the %s", found.class_name, by)
 
 
 def _run(stop: threading.Event, *queries: StreamingQuery) -> None:

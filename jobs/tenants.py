@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from quota.decision import Decision
 from quota.entity import QuotaEntity
-from quota.kafka.quota_store import set_quota
+from quota.kafka.quota_store import write_record
 from quota.kafka.requests import RequestWriter
 from quota.log_record import QuotaRecord
 from quota.request import MutationRequest, Operation, TopicMutation
@@ -44,8 +44,8 @@ def tenants() -> list[Tenant]:
 def set_tenant_quotas(settings: Settings) -> None:
     """Ten mutations a second for everybody, and twenty for the batch."""
     comment = "tenants of mutation-quota run"
-    set_quota(settings, QuotaRecord(QuotaEntity(None), 10.0, comment=comment))
-    set_quota(settings, QuotaRecord(QuotaEntity("etl", "nightly-batch"), 20.0, comment=comment))
+    write_record(settings, QuotaRecord(QuotaEntity(None), 10.0, comment=comment))
+    write_record(settings, QuotaRecord(QuotaEntity("etl", "nightly-batch"), 20.0, comment=comment))
 
 
 class Traffic:

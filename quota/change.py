@@ -59,6 +59,13 @@ class CallbackChange:
 
 
 @dataclass(frozen=True, slots=True)
+class CallbackCancellation:
+    """The callback that would judge from `moment` on is taken back."""
+
+    moment: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterChange:
     """From `moment` on the cluster looks like this."""
 
@@ -66,25 +73,25 @@ class ClusterChange:
     moment: int
 
 
-LevelsChange: TypeAlias = QuotaChange | BucketReset | Cancellation
-"""What concerns quotas and buckets, whatever the callback."""
-
-Change: TypeAlias = LevelsChange | CallbackChange | ClusterChange
+Change: TypeAlias = QuotaChange | BucketReset | Cancellation | CallbackChange | CallbackCancellation | ClusterChange
 
 
 def change_of(record: LogRecord, timestamp: int) -> Change:
     """The change that a record makes: in force from the record's own timestamp on, or from a later `effective_at`."""
-    if isinstance(record, ClusterRecord):
-        return ClusterChange(record.cluster, timestamp)
-    if isinstance(record, QuotaRecord) and record.cancelled and record.effective_at is not None:
-        if timestamp < record.effective_at:
-            return Cancellation(record.entity, record.effective_at)
-        # Too late: the change has held. It is repeated here, because compaction leaves this record alone.
-        return QuotaChange(record.entity, record.quota, record.effective_at)
     moment = timestamp if record.effective_at is None else max(timestamp, record.effective_at)
-    if isinstance(record, ResetRecord):
-        return BucketReset(record.bucket, moment)
-    if isinstance(record, CallbackRecord):
-        return CallbackChange(record.callback, moment)
-    altered = None if record.altered_configs is None else tuple(record.altered_configs)
-    return QuotaChange(record.entity, record.quota, moment, altered)
+    cancelled = (
+        isinstance(record, QuotaRecord | CallbackRecord) and record.cancelled and record.effective_at is not None
+    )
+    if cancelled and record.effective_at is not None and timestamp >= record.effective_at:
+        # Too late: the change has held. It is repeated here, because compaction leaves this record alone.
+        moment, cancelled = record.effective_at, False
+    match record:
+        case QuotaRecord(entity):
+            altered = None if record.altered_configs is None else tuple(record.altered_configs)
+            return Cancellation(entity, moment) if cancelled else QuotaChange(entity, record.quota, moment, altered)
+        case ResetRecord(bucket):
+            return BucketReset(bucket, moment)
+        case CallbackRecord(setting):
+            return CallbackCancellation(moment) if cancelled else CallbackChange(setting, moment)
+        case ClusterRecord(cluster):
+            return ClusterChange(cluster, moment)

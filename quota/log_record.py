@@ -1,5 +1,6 @@
 """The records of the quota log."""
 
+import sys
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -24,7 +25,7 @@ FIELDS = {
 """What a quota consists of: the names of its configs, and of the fields of `Quota`."""
 
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
 DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 TagName = Annotated[str, msgspec.Meta(min_length=1)]
 BucketTags = Annotated[dict[TagName, TagName], msgspec.Meta(min_length=1)]
@@ -80,6 +81,8 @@ class CallbackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
+    cancelled: bool = False
+    """Takes the change back that this record repeats, if it comes before the moment of it."""
 
     @property
     def key(self) -> bytes:
@@ -91,13 +94,14 @@ class ClusterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the cluster consists of, for callbacks that take partitions into account (KIP-257)."""
 
     cluster: Cluster
+    effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
 
     @property
     def key(self) -> bytes:
-        """Always the same."""
-        return codec.encode(_Key(about="cluster"))
+        """Always the same; with the time of a change that is for later."""
+        return codec.encode(_Key(self.effective_at, about="cluster"))
 
 
 LogRecord: TypeAlias = QuotaRecord | ResetRecord | CallbackRecord | ClusterRecord

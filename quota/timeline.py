@@ -6,14 +6,24 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from quota.change import SINCE_EVER, BucketReset, Cancellation, LevelsChange, QuotaChange
+from quota.change import (
+    SINCE_EVER,
+    BucketReset,
+    CallbackCancellation,
+    CallbackChange,
+    Cancellation,
+    Change,
+    ClusterChange,
+    QuotaChange,
+)
 from quota.entity import NO_TAGS, QuotaEntity, Tags, levels
 from quota.terms import Limit, Quota
 
 _FOREVER = 2**63
 _CACHED = 100_000  # resolutions kept between two changes; a few hundred bytes each
 
-_CACHED_NAME = 1024  # characters; names may be megabytes
+CACHED_NAME = 1024
+"""Characters; names may be megabytes, and are not kept then."""
 
 
 class Resolution(NamedTuple):
@@ -61,8 +71,10 @@ class QuotaTimeline:
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
 
-    def add(self, change: LevelsChange) -> None:
-        """Add a change; of two changes at one moment the one added later wins."""
+    def add(self, change: Change) -> None:
+        """Add a change; of two changes at one moment the one added later wins. What concerns callbacks is no change."""
+        if isinstance(change, CallbackChange | CallbackCancellation | ClusterChange):
+            return
         match change:
             case QuotaChange(entity, quota, moment):
                 before = self.latest(entity, moment)
@@ -110,7 +122,7 @@ class QuotaTimeline:
         resolution = self._resolve(user, client_id, at)
         if len(self._cache) >= _CACHED:
             self._cache.clear()
-        if len(user) + len(client_id) <= _CACHED_NAME:
+        if len(user) + len(client_id) <= CACHED_NAME:
             self._cache[user, client_id] = (*self._span(at), resolution)
         return resolution
 

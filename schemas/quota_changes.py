@@ -17,7 +17,8 @@ from schemas.source import SOURCE
 VERSION = 2
 
 _CHANGE = [
-    StructField("kind", StringType()),  # quota, bucket_reset, callback, cluster; cancel: a scheduled one taken back
+    # quota, bucket_reset, callback, cluster; cancel, callback_cancel: a scheduled one taken back
+    StructField("kind", StringType()),
     StructField("entity", StringType()),  # of a quota: as JSON, as in the record; else null
     StructField("user", StringType()),  # a name, '<default>', or null where the user takes no part
     StructField("client_id", StringType()),  # likewise

@@ -33,10 +33,6 @@ class Recording(DefaultQuotaCallback):
         self.calls.append(("close",))
 
 
-class Other(Recording):
-    """The same by another name."""
-
-
 class Answering(DefaultQuotaCallback):
     """Answers what `tags` and `limit` of the class say; an exception is raised."""
 
@@ -57,7 +53,7 @@ class Answering(DefaultQuotaCallback):
 
     @staticmethod
     def given(answer):
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -106,6 +102,40 @@ class OfSomeoneElse(HasAQuota):
 
     def quota_limit(self, quota_type, metric_tags):
         return QuotaValue(Quota(4.0), QuotaEntity("x" * 10_000))
+
+
+class NeedsConfigs(DefaultQuotaCallback):
+    """Fails on everything it is told until it is configured well."""
+
+    def configure(self, configs):
+        self.factor = float(configs["factor"])
+
+    def update_quota(self, quota_type, quota_entity, new_value):
+        super().update_quota(quota_type, quota_entity, new_value * self.factor)
+
+    def update_cluster_metadata(self, cluster):
+        return self.factor > 0
+
+
+class Stale(DefaultQuotaCallback):
+    """Takes the number of topics for the limit, and raises and says nothing of it, in turn."""
+
+    topics = 0
+
+    def quota_metric_tags(self, quota_type, principal, client_id):
+        return {"user": "all"}
+
+    def quota_limit(self, quota_type, metric_tags):
+        return 1 + self.topics
+
+    def update_cluster_metadata(self, cluster):
+        self.topics = len(cluster.topics)
+        if self.topics == 1:
+            raise RuntimeError("half done")
+        return False
+
+
+an_instance = DefaultQuotaCallback()
 
 
 class NoCallback:

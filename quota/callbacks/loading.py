@@ -1,6 +1,7 @@
 """From the name of a class to an instance of it."""
 
 import importlib
+from contextlib import suppress
 
 from quota.callbacks.interface import ClientQuotaCallback
 from quota.callbacks.setting import Callbacks, CallbackSetting
@@ -20,8 +21,12 @@ _METHODS = (
 )
 
 
-def make(class_name: str) -> ClientQuotaCallback:
-    """Import a class and make an instance of it; whatever that raises is left to the caller.
+RAISED = (Exception, SystemExit)
+"""What someone else's code may raise without ending the program."""
+
+
+def load(class_name: str) -> type[ClientQuotaCallback]:
+    """Import a class; whatever that raises is left to the caller.
 
     Raises:
         TypeError: it is no class, or lacks a method.
@@ -34,8 +39,7 @@ def make(class_name: str) -> ClientQuotaCallback:
     if not isinstance(found, type) or missing:
         lacks = f": it has no {missing[0]}" if missing else ""
         raise TypeError(f"not a ClientQuotaCallback{lacks}")
-    callback: ClientQuotaCallback = found()
-    return callback
+    return found
 
 
 def check(callbacks: Callbacks) -> None:
@@ -44,33 +48,36 @@ def check(callbacks: Callbacks) -> None:
     Raises:
         BadInput: a class cannot be imported, made or configured; with its name and the reason.
     """
-    check_setting(callbacks.setting)
     for class_name in callbacks.more_classes:
-        check_setting(CallbackSetting(class_name), configure=False)
+        try:
+            load(class_name)
+        except RAISED as error:
+            raise BadInput(f"callback {class_name}: {described(error)}") from None
+    check_setting(callbacks.setting)
 
 
-def check_setting(setting: CallbackSetting, *, configure: bool = True) -> None:
+def check_setting(setting: CallbackSetting) -> None:
     """Try a callback and its configs.
 
     Raises:
         BadInput: with the name of the class and the reason.
     """
+    if setting.is_default and setting.configs:
+        raise BadInput(f"callback {setting.class_name}: has no configs, got {min(setting.configs)}")
     try:
-        callback = make(setting.class_name)
-        try:
-            if configure:
-                callback.configure(setting.configs)
-        finally:
-            callback.close()
-    except Exception as error:  # noqa: BLE001 it is someone else's code
+        callback = load(setting.class_name)()
+        callback.configure(setting.configs)
+    except RAISED as error:
         raise BadInput(f"callback {setting.class_name}: {described(error)}") from None
+    with suppress(*RAISED):
+        callback.close()
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """What a callback raised, in one line that fits everywhere."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 it is someone else's code
+    except RAISED:
         text = "(cannot be shown)"
     line = " ".join(text.encode(errors="replace").decode().split())
     return f"{type(error).__name__}: {line[:_SHOWN]}" if line else type(error).__name__

@@ -1,24 +1,44 @@
 """The quotas in time as the callback in force has them: a function of the quota log alone, for any moment."""
 
-import logging
-from bisect import bisect_right
+import zlib
+from bisect import bisect_right, insort
 from typing import NamedTuple
 
+import msgspec
+
+from quota import codec
 from quota.callbacks.running import RunningCallback
 from quota.callbacks.setting import Callbacks, CallbackSetting
-from quota.change import SINCE_EVER, CallbackChange, Cancellation, Change, ClusterChange, QuotaChange
+from quota.change import (
+    SINCE_EVER,
+    BucketReset,
+    CallbackCancellation,
+    CallbackChange,
+    Cancellation,
+    Change,
+    ClusterChange,
+    QuotaChange,
+)
+from quota.cluster import Cluster
+from quota.entity import QuotaEntity, levels
 from quota.terms import Limit
 from quota.timeline import QuotaTimeline, Resolution
 
-_log = logging.getLogger(__name__)
+_cluster_decoder = msgspec.json.Decoder(Cluster)
 
 _KEPT = 4  # instances at different places of the log: a batch may go back to before a change
+
+
+class _Packed(NamedTuple):
+    """A cluster, which may be megabytes, of which there may be many."""
+
+    cluster: bytes
 
 
 class _Event(NamedTuple):
     moment: int
     order: int
-    change: Change
+    change: Change | _Packed
 
 
 class _Placed:
@@ -47,28 +67,35 @@ class CallbackQuotas:
         self.timeline = QuotaTimeline()
         self._callbacks = callbacks or Callbacks()
         self._default_alone = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
+        self._order = 0
         self._events: list[_Event] = []
+        self._clusters: list[int] = []
         self._settings: list[_Event] = []
         self._instances: list[_Placed] = []  # the one used last is the last
 
     def add(self, change: Change) -> None:
         """Add a change; of two changes at one moment the one added later holds."""
-        if not isinstance(change, CallbackChange | ClusterChange):
-            self.timeline.add(change)
-        if self._default_alone and not isinstance(change, CallbackChange):
-            return
-        event = _Event(change.moment, len(self._events), change)
-        if isinstance(change, CallbackChange):
-            if change.setting is not None and change.setting.class_name not in self._callbacks.allowed:
-                _log.warning(
-                    "skipped the callback %s: quota.callback_classes does not name it", change.setting.class_name
-                )
+        self.timeline.add(change)
+        self._order += 1
+        event = _Event(change.moment, self._order, change)
+        match change:
+            case BucketReset():
+                return  # no callback is told
+            case CallbackCancellation(moment):
+                self._forget_from(_until(self._events, moment - 1))
+                self._events = [each for each in self._events if each.moment != moment or not _is_setting(each)]
+                self._settings = [each for each in self._settings if each.moment != moment]
                 return
-            self._settings.insert(_until(self._settings, change.moment), event)
+            case CallbackChange(moment=moment):
+                self._settings.insert(_until(self._settings, moment), event)
+            case _ if self._default_alone:
+                return  # nobody will be told
+            case ClusterChange(cluster, moment):
+                insort(self._clusters, moment)
+                event = event._replace(change=_Packed(zlib.compress(codec.encode(cluster))))
         place = _until(self._events, change.moment)
         self._events.insert(place, event)
-        for each in [each for each in self._instances if each.position > place]:  # it knows what came after
-            self._discard(each)
+        self._forget_from(place)
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """The quota of a request with this user and client-id, as of `at` (epoch ms).
@@ -76,25 +103,59 @@ class CallbackQuotas:
         Raises:
             CallbackError: the callback raised, or answered what cannot be used.
         """
-        running = None if self._default_alone else self._running(at)
+        running = self._running(at) if self._settings or not self._default_alone else None
         if running is None:
-            return self.timeline.resolve(user, client_id, at)
+            return self._by_levels(user, client_id, at)
         tags, quota, entity = running.judge(user, client_id)
         if quota is None:
             return Resolution(tags, None, None, callback=running.class_name)
-        # What a bucket's bounds were before only the callback knows; it can have changed them with the latest event.
-        position = _until(self._events, at)
-        since = self._events[position - 1].moment if position else SINCE_EVER
+        limit = Limit(quota, self._since(user, client_id, entity, at))
         reset_at = self.timeline.reset_at(tags, at)
-        return Resolution(tags, Limit(quota, since), entity, reset_at, quota.shadow, callback=running.class_name)
+        return Resolution(tags, limit, entity, reset_at, quota.shadow, callback=running.class_name)
 
     def callback(self, at: int) -> CallbackSetting:
         """The callback that is in force as of `at` (epoch ms)."""
         return self._setting(_until(self._settings, at))
 
+    def scheduled(self, after: int) -> list[CallbackChange]:
+        """Callbacks that hold from a later moment on, in the order of their moments."""
+        later = [each.change for each in self._settings[_until(self._settings, after) :]]
+        return [each for each in later if isinstance(each, CallbackChange)]
+
     def close(self) -> None:
         """Close all instances."""
         for each in list(self._instances):
+            self._discard(each)
+
+    def _by_levels(self, user: str, client_id: str, at: int) -> Resolution:
+        found = self.timeline.resolve(user, client_id, at)
+        epoch = self._epoch(_until(self._settings, at))
+        if not epoch or found.limit is None:
+            return found
+        # What a bucket was used at before, another callback may have said.
+        since = max(found.limit.since, self._settings[epoch - 1].moment)
+        return found._replace(limit=Limit(found.limit.quota, since))
+
+    def _since(self, user: str, client_id: str, entity: QuotaEntity | None, at: int) -> int:
+        """The moment since which a limit may have held: only the callback knows what it was before.
+
+        That is when something changed that the limit may depend on: the cluster, the callback, and the quotas that
+        concern the request, or all quotas where the callback does not say whose quota it took.
+        """
+        if entity is None:
+            position = _until(self._events, at)
+            return self._events[position - 1].moment if position else SINCE_EVER
+        entities = {entity, *(each for each, _ in levels(user, client_id))}
+        changes = (self.timeline.latest(each, at) for each in entities)
+        moments = [change.moment for change in changes if change]
+        clusters, settings = bisect_right(self._clusters, at), _until(self._settings, at)
+        moments += self._clusters[clusters - 1 : clusters] if clusters else []
+        moments += [each.moment for each in self._settings[settings - 1 : settings]] if settings else []
+        return max(moments, default=SINCE_EVER)
+
+    def _forget_from(self, place: int) -> None:
+        """Discard the instances that have been told of more than the first `place` events."""
+        for each in [each for each in self._instances if each.position > place]:
             self._discard(each)
 
     def _running(self, at: int) -> RunningCallback | None:
@@ -136,7 +197,7 @@ class CallbackQuotas:
 
     def _made(self, setting: CallbackSetting, position: int) -> RunningCallback:
         """A new instance with these configs, told what the log says in its first `position` events."""
-        running = RunningCallback(setting)
+        running = RunningCallback(setting, allowed=setting.class_name in self._callbacks.allowed)
         for event in self._events[:position]:
             self._tell_one(running, event)
         return running
@@ -149,15 +210,16 @@ class CallbackQuotas:
                 self._tell_one(placed.running, event)
                 continue
             setting = event.change.setting or self._callbacks.setting
-            if placed.running.is_made:
+            if placed.running.is_well:
                 placed.running.configure(setting.configs)
-            else:
+            else:  # it may have failed on what came later only because its configs were bad
+                placed.running.close()
                 placed.running = self._made(setting, placed.position)
 
     def _tell_one(self, running: RunningCallback, event: _Event) -> None:
         match event.change:
-            case ClusterChange(cluster):
-                running.set_cluster(cluster)
+            case _Packed(cluster):
+                running.set_cluster(_cluster_decoder.decode(zlib.decompress(cluster)))
             case QuotaChange(entity, moment=moment) | Cancellation(entity, moment):
                 latest = self.timeline.latest(entity, moment)  # as it holds: on top of what others changed
                 running.set_quota(entity, latest.quota if latest else None)
@@ -165,6 +227,10 @@ class CallbackQuotas:
     def _discard(self, placed: _Placed) -> None:
         self._instances = [each for each in self._instances if each is not placed]
         placed.running.close()
+
+
+def _is_setting(event: _Event) -> bool:
+    return isinstance(event.change, CallbackChange)
 
 
 def _moment(event: _Event) -> int:

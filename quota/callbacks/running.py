@@ -2,9 +2,10 @@
 
 import atexit
 import logging
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from quota import codec
 from quota.callbacks.interface import (
@@ -14,12 +15,14 @@ from quota.callbacks.interface import (
     KafkaPrincipal,
     QuotaValue,
 )
-from quota.callbacks.loading import described, make
+from quota.callbacks.loading import RAISED, described, load
 from quota.callbacks.setting import CallbackSetting
 from quota.cluster import Cluster
 from quota.entity import NO_TAGS, QuotaEntity, Tags, levels
 from quota.errors import BadRecord
+from quota.log_record import DebtMs, Positive
 from quota.terms import Quota
+from quota.timeline import CACHED_NAME
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +51,15 @@ class Judgement(NamedTuple):
     entity: QuotaEntity | None
 
 
+class _Usable(msgspec.Struct):
+    """What the options of a limit have to be."""
+
+    rate: Positive
+    burst: Positive | None
+    max_debt_ms: DebtMs | None
+    shadow: bool
+
+
 class RunningCallback:
     """An instance, what it has failed to take, and the limits that it gave.
 
@@ -55,24 +67,31 @@ class RunningCallback:
     subject is told again and taken.
     """
 
-    def __init__(self, setting: CallbackSetting) -> None:
-        """Make an instance and configure it."""
+    def __init__(self, setting: CallbackSetting, *, allowed: bool) -> None:
+        """Make an instance and configure it.
+
+        Args:
+            setting: the class and its configs.
+            allowed: whether the class may be imported; if not, all requests have that as their error.
+        """
         self.class_name = setting.class_name
         self._callback: ClientQuotaCallback | None = None
         self._failures: dict[str | QuotaEntity, str] = {}
         self._limits: dict[Tags, tuple[Quota, QuotaEntity | None] | None] = {}
         _open.add(self)
+        if not allowed:
+            self._fail("configure", CallbackError(f"{CALLBACK_FAILED}quota.callback_classes lacks {self.class_name}"))
+            return
         try:
-            self._callback = make(setting.class_name)
-        except Exception as error:  # noqa: BLE001 it is someone else's code
-            self._failures["configure"] = self._failure("__init__", f"raised {described(error)}")
-            _log.warning("%s", self._failures["configure"])
+            self._callback = load(setting.class_name)()
+        except RAISED as error:
+            self._fail("configure", CallbackError(self._failure("__init__", f"raised {described(error)}")))
         self.configure(setting.configs)
 
     @property
-    def is_made(self) -> bool:
-        """Whether there is an instance to be told anything."""
-        return self._callback is not None
+    def is_well(self) -> bool:
+        """Whether it has taken all that it was told."""
+        return not self._failures
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Give it its configs, the first ones or others."""
@@ -90,7 +109,7 @@ class RunningCallback:
 
     def set_cluster(self, cluster: Cluster) -> None:
         """Tell it what the cluster consists of."""
-        if self._tell("cluster", "update_cluster_metadata", cluster):
+        if self._tell("cluster", "update_cluster_metadata", cluster) is not False:
             self._limits.clear()
 
     def judge(self, user: str, client_id: str) -> Judgement:
@@ -106,11 +125,7 @@ class RunningCallback:
         tags = self._tags(given, _bytes(user, client_id) + TAGS_BYTES)
         if tags == NO_TAGS:
             return Judgement(NO_TAGS, None, None)
-        if tags not in self._limits:
-            if len(self._limits) >= _CACHED:
-                self._limits.clear()
-            self._limits[tags] = self._limit(given, tags)
-        limit = self._limits[tags]
+        limit = self._limits[tags] if tags in self._limits else self._limit(given, tags)
         return Judgement(tags, *limit) if limit else Judgement(NO_TAGS, None, None)
 
     def close(self) -> None:
@@ -131,7 +146,7 @@ class RunningCallback:
         try:
             tags = {str(name): str(value) for name, value in dict(given).items() if value}  # type: ignore[call-overload]
             size = _bytes(*tags, *tags.values())
-        except Exception:  # noqa: BLE001 whatever it is, it is no mapping of texts
+        except RAISED:
             raise self._unusable("quota_metric_tags", given, "a dict of texts") from None
         user, client_id = tags.pop("user", ""), tags.pop("client-id", "")
         if len(tags) > MAX_MORE_TAGS or size > max_bytes:
@@ -143,21 +158,29 @@ class RunningCallback:
 
     def _limit(self, given: object, tags: Tags) -> tuple[Quota, QuotaEntity | None] | None:
         value = self._call("quota_limit", _TYPE, given)
-        if value is None:
-            return None
-        if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-            raise self._unusable("quota_limit", value, "a number > 0, or None")
-        if not isinstance(value, QuotaValue):
-            return Quota(float(value)), None
-        entity = value.entity
-        if entity is not None and len(entity.key) > len(tags.key) + TAGS_BYTES:
-            entity = None  # it would not fit into the decision
-        return value.quota, entity
+        limit = None if value is None else self._usable(value, len(tags.key) + TAGS_BYTES)
+        if len(tags.key) <= CACHED_NAME:
+            if len(self._limits) >= _CACHED:
+                self._limits.clear()
+            self._limits[tags] = limit
+        return limit
+
+    def _usable(self, value: object, max_bytes: int) -> tuple[Quota, QuotaEntity | None]:
+        try:
+            quota = value.quota if isinstance(value, QuotaValue) else Quota(value)  # type: ignore[arg-type]
+            usable = msgspec.convert(quota, _Usable, from_attributes=True)
+            entity = value.entity if isinstance(value, QuotaValue) else None
+            if entity is not None and len(entity.key) > max_bytes:
+                entity = None  # it would not fit into the decision
+        except RAISED as error:
+            expected = f"a number > 0, or None ({described(error)})"
+            raise self._unusable("quota_limit", value, expected) from None
+        return Quota(usable.rate, usable.burst, usable.max_debt_ms, usable.shadow), entity
 
     def _call(self, method: str, *arguments: object) -> object:
         try:
             answer: object = getattr(self._callback, method)(*arguments)
-        except Exception as error:  # it is someone else's code
+        except RAISED as error:
             raise CallbackError(self._failure(method, f"raised {described(error)}")) from error
         return answer
 
@@ -167,16 +190,19 @@ class RunningCallback:
         try:
             answer = self._call(method, *arguments)
         except CallbackError as error:
-            self._failures[subject] = str(error)
-            _log.warning("%s", error)
+            self._fail(subject, error)
             return None
         self._failures.pop(subject, None)
         return answer
 
+    def _fail(self, subject: str | QuotaEntity, error: CallbackError) -> None:
+        self._failures[subject] = str(error)
+        _log.warning("%s", error)
+
     def _unusable(self, method: str, answer: object, expected: str) -> CallbackError:
         try:
             shown = repr(answer)[:100]
-        except Exception:  # noqa: BLE001 it is someone else's object
+        except RAISED:
             shown = type(answer).__name__
         return CallbackError(self._failure(method, f"answered {shown}: expected {expected}"))
 

@@ -43,5 +43,5 @@ def publish_cluster(settings: Settings, cluster: Cluster, altered_by: str | None
     latest = next((each.record for each in entries if isinstance(each.record, ClusterRecord)), None)
     if latest is not None and latest.cluster == cluster:
         return None
-    (entry,) = write_records(settings, [ClusterRecord(cluster, altered_by, comment)])
+    (entry,) = write_records(settings, [ClusterRecord(cluster, altered_by=altered_by, comment=comment)])
     return entry.timestamp

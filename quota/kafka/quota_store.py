@@ -3,14 +3,16 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quota import codec
+from quota.callbacks.setting import CallbackSetting
 from quota.entity import QuotaEntity
-from quota.errors import ClusterError
+from quota.errors import BadInput, ClusterError
 from quota.kafka.client import client_config, reason
 from quota.kafka.quota_log import LogEntry, read_log
-from quota.log_record import CallbackRecord, LogRecord, QuotaRecord, ResetRecord
+from quota.kafka.topics import MAX_QUOTA_BYTES
+from quota.log_record import CallbackRecord, LogRecord, QuotaRecord
 from quota.plan import set_to, signed
 from quota.settings import Settings
 from quota.terms import Quota
@@ -31,6 +33,7 @@ def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogE
     config: dict[str, str | float] = {
         "acks": "all",
         "enable.idempotence": True,
+        "message.max.bytes": MAX_QUOTA_BYTES,
         "message.timeout.ms": round(settings.kafka.timeout_seconds * 1000),
     }
     producer = Producer(client_config(settings.kafka.bootstrap_servers, config))
@@ -51,6 +54,8 @@ def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogE
                 )
             except BufferError:
                 producer.poll(0.1)
+            except KafkaException as error:  # larger than any record may be
+                failed.append(error.args[0])
             else:
                 break
         producer.poll(0)
@@ -62,7 +67,7 @@ def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogE
     return written
 
 
-def set_quota(settings: Settings, record: QuotaRecord | ResetRecord | CallbackRecord) -> int:
+def write_record(settings: Settings, record: LogRecord) -> int:
     """Write one change.
 
     Returns:
@@ -116,3 +121,47 @@ def alter_quota(
         record = signed(set_to(entity, together), effective_at, record.altered_by, record.comment)
         record = msgspec.structs.replace(record, altered_configs=[])
     raise ClusterError(f"{entity} is being changed by others all the time; see quotas history")
+
+
+def alter_callback(
+    settings: Settings, effective_at: int | None, change: Callable[[CallbackSetting], CallbackRecord]
+) -> tuple[CallbackRecord, int | None]:
+    """Change the callback or its configs, without losing what someone else changes of it at the same time.
+
+    Args:
+        settings: the settings.
+        effective_at: from when on, epoch ms; from now on if not given.
+        change: the record, from the callback that is in force at that moment.
+
+    Returns:
+        The record that stands in the end, and the moment from which it holds; None where nothing had to change.
+
+    Raises:
+        BadInput: another change is scheduled, which would undo this one.
+        ClusterError: the topic cannot be read or written.
+    """
+    log = read_log(settings, keep=True)
+    scheduled = [each.moment for each in log.quotas.scheduled(log.now) if each.moment != effective_at]
+    if scheduled:
+        raise BadInput(
+            "a change of the callback is scheduled already, and would undo this one: "
+            "take it back (callback cancel), or change that one (give its --effective-at)"
+        )
+    present = log.quotas.callback(effective_at or log.now)
+    for _ in range(_TRIES):
+        record, seen = change(present), len(log.entries)
+        if record.callback == log.quotas.callback(effective_at or log.now) and effective_at is None:
+            return record, None
+        (entry,) = write_records(settings, [record])
+        log.read_on()
+        meanwhile = [
+            each.record.callback
+            for each in log.entries[seen:]
+            if isinstance(each.record, CallbackRecord)
+            and each.record.effective_at == effective_at
+            and each.offset < entry.offset
+        ]
+        if not meanwhile:
+            return record, max(entry.timestamp, effective_at or 0)
+        present = meanwhile[-1] or settings.quota.callbacks.setting
+    raise ClusterError("the callback is being changed by others all the time; see quotas history")

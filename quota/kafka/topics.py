@@ -21,6 +21,9 @@ T = TypeVar("T")
 QUOTAS_KEPT_MS = 7 * 24 * 3600 * 1000
 """How long the quota topic keeps every change, before compaction leaves the last of each entity."""
 
+MAX_QUOTA_BYTES = 8 * 1024 * 1024
+"""The largest record of the quota topic: the metadata of a cluster with some hundred thousand partitions."""
+
 _LOOK_SECONDS = 0.05
 _STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 _BROKER_DEFAULT_MAX_BYTES = 1_048_588
@@ -49,7 +52,12 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
         TopicSpec(
             topics.quotas,
             1,
-            {**_STAMPED_BY_BROKER, "cleanup.policy": "compact", "min.compaction.lag.ms": str(QUOTAS_KEPT_MS)},
+            {
+                **_STAMPED_BY_BROKER,
+                "cleanup.policy": "compact",
+                "min.compaction.lag.ms": str(QUOTAS_KEPT_MS),
+                "max.message.bytes": str(MAX_QUOTA_BYTES),
+            },
         ),
     )
 

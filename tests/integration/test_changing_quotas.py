@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from jobs.enforce import start_enforce
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import read_log
-from quota.kafka.quota_store import set_quota
+from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord, ResetRecord
 from tests.factories import request_json
@@ -37,7 +37,7 @@ def stream(settings, meanwhile):
         producer.produce(settings.topics.requests, value, user.encode(), partition=number % 2)
         if number % every == every - 1 and meanwhile:
             producer.poll(0.02)
-            change = threading.Thread(target=set_quota, args=(settings, meanwhile.pop(0)))
+            change = threading.Thread(target=write_record, args=(settings, meanwhile.pop(0)))
             change.start()
             producer.poll(0.02)
             change.join()

@@ -19,7 +19,7 @@ from jobs.storage import checkpoint_path, table_path
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError
 from quota.kafka.quota_log import read_log
-from quota.kafka.quota_store import set_quota
+from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord
 from quota.settings import Settings
@@ -89,7 +89,7 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
     """Good, bad and null records through broker, enforce and audit; the tables hold what the topics told."""
     prepare_topics(deployment)
     topics = deployment.topics
-    set_quota(deployment, QuotaRecord(QuotaEntity("alice"), 5.0, altered_by="ann", comment="for the test"))
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0, altered_by="ann", comment="for the test"))
     produce(deployment, topics.quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": -5}')
     produce(deployment, topics.requests, request_json(60), request_json(1, client_id="app"), None, *BAD_RECORDS)
 
@@ -152,7 +152,7 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
         produce(deployment, topics.requests, request_json(1))
         consume(deployment, topics.decisions, 1)
         for count, rate in enumerate((5.0, 7.0, None), start=2):
-            set_quota(deployment, QuotaRecord(QuotaEntity("alice"), rate))
+            write_record(deployment, QuotaRecord(QuotaEntity("alice"), rate))
             produce(deployment, topics.requests, request_json(1))
             consume(deployment, topics.decisions, count)
     finally:
@@ -165,7 +165,7 @@ def test_a_kill_loses_nothing_and_forgives_no_debt(deployment):
     """The job as a process, killed with SIGKILL under load and started again, like an undisturbed run."""
     prepare_topics(deployment)
     topics = deployment.topics
-    set_quota(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
     requests = [request_json(1, request_id=f"r{number}", api_version=5) for number in range(600)]
     produce(deployment, topics.requests, *requests[:200])
 
@@ -234,7 +234,7 @@ def test_a_decisions_topic_that_cannot_take_the_largest_answer_is_refused(deploy
 
 def test_the_last_good_quota_stays_where_a_bad_one_was_written(deployment, caplog):
     prepare_topics(deployment)
-    set_quota(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
     for bad in (b"NaN", b'{"entity": {"user": "alice"}, "controller_mutation_rate": "fast"}'):
         produce(deployment, deployment.topics.quotas, bad, key=b'{"user":"alice"}')
     (change,) = read_log(deployment).timeline.configured(at=2**62)

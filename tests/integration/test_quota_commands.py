@@ -7,7 +7,7 @@ import msgspec
 
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import read_log
-from quota.kafka.quota_store import alter_quota, set_quota, write_records
+from quota.kafka.quota_store import alter_quota, write_record, write_records
 from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord
 from quota.terms import Quota
@@ -76,7 +76,7 @@ def test_quotas_are_set_changed_described_and_explained(command):
 
 def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_path):
     prepare_topics(deployment)
-    first = set_quota(deployment, QuotaRecord(ALICE, 5.0, 100.0))
+    first = write_record(deployment, QuotaRecord(ALICE, 5.0, 100.0))
     (tmp_path / "quotas.yaml").write_text(
         "quotas:\n- {user: alice, controller_mutation_rate: 7}\n- {user: o'brien, controller_mutation_rate: 1}\n"
     )

@@ -12,7 +12,7 @@ from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, Config
 from quota.callbacks.quotas import CallbackQuotas
 from quota.callbacks.running import CallbackError, close_callbacks
 from quota.callbacks.setting import Callbacks, CallbackSetting
-from quota.change import BucketReset, CallbackChange, Cancellation, ClusterChange, QuotaChange
+from quota.change import BucketReset, CallbackCancellation, CallbackChange, Cancellation, ClusterChange, QuotaChange
 from quota.cluster import Cluster
 from quota.entity import QuotaEntity, Tags, levels
 from quota.resolution import Policy, resolve
@@ -188,12 +188,35 @@ def test_from_the_default_to_a_class_and_back():
     assert quotas.resolve("alice", "app", 300).callback is None
 
 
-def test_a_class_that_the_settings_do_not_name_is_not_imported(caplog):
+def test_a_class_that_the_settings_do_not_name_is_not_imported():
+    """Requests are dead letters until there is another; an earlier one that was allowed does not come back.
+
+    So the decision is the same when compaction has left the last record alone.
+    """
+    bad, later = CallbackChange(CallbackSetting("os.system"), 100), CallbackChange(None, 200)
+    for changes in ([CallbackChange(setting("HasAQuota"), 50), bad, later], [bad, later]):
+        quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+        quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
+        for change in changes:
+            quotas.add(change)
+        with pytest.raises(CallbackError, match=r"callback: quota.callback_classes lacks os.system"):
+            quotas.resolve("alice", "app", 150)
+        assert rate(quotas, 250) == 5.0
     quotas = CallbackQuotas()
+    quotas.add(bad)
+    with pytest.raises(CallbackError, match=r"lacks os\.system"):
+        quotas.resolve("alice", "app", 150)
+
+
+def test_a_callback_for_later_is_taken_back():
+    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
-    quotas.add(CallbackChange(CallbackSetting("os.system"), 100))
-    assert rate(quotas, 200) == 5.0
-    assert "skipped the callback os.system: quota.callback_classes does not name it" in caplog.text
+    quotas.add(CallbackChange(setting("HasAQuota"), 200))
+    assert quotas.scheduled(100) == [CallbackChange(setting("HasAQuota"), 200)]
+    assert rate(quotas, 250) == 2.0
+    quotas.add(CallbackCancellation(200))
+    assert quotas.scheduled(100) == []
+    assert rate(quotas, 250) == 5.0
 
 
 def test_tags_and_options_of_its_own():
@@ -248,6 +271,12 @@ def test_what_it_answers(tags, limit, expected):
         ({"limit": 0}, "quota_limit answered 0"),
         ({"limit": -1.5}, "quota_limit answered -1.5"),
         ({"limit": "5"}, "quota_limit answered '5'"),
+        ({"limit": 10**400}, "quota_limit answered 1000"),
+        ({"limit": True}, "quota_limit answered True"),
+        ({"limit": QuotaValue(Quota(5.0, math.inf))}, "quota_limit answered 5.0: expected a number > 0, or None ("),
+        ({"limit": QuotaValue(Quota(5.0, "many"))}, "ValidationError: Expected `float | null`"),
+        ({"limit": QuotaValue(Quota(5.0, None, 0))}, "Expected `int` >= 1"),
+        ({"limit": SystemExit(3)}, "Answering.quota_limit raised SystemExit: 3"),
         ({"reset": OSError("gone")}, "Answering.quota_reset_required raised OSError: gone"),
     ],
 )
@@ -309,7 +338,7 @@ def test_configs_or_a_cluster_that_it_does_not_take_concern_all_requests(bad, go
         (f"{HERE}.NoCallback", "not a ClientQuotaCallback: it has no configure"),
         ("no_such_package.Callback", "No module named 'no_such_package'"),
         ("Callback", "expected the full name of a class"),
-        (f"{HERE}.HERE", "has no attribute 'HERE'"),
+        (f"{HERE}.an_instance", "not a ClientQuotaCallback"),
     ],
 )
 def test_a_class_that_cannot_be_made_makes_dead_letters(name, reason):
@@ -344,10 +373,60 @@ def test_limits_are_asked_for_once_until_something_changes():
     assert asked(600) == 0  # update_cluster_metadata has said that nothing has changed
 
 
-def test_since_when_a_limit_holds_is_the_latest_change():
-    quotas = quotas_of("Answering", QuotaChange(QuotaEntity("bob"), Quota(1.0), 70))
-    assert quotas.resolve("alice", "app", 60).limit.since < 0
-    assert quotas.resolve("alice", "app", 99).limit.since == 70
+def test_good_configs_heal_what_failed_for_the_bad_ones():
+    """The instance is made anew and told all again, so that nobody has to set every quota once more."""
+    quotas = quotas_of(
+        "NeedsConfigs",
+        QuotaChange(ALICE, Quota(5.0), 100),
+        ClusterChange(Cluster({}), 150),
+        CallbackChange(setting("NeedsConfigs", factor="2"), 200),
+    )
+    with pytest.raises(CallbackError, match=r"NeedsConfigs\.configure raised KeyError"):
+        quotas.resolve("alice", "app", 199)
+    assert rate(quotas, 200) == 10.0
+
+
+def test_a_limit_does_not_outlive_an_update_that_raised():
+    """Whether it was asked for before or not, which depends on the worker."""
+    clusters = [ClusterChange(Cluster({topic: [0] for topic in "ab"[:count]}), count * 100) for count in (1, 2)]
+    before, after = quotas_of("Stale", *clusters), quotas_of("Stale", *clusters)
+    assert rate(before, 50) == 1
+    assert (rate(before, 250), rate(after, 250)) == (3, 3)
+
+
+def test_long_names_are_not_kept():
+    """They may be megabytes each; their limits are asked for anew."""
+    quotas = quotas_of("Answering")
+    long = {"user": "x" * 5000}
+    Answering.tags = long
+    for _ in range(3):
+        quotas.resolve(long["user"], "app", 0)
+    assert Answering.asked == 3
+
+
+def test_since_when_a_limit_holds_is_when_what_it_depends_on_changed_last():
+    """Of a quota that names its entity: its levels, the cluster and the callback; of any other all that is told."""
+    others = [QuotaChange(QuotaEntity("bob"), Quota(1.0), 70), BucketReset({"user": "bob"}, 80)]
+    assert quotas_of("Answering", *others).resolve("alice", "app", 60).limit.since < 0
+    assert quotas_of("Answering", *others).resolve("alice", "app", 99).limit.since == 70
+    quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 10), *others)
+    assert quotas.resolve("alice", "app", 99).limit.since == 10
+    quotas.add(QuotaChange(QuotaEntity("alice", "app"), None, 90))
+    assert quotas.resolve("alice", "app", 99).limit.since == 90
+    quotas.add(ClusterChange(Cluster({}), 95))
+    assert quotas.resolve("alice", "app", 99).limit.since == 95
+    quotas.add(CallbackChange(None, 97))
+    assert quotas.resolve("alice", "app", 99).limit.since == 97
+
+
+def test_back_at_the_default_a_limit_holds_since_then():
+    """No present for the time in which another callback said how much."""
+    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+    quotas.add(QuotaChange(ALICE, Quota(100.0), 0))
+    assert quotas.resolve("alice", "app", 50).limit.since == 0
+    quotas.add(CallbackChange(setting("HasAQuota"), 100))
+    quotas.add(CallbackChange(None, 1000))
+    assert quotas.resolve("alice", "app", 1001).limit.since == 1000
 
 
 def test_a_quota_as_the_kip_has_it_is_a_number():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from quota.callbacks.setting import CallbackSetting
-from quota.change import CallbackChange, ClusterChange, QuotaChange, change_of
+from quota.change import CallbackCancellation, CallbackChange, ClusterChange, QuotaChange, change_of
 from quota.cluster import Cluster
 from quota.entity import QuotaEntity
 from quota.errors import BadRecord
@@ -86,4 +86,8 @@ def test_a_callback_and_a_cluster_are_records_too():
     assert change_of(later, 7) == CallbackChange(None, 90)
     cluster = read_log_record(b'{"cluster": {"topics": {"t": [1, null]}}}')
     assert change_of(cluster, 7) == ClusterChange(Cluster({"t": [1, None]}), 7)
+    taken_back = read_log_record(b'{"callback": null, "effective_at": 90, "cancelled": true}')
+    assert change_of(taken_back, 89) == CallbackCancellation(90)
+    assert change_of(taken_back, 90) == CallbackChange(None, 90)
     assert len({callback.key, later.key, cluster.key}) == 3
+    assert taken_back.key == later.key

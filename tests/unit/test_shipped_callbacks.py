@@ -64,6 +64,7 @@ def test_groups_change_while_it_runs():
         ({"group.pay.users": "a"}, "group.pay: Object missing required field `controller_mutation_rate`"),
         ({"group.pay.controller_mutation_rate": "fast"}, "Expected `float`"),
         ({"group.pay.controller_mutation_rate": "nan"}, "Expected `float` > 0"),
+        ({"group.pay.controller_mutation_rate": "inf"}, "Expected `float` <= 1.79"),
         ({"group.pay.controller_mutation_rate": "0"}, "Expected `float` > 0"),
         ({"group.pay.controller_mutation_rate": "1", "group.pay.user": "a"}, "unknown field `user`"),
         (MEMBERS | {"group.v1.2.users": "alice"}, "alice is in the groups pay and v1.2"),
@@ -74,7 +75,7 @@ def test_groups_that_are_none(configs, reason):
         GroupQuotaCallback().configure(configs)
 
 
-CLUSTER = Cluster({"alice.a": [0, 1, None], "alice.b": [0] * 3, "bob.x": [1] * 2, "shared": [0] * 50, "": [0]})
+CLUSTER = Cluster({"alice.a": [0, 1, None], "alice.b": [0] * 3, "bob.x": [1] * 2, "shared": [0] * 50})
 
 
 def test_a_quota_in_proportion_to_the_partitions_that_a_tenant_owns():

@@ -140,3 +140,19 @@ def test_a_missing_file_is_named(tmp_path, missing):
     done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
     assert done.returncode == 2
     assert done.stderr == f"mutation-quota: {tmp_path / missing}: No such file or directory\n"
+
+
+def test_clusters_and_callbacks_are_lines_of_the_quotas_too(simulate):
+    """A tenant that owns half of the partitions from 1000 on and all from 2000 on; then the eight levels again."""
+    name = "quota.callbacks.proportional.PartitionProportionalCallback"
+    quotas = [
+        {"entity": {"user": None}, "controller_mutation_rate": 100},
+        {"callback": {"class": name, "configs": {"minimum.share": "0.1"}}},
+        {"cluster": {"topics": {"alice.a": [0], "bob.b": [0]}}, "effective_at": 1000},
+        {"cluster": {"topics": {"alice.a": [0]}}, "effective_at": 2000},
+        {"callback": None, "effective_at": 3000},
+    ]
+    requests = [at(when, 1) for when in (500, 1500, 2500, 3500)] + [at(2500, 1, user="bob")]
+    answers = simulate(requests, quotas, "--set", f"quota.callback_classes={name}")
+    assert [each["quota"] for each in answers] == [100, 50, 100, 100, 10]
+    assert [each["callback"] for each in answers] == [name, name, name, None, name]
