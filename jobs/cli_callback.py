@@ -91,10 +91,14 @@ def alter(
     from quota.kafka.topics import prepare_topics
 
     def altered(present: CallbackSetting) -> CallbackRecord:
-        wanted = None if reset else _changed(present, class_name, add_config or [], delete_config or [])
-        if wanted is not None:
-            _check_allowed(wanted, settings)
-        return CallbackRecord(wanted, moment, operator(settings), text_of("comment", comment))
+        who = (moment, operator(settings), text_of("comment", comment))
+        if reset:
+            return CallbackRecord(None, *who)
+        wanted = _changed(present, class_name, add_config or [], delete_config or [])
+        _check_allowed(wanted, settings)
+        changed = {name for name, _ in wanted.configs.items() ^ present.configs.items()}
+        same_class = wanted.class_name == present.class_name
+        return CallbackRecord(wanted, *who, altered_configs=sorted(changed) if same_class else None)
 
     prepare_topics(settings, [settings.topics.quotas])
     record, since = alter_callback(settings, moment, altered)

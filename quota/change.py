@@ -56,6 +56,18 @@ class CallbackChange:
 
     setting: CallbackSetting | None
     moment: int
+    altered: tuple[str, ...] | None = None
+    """Which configs the change is about; None for the whole."""
+
+    def on(self, before: CallbackSetting) -> CallbackSetting | None:
+        """What it makes of the callback before it, which whoever wrote it may not have known."""
+        if self.altered is None or self.setting is None:
+            return self.setting
+        if before.class_name != self.setting.class_name:  # other configs do not bring back a class that is gone
+            return before
+        given = {name: value for name, value in self.setting.configs.items() if name in self.altered}
+        kept = {name: value for name, value in before.configs.items() if name not in self.altered}
+        return CallbackSetting(before.class_name, kept | given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +99,18 @@ def change_of(record: LogRecord, timestamp: int) -> Change:
         moment, cancelled = record.effective_at, False
     match record:
         case QuotaRecord(entity):
-            altered = None if record.altered_configs is None else tuple(record.altered_configs)
-            return Cancellation(entity, moment) if cancelled else QuotaChange(entity, record.quota, moment, altered)
+            return (
+                Cancellation(entity, moment)
+                if cancelled
+                else QuotaChange(entity, record.quota, moment, _altered(record))
+            )
         case ResetRecord(bucket):
             return BucketReset(bucket, moment)
         case CallbackRecord(setting):
-            return CallbackCancellation(moment) if cancelled else CallbackChange(setting, moment)
+            return CallbackCancellation(moment) if cancelled else CallbackChange(setting, moment, _altered(record))
         case ClusterRecord(cluster):
             return ClusterChange(cluster, moment)
+
+
+def _altered(record: QuotaRecord | CallbackRecord) -> tuple[str, ...] | None:
+    return None if record.altered_configs is None else tuple(record.altered_configs)

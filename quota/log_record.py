@@ -81,6 +81,8 @@ class CallbackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
+    altered_configs: list[str] | None = None
+    """Which configs are new, where the rest was copied from the callback before; None where it was set as a whole."""
     cancelled: bool = False
     """Takes the change back that this record repeats, if it comes before the moment of it."""
 

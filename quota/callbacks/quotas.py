@@ -87,7 +87,10 @@ class CallbackQuotas:
                 self._settings = [each for each in self._settings if each.moment != moment]
                 return
             case CallbackChange(moment=moment):
-                self._settings.insert(_until(self._settings, moment), event)
+                number = _until(self._settings, moment)
+                if number:  # otherwise compaction may have removed what was before: the record holds the whole
+                    event = event._replace(change=CallbackChange(change.on(self._setting(number)), moment))
+                self._settings.insert(number, event)
             case _ if self._default_alone:
                 return  # nobody will be told
             case ClusterChange(cluster, moment):

@@ -130,27 +130,37 @@ class QuotaLog:
         Raises:
             ClusterError: the topic cannot be read, or gives nothing for too long before its end.
         """
+        failing_since = None
+        while True:
+            try:
+                self._read_to_end()
+            except KafkaException as error:  # a leader that moves, or a broker that starts again
+                failing_since = failing_since or time.monotonic()
+                if time.monotonic() - failing_since > self._timeout:
+                    raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
+                time.sleep(_POLL_SECONDS)
+            else:
+                return
+
+    def _read_to_end(self) -> None:
+        ends = {
+            partition: self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, partition), timeout=self._timeout
+            )[1]
+            for partition in self._positions
+        }
+        if any(self._positions[partition] > end for partition, end in ends.items()):
+            raise ClusterError(f"{self._where} is not the one that was read so far; start the job again")
         deadline = time.monotonic() + self._timeout
-        try:
-            ends = {
-                partition: self._consumer.get_watermark_offsets(
-                    TopicPartition(self._topic, partition), timeout=self._timeout
-                )[1]
-                for partition in self._positions
-            }
-            if any(self._positions[partition] > end for partition, end in ends.items()):
-                raise ClusterError(f"{self._where} is not the one that was read so far; start the job again")
-            while any(self._positions[partition] < end for partition, end in ends.items()):
-                message = self._consumer.poll(_POLL_SECONDS)
-                if message is not None:
-                    self._take(message)
-                    deadline = time.monotonic() + self._timeout
-                else:
-                    self._skip_what_is_gone()
-                if time.monotonic() > deadline:
-                    raise ClusterError(f"{self._where} gave nothing for {self._timeout:.0f} s before its end")
-        except KafkaException as error:
-            raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
+        while any(self._positions[partition] < end for partition, end in ends.items()):
+            message = self._consumer.poll(_POLL_SECONDS)
+            if message is not None:
+                self._take(message)
+                deadline = time.monotonic() + self._timeout
+            else:
+                self._skip_what_is_gone()
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{self._where} gave nothing for {self._timeout:.0f} s before its end")
 
     def _take(self, message: Message) -> None:
         if message.error() is not None:

@@ -126,12 +126,13 @@ def alter_quota(
 def alter_callback(
     settings: Settings, effective_at: int | None, change: Callable[[CallbackSetting], CallbackRecord]
 ) -> tuple[CallbackRecord, int | None]:
-    """Change the callback or its configs, without losing what someone else changes of it at the same time.
+    """Change the callback or its configs, as `alter_quota` does: without losing what others change at the same time.
 
     Args:
         settings: the settings.
         effective_at: from when on, epoch ms; from now on if not given.
-        change: the record, from the callback that is in force at that moment.
+        change: the record, from the callback that is in force at that moment, with its `altered_configs` where it is
+            about some configs alone.
 
     Returns:
         The record that stands in the end, and the moment from which it holds; None where nothing had to change.
@@ -148,20 +149,15 @@ def alter_callback(
             "take it back (callback cancel), or change that one (give its --effective-at)"
         )
     present = log.quotas.callback(effective_at or log.now)
+    record = change(present)
+    if record.callback == present and effective_at is None:
+        return record, None
     for _ in range(_TRIES):
-        record, seen = change(present), len(log.entries)
-        if record.callback == log.quotas.callback(effective_at or log.now) and effective_at is None:
-            return record, None
         (entry,) = write_records(settings, [record])
         log.read_on()
-        meanwhile = [
-            each.record.callback
-            for each in log.entries[seen:]
-            if isinstance(each.record, CallbackRecord)
-            and each.record.effective_at == effective_at
-            and each.offset < entry.offset
-        ]
-        if not meanwhile:
-            return record, max(entry.timestamp, effective_at or 0)
-        present = meanwhile[-1] or settings.quota.callbacks.setting
+        together = log.quotas.callback(effective_at or log.now)
+        last = [each.record for each in log.entries if each.record.key == record.key][-1]
+        if isinstance(last, CallbackRecord) and last.callback in (None, together):
+            return last, max(entry.timestamp, effective_at or 0)
+        record = msgspec.structs.replace(record, callback=together, altered_configs=[])
     raise ClusterError("the callback is being changed by others all the time; see quotas history")

@@ -226,7 +226,8 @@ def test_two_operators_who_change_configs_at_once_lose_nothing(deployment):
         for number in range(count):
 
             def changed(present, name=f"{prefix}{number}"):
-                return CallbackRecord(CallbackSetting(present.class_name, {**present.configs, name: "1"}))
+                setting = CallbackSetting(present.class_name, {**present.configs, name: "1"})
+                return CallbackRecord(setting, altered_configs=[name])
 
             alter_callback(settings, None, changed)
 

@@ -228,7 +228,7 @@ def test_a_decisions_topic_that_cannot_take_the_largest_answer_is_refused(deploy
     admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
     name = deployment.topics.decisions
     admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "1000000"})])[name].result()
-    with pytest.raises(ClusterError, match=r"set max.message.bytes=6295552"):
+    with pytest.raises(ClusterError, match=r"set max.message.bytes=6299648"):
         prepare_topics(deployment)
 
 

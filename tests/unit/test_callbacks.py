@@ -164,6 +164,17 @@ def test_configs_change_while_it_runs():
     assert quotas.callback(300) == setting("Recording", a="1")
 
 
+def test_configs_that_two_operators_altered_come_together():
+    """One adds b, one takes a away, neither knowing of the other. Configs of a class that is gone change nothing."""
+    quotas = quotas_of("Recording", CallbackChange(setting("Recording", a="1", c="1"), 100), more=["Other"])
+    quotas.add(CallbackChange(setting("Recording", a="1", b="2", c="1"), 200, ("b",)))
+    quotas.add(CallbackChange(setting("Recording", c="1"), 200, ("a",)))
+    assert quotas.callback(200) == setting("Recording", b="2", c="1")
+    quotas.add(CallbackChange(setting("Other"), 300))
+    quotas.add(CallbackChange(setting("Recording", b="9", c="1"), 400, ("b",)))
+    assert quotas.callback(400) == setting("Other")
+
+
 def test_another_class_takes_over_and_is_told_what_came_before():
     quotas = quotas_of(
         "Recording", QuotaChange(ALICE, Quota(5.0), 100), CallbackChange(setting("HasAQuota"), 200), more=["HasAQuota"]
