@@ -6,18 +6,22 @@ import typer
 
 from jobs.cli_entities import Client, User
 from jobs.moments import later_moment, shown
-from jobs.options import BootstrapServer, Comment, ConfigFile, EffectiveAt, Overrides, operator, settings_of, text_of
+from jobs.options import (
+    BootstrapServer,
+    Comment,
+    ConfigFile,
+    EffectiveAt,
+    Overrides,
+    command_group,
+    operator,
+    pair_of,
+    settings_of,
+    text_of,
+)
 from quota.errors import BadInput
 from quota.log_record import ResetRecord
 
-app = typer.Typer(help="Forgive debts.", invoke_without_command=True, rich_markup_mode=None)
-
-
-@app.callback()
-def common(context: typer.Context) -> None:
-    """Forgive debts."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+app = command_group("Forgive debts.")
 
 
 @app.command()
@@ -39,7 +43,11 @@ def reset(
     A user's resets all of theirs, also those of each of their client-ids, but not the bucket of a group or the like
     that a callback puts them into: quotas resolve tells its tags.
     """
-    names = {"user": text_of("user", user), "client-id": text_of("client", client), **dict(map(_tag, tag or []))}
+    names = {
+        "user": text_of("user", user),
+        "client-id": text_of("client", client),
+        **dict(pair_of("tag", each) for each in tag or []),
+    }
     bucket = {tag: name for tag, name in names.items() if name is not None}
     if not bucket or "" in bucket.values():
         raise BadInput("whose bucket? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
@@ -52,10 +60,3 @@ def reset(
     prepare_topics(settings, [settings.topics.quotas])
     since = write_record(settings, record)
     print(f"Reset buckets with {', '.join(f'{tag} {name!r}' for tag, name in bucket.items())} from {shown(since)} on.")
-
-
-def _tag(text: str) -> tuple[str, str]:
-    name, equals, value = (text_of("tag", text) or "").partition("=")
-    if not (name and equals):
-        raise BadInput(f"--tag {text}: expected NAME=VALUE")
-    return name, value

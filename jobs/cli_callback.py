@@ -12,7 +12,9 @@ from jobs.options import (
     EffectiveAt,
     Json,
     Overrides,
+    command_group,
     operator,
+    pair_of,
     settings_of,
     text_of,
 )
@@ -22,14 +24,7 @@ from quota.errors import BadInput
 from quota.log_record import CallbackRecord
 from quota.settings import Settings
 
-app = typer.Typer(help="Change the callback while the jobs run.", invoke_without_command=True, rich_markup_mode=None)
-
-
-@app.callback()
-def common(context: typer.Context) -> None:
-    """Change the callback while the jobs run."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+app = command_group("Change the callback while the jobs run.")
 
 
 @app.command()
@@ -147,8 +142,6 @@ def _changed(present: CallbackSetting, class_name: str | None, added: list[str],
         if configs.pop(name, None) is None:
             raise BadInput(f"--delete-config {name}: the callback has no such config")
     for config in added:
-        name, equals, value = config.partition("=")
-        if not (name and equals):
-            raise BadInput(f"--add-config {config}: expected NAME=VALUE")
-        configs[text_of("add-config", name) or ""] = text_of("add-config", value) or ""
+        name, value = pair_of("add-config", config)
+        configs[name] = value
     return CallbackSetting(class_name or present.class_name, configs)

@@ -5,16 +5,19 @@ from typing import Annotated
 import typer
 
 from jobs.moments import shown
-from jobs.options import BootstrapServer, Comment, ConfigFile, Json, Overrides, operator, settings_of, text_of
+from jobs.options import (
+    BootstrapServer,
+    Comment,
+    ConfigFile,
+    Json,
+    Overrides,
+    command_group,
+    operator,
+    settings_of,
+    text_of,
+)
 
-app = typer.Typer(help="Tell callbacks of partitions.", invoke_without_command=True, rich_markup_mode=None)
-
-
-@app.callback()
-def common(context: typer.Context) -> None:
-    """Tell callbacks of partitions."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+app = command_group("Tell callbacks of partitions.")
 
 
 @app.command()

@@ -1,7 +1,6 @@
 """A quota in kafka-configs.sh's way of writing it: `controller_mutation_rate=5,max_debt_ms=60000`."""
 
 import math
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -12,11 +11,10 @@ from msgspec import UNSET
 
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
-from quota.log_record import FIELDS, RATE
-from quota.terms import Quota
+from quota.log_record import FIELDS, RATE, configs_of
+from quota.terms import Quota, read_number
 
 _OTHER_SPELLING = "controller_mutations_rate"  # KIP-599's page has both
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
 _MAX_MS = 2**31 - 1
 
 
@@ -69,10 +67,14 @@ class ConfigChange:
 
 def written(quota: Quota | None) -> str:
     """A quota as `--add-config` takes it."""
-    if quota is None:
+    return written_configs(None if quota is None else configs_of(quota))
+
+
+def written_configs(configs: Mapping[str, Any] | None) -> str:
+    """The same, of its configs by their names."""
+    if configs is None:
         return "none"
-    options = {name: getattr(quota, field) for name, field in FIELDS.items()}
-    return ",".join(f"{name}={_text(value)}" for name, value in options.items() if value not in (None, False))
+    return ",".join(f"{name}={_text(value)}" for name, value in configs.items() if value not in (None, False))
 
 
 def shell_line(entity: QuotaEntity, quota: Quota, bootstrap_server: str) -> str:
@@ -115,8 +117,8 @@ def _known(name: str) -> str:
 
 
 def _positive(name: str, value: str) -> float:
-    number = float(value) if _NUMBER.fullmatch(value) else math.nan
-    if not (math.isfinite(number) and number > 0):
+    number = read_number(value)
+    if number is None or not (math.isfinite(number) and number > 0):
         raise BadInput(f"{name}: expected a finite number above 0, got {value!r}")
     return number
 

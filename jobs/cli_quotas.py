@@ -29,6 +29,7 @@ from jobs.options import (
     EffectiveAt,
     Json,
     Overrides,
+    command_group,
     operator,
     settings_of,
     text_of,
@@ -44,7 +45,7 @@ from quota.settings import Settings
 from quota.terms import Quota
 from quota.timeline import QuotaTimeline
 
-app = typer.Typer(help="Set quotas, and see which are set.", invoke_without_command=True, rich_markup_mode=None)
+app = command_group("Set quotas, and see which are set.")
 
 QuotaFile = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, in YAML; export writes such a file.")]
 At = Annotated[str | None, typer.Option(metavar="TIME", help="As of then: ISO 8601, epoch ms, -2h. Now by default.")]
@@ -55,13 +56,6 @@ class Format(Enum):
 
     YAML = "yaml"
     KAFKA_CONFIGS = "kafka-configs"
-
-
-@app.callback()
-def common(context: typer.Context) -> None:
-    """Set quotas, and see which are set."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
 
 
 @app.command(cls=EntityCommand, epilog=LONG_FORM)

@@ -23,7 +23,8 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     """Start the query on topics that are prepared (`quota.kafka.topics`)."""
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     records = read_topics(spark, settings, [settings.topics.requests], settings.enforce.max_requests_per_batch)
-    answers = enforce(records, quotas_of(settings), settings.policy, answering_of(settings))
+    quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)
+    answers = enforce(records, quotas, settings.policy, answering_of(settings))
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
@@ -42,16 +43,6 @@ def enforce(records: DataFrame, source: QuotaSource, policy: Policy, answering: 
     """From records of the request topic (`schemas.kafka.RECORD`) to answers (`schemas.kafka.ANSWER`)."""
     resolved = resolve_requests(records, source, policy)
     return decide_requests(resolved, answering)
-
-
-def quotas_of(settings: Settings) -> KafkaQuotas:
-    """The quota topic of the settings."""
-    return KafkaQuotas(
-        settings.kafka.bootstrap_servers,
-        settings.topics.quotas,
-        settings.enforce.quota_timeout_seconds,
-        settings.quota.callbacks,
-    )
 
 
 def answering_of(settings: Settings) -> Answering:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli_entities import checked_text
+from quota.errors import BadInput
 from quota.settings import Settings, load_settings
 
 Overrides = Annotated[
@@ -28,6 +29,30 @@ EffectiveAt = Annotated[
     typer.Option("--effective-at", metavar="TIME", help="From then on: ISO 8601, epoch ms, +2h. Now by default."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def command_group(about: str) -> typer.Typer:
+    """Commands under a name, which alone prints their help."""
+    app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+    @app.callback(help=about)
+    def common(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            print(context.get_help())
+
+    return app
+
+
+def pair_of(option: str, text: str) -> tuple[str, str]:
+    """The two sides of an option's NAME=VALUE.
+
+    Raises:
+        BadInput: it is none, or not UTF-8.
+    """
+    name, equals, value = checked_text(option, text).partition("=")
+    if not (name and equals):
+        raise BadInput(f"--{option} {text}: expected NAME=VALUE")
+    return name, value
 
 
 def settings_of(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from jobs.cli_configs import written
+from jobs.cli_configs import written, written_configs
 from jobs.moments import shown
 from quota import codec
 from quota.bucket import Window
@@ -11,7 +11,7 @@ from quota.callbacks.setting import CallbackSetting
 from quota.change import CallbackCancellation, Change, QuotaChange, change_of
 from quota.entity import QuotaEntity
 from quota.kafka.quota_log import LogEntry
-from quota.log_record import FIELDS, CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord
+from quota.log_record import CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord, configs_of
 from quota.plan import Step
 from quota.terms import Quota
 from quota.timeline import Level, QuotaTimeline, Resolution
@@ -24,9 +24,7 @@ def print_json(value: object) -> None:
 
 def configs(quota: Quota | None) -> dict[str, Any] | None:
     """A quota as JSON shows it."""
-    if quota is None:
-        return None
-    return {name: getattr(quota, field) for name, field in FIELDS.items()}
+    return None if quota is None else configs_of(quota)
 
 
 def describe_lines(changes: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> Iterator[str]:
@@ -148,11 +146,10 @@ def _what(record: LogRecord, change: Change, timeline: QuotaTimeline) -> dict[st
         case ClusterRecord(cluster):
             return {"kind": "cluster", "topics": len(cluster.topics), "partitions": cluster.partitions}
         case QuotaRecord(entity):
-            latest = timeline.latest(entity, change.moment)
-            before = latest.quota if latest else None
-            found = {"kind": "quota", "entity": entity, "before": configs(before)}
+            before = timeline.latest(entity, change.moment)
+            found = {"kind": "quota", "entity": entity, "before": configs(before.quota if before else None)}
             if isinstance(change, QuotaChange):
-                return found | {"after": configs(change.on(before) if latest else change.quota)}
+                return found | {"after": configs(change.on(before))}
             return found | {"kind": "cancel"}
 
 
@@ -181,19 +178,13 @@ def history_line(row: dict[str, Any]) -> str:
         case "cancel":
             what, later = f"{row['entity']}: the change for {shown(row['effective_at'])} taken back", ""
         case _:
-            what = f"{row['entity']}: {_written_json(row['before'])} -> {_written_json(row['after'])}"
+            what = f"{row['entity']}: {written_configs(row['before'])} -> {written_configs(row['after'])}"
     return f"{shown(row['timestamp'])}{who}  {what}{later}{why}"
 
 
 def _plain(text: str) -> str:
     """Text of someone else, without what a terminal would obey."""
     return text if text.isprintable() else repr(text)
-
-
-def _written_json(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return "none"
-    return ",".join(f"{name}={str(value).lower()}" for name, value in found.items() if value not in (None, False))
 
 
 def _named(entity: QuotaEntity) -> dict[str, str]:

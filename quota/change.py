@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from quota.callbacks.setting import CallbackSetting
 from quota.cluster import Cluster
@@ -24,14 +24,18 @@ class QuotaChange:
     altered: tuple[str, ...] | None = None
     """What the change is about, by the names of the configs; None for the whole."""
 
-    def on(self, before: Quota | None) -> Quota | None:
-        """What it makes of the quota before it, which whoever wrote it may not have known."""
-        if self.altered is None:
+    def on(self, before: Self | None) -> Quota | None:
+        """What it makes of the quota before it, which whoever wrote it may not have known.
+
+        Where nothing is known before it, compaction may have removed it: the record holds the whole.
+        """
+        if self.altered is None or before is None:
             return self.quota
-        if before is None or self.quota is None:  # a change of an option does not bring back a quota that is gone
-            return self.quota if RATE in self.altered else before
+        held = before.quota
+        if held is None or self.quota is None:  # a change of an option does not bring back a quota that is gone
+            return self.quota if RATE in self.altered else held
         fields = [FIELDS[name] for name in self.altered if name in FIELDS]
-        return replace(before, **{field: getattr(self.quota, field) for field in fields})
+        return replace(held, **{field: getattr(self.quota, field) for field in fields})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +94,23 @@ Change: TypeAlias = QuotaChange | BucketReset | Cancellation | CallbackChange | 
 
 def change_of(record: LogRecord, timestamp: int) -> Change:
     """The change that a record makes: in force from the record's own timestamp on, or from a later `effective_at`."""
-    moment = timestamp if record.effective_at is None else max(timestamp, record.effective_at)
-    cancelled = (
-        isinstance(record, QuotaRecord | CallbackRecord) and record.cancelled and record.effective_at is not None
-    )
-    if cancelled and record.effective_at is not None and timestamp >= record.effective_at:
-        # Too late: the change has held. It is repeated here, because compaction leaves this record alone.
-        moment, cancelled = record.effective_at, False
+    later = record.effective_at
+    moment = timestamp if later is None else max(timestamp, later)
+    cancelled = False
+    if later is not None and isinstance(record, QuotaRecord | CallbackRecord) and record.cancelled:
+        # Where it is too late the change has held. It is repeated here, because compaction leaves this record alone.
+        moment, cancelled = later, timestamp < later
     match record:
+        case QuotaRecord(entity) if cancelled:
+            return Cancellation(entity, moment)
         case QuotaRecord(entity):
-            return (
-                Cancellation(entity, moment)
-                if cancelled
-                else QuotaChange(entity, record.quota, moment, _altered(record))
-            )
+            return QuotaChange(entity, record.quota, moment, _altered(record))
         case ResetRecord(bucket):
             return BucketReset(bucket, moment)
+        case CallbackRecord() if cancelled:
+            return CallbackCancellation(moment)
         case CallbackRecord(setting):
-            return CallbackCancellation(moment) if cancelled else CallbackChange(setting, moment, _altered(record))
+            return CallbackChange(setting, moment, _altered(record))
         case ClusterRecord(cluster):
             return ClusterChange(cluster, moment)
 

@@ -50,9 +50,8 @@ class Tags(NamedTuple):
 
     def items(self) -> list[tuple[str, str]]:
         """The tags that take part, by KIP-257's names."""
-        return [(name, value) for name, value in (("user", self.user), ("client-id", self.client_id)) if value] + [
-            *self.more
-        ]
+        named = [("user", self.user), ("client-id", self.client_id)]
+        return [*((name, value) for name, value in named if value), *self.more]
 
     @property
     def key(self) -> str:

@@ -1,7 +1,7 @@
 """The records of the quota log."""
 
 import sys
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -23,6 +23,12 @@ FIELDS = {
     "shadow": "shadow",
 }
 """What a quota consists of: the names of its configs, and of the fields of `Quota`."""
+
+
+def configs_of(quota: Quota) -> dict[str, Any]:
+    """A quota by the names of its configs."""
+    return {name: getattr(quota, field) for name, field in FIELDS.items()}
+
 
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]

@@ -11,8 +11,8 @@ from msgspec import UNSET, UnsetType
 
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
-from quota.log_record import FIELDS, QuotaRecord
-from quota.terms import Quota
+from quota.log_record import FIELDS, QuotaRecord, configs_of
+from quota.terms import Quota, read_number
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -20,7 +20,6 @@ _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MAX_DEPTH = 10
 _OPTIONS = (*FIELDS, "comment")
 _NUMBERS = ("controller_mutation_rate", "controller_mutation_burst")
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[1-9][0-9]{0,9}")
 _EXPECTED = {
     "controller_mutation_rate": "a finite number above 0",
@@ -78,8 +77,7 @@ def write_quota_file(quotas: Iterable[tuple[QuotaEntity, Quota]]) -> str:
                 entry[f"{key}-defaults"] = True
             elif part is not UNSET:
                 entry[key] = part
-        record = QuotaRecord(entity, quota.rate, quota.burst, quota.max_debt_ms, quota.shadow)
-        options = {option: getattr(record, option) for option in _OPTIONS}
+        options = configs_of(quota)
         entries.append(entry | {option: value for option, value in options.items() if value not in (None, False)})
     return str(yaml.dump({"quotas": entries}, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
 
@@ -169,7 +167,7 @@ def _value(node: yaml.Node, name: str, option: str) -> object:
     value = _scalar(node, name, option)
     plain = isinstance(node, yaml.ScalarNode) and not node.style and not isinstance(value, bool)
     if plain and option in _NUMBERS:
-        return float(node.value) if _NUMBER.fullmatch(node.value) else None
+        return read_number(node.value)
     if plain and option == "max_debt_ms":
         return int(node.value) if _WHOLE.fullmatch(node.value) else None
     return value

@@ -1,6 +1,9 @@
 """What an operator grants an entity: a rate, and what may go with it."""
 
+import re
 from dataclasses import dataclass
+
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +30,8 @@ class Limit:
 
     quota: Quota
     since: int
+
+
+def read_number(text: str) -> float | None:
+    """A number as people write one; None for what Python or YAML alone would take for one, as 1_000, nan and 1:30."""
+    return float(text) if _NUMBER.fullmatch(text) else None

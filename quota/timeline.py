@@ -6,16 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from quota.change import (
-    SINCE_EVER,
-    BucketReset,
-    CallbackCancellation,
-    CallbackChange,
-    Cancellation,
-    Change,
-    ClusterChange,
-    QuotaChange,
-)
+from quota.change import SINCE_EVER, BucketReset, Cancellation, Change, QuotaChange
 from quota.entity import NO_TAGS, QuotaEntity, Tags, levels
 from quota.terms import Limit, Quota
 
@@ -73,19 +64,17 @@ class QuotaTimeline:
 
     def add(self, change: Change) -> None:
         """Add a change; of two changes at one moment the one added later wins. What concerns callbacks is no change."""
-        if isinstance(change, CallbackChange | CallbackCancellation | ClusterChange):
-            return
         match change:
-            case QuotaChange(entity, quota, moment):
-                before = self.latest(entity, moment)
-                if before is not None:  # otherwise compaction may have removed it: the record holds the whole
-                    quota = change.on(before.quota)
+            case QuotaChange(entity, moment=moment):
+                quota = change.on(self.latest(entity, moment))
                 insort(self._changes.setdefault(entity, []), _Moment(moment, len(self._moments), quota), key=_place)
             case BucketReset(tags, moment):
                 insort(self._resets.setdefault(frozenset(tags.items()), []), moment)
             case Cancellation(entity, moment):
                 kept = [each for each in self._changes.get(entity, []) if each.moment != moment]
                 self._changes[entity] = kept
+            case _:
+                return
         insort(self._moments, change.moment)
         self._cache.clear()
 

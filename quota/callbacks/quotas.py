@@ -106,7 +106,9 @@ class CallbackQuotas:
         Raises:
             CallbackError: the callback raised, or answered what cannot be used.
         """
-        running = self._running(at) if self._settings or not self._default_alone else None
+        if self._default_alone and not self._settings:
+            return self.timeline.resolve(user, client_id, at)
+        running = self._running(at)
         if running is None:
             return self._by_levels(user, client_id, at)
         tags, quota, entity = running.judge(user, client_id)
@@ -152,8 +154,8 @@ class CallbackQuotas:
         changes = (self.timeline.latest(each, at) for each in entities)
         moments = [change.moment for change in changes if change]
         clusters, settings = bisect_right(self._clusters, at), _until(self._settings, at)
-        moments += self._clusters[clusters - 1 : clusters] if clusters else []
-        moments += [each.moment for each in self._settings[settings - 1 : settings]] if settings else []
+        moments += self._clusters[max(clusters - 1, 0) : clusters]
+        moments += [each.moment for each in self._settings[max(settings - 1, 0) : settings]]
         return max(moments, default=SINCE_EVER)
 
     def _forget_from(self, place: int) -> None:

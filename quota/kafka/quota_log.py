@@ -4,6 +4,7 @@ import logging
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -29,6 +30,12 @@ class KafkaQuotas:
     topic: str
     timeout_seconds: float
     callbacks: Callbacks
+
+    @classmethod
+    def of(cls, settings: Settings, timeout_seconds: float) -> Self:
+        """The quota topic of the settings."""
+        servers = settings.kafka.bootstrap_servers
+        return cls(servers, settings.topics.quotas, timeout_seconds, settings.quota.callbacks)
 
     def known(self, until: int) -> CallbackQuotas:
         """All changes stamped up to `until` (epoch ms): the log is read on to its present end.
@@ -60,11 +67,7 @@ def read_log(settings: Settings, *, keep: bool = False) -> "QuotaLog":
     Raises:
         ClusterError: the topic cannot be read.
     """
-    kafka = settings.kafka
-    quotas = KafkaQuotas(
-        kafka.bootstrap_servers, settings.topics.quotas, kafka.timeout_seconds, settings.quota.callbacks
-    )
-    log = QuotaLog(quotas, keep=keep)
+    log = QuotaLog(KafkaQuotas.of(settings, settings.kafka.timeout_seconds), keep=keep)
     log.read_on()
     return log
 

@@ -1,6 +1,7 @@
 """Setting quotas: a change is a record of the quota topic."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -10,12 +11,14 @@ from quota.callbacks.setting import CallbackSetting
 from quota.entity import QuotaEntity
 from quota.errors import BadInput, ClusterError
 from quota.kafka.client import client_config, reason
-from quota.kafka.quota_log import LogEntry, read_log
+from quota.kafka.quota_log import LogEntry, QuotaLog, read_log
 from quota.kafka.topics import MAX_QUOTA_BYTES
 from quota.log_record import CallbackRecord, LogRecord, QuotaRecord
 from quota.plan import set_to, signed
 from quota.settings import Settings
 from quota.terms import Quota
+
+AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)
 
 _TRIES = 20
 
@@ -110,17 +113,13 @@ def alter_quota(
     record = change(quota)
     if present is not None and record.quota == quota and effective_at is None:
         return record, present.moment  # a record would say nothing new
-    for _ in range(_TRIES):
-        (entry,) = write_records(settings, [record])
-        log.read_on()
+
+    def whole(last: QuotaRecord) -> QuotaRecord:
         holds = log.timeline.latest(entity, effective_at or log.now)
         together = holds.quota if holds else None
-        last = [each.record for each in log.entries if each.record.key == record.key][-1]
-        if isinstance(last, QuotaRecord) and last.quota == together:
-            return last, max(entry.timestamp, effective_at or 0)
-        record = signed(set_to(entity, together), effective_at, record.altered_by, record.comment)
-        record = msgspec.structs.replace(record, altered_configs=[])
-    raise ClusterError(f"{entity} is being changed by others all the time; see quotas history")
+        return last if last.quota == together else signed(set_to(entity, together), effective_at, None, None)
+
+    return _write_whole(settings, log, record, whole, str(entity))
 
 
 def alter_callback(
@@ -152,12 +151,39 @@ def alter_callback(
     record = change(present)
     if record.callback == present and effective_at is None:
         return record, None
-    for _ in range(_TRIES):
-        (entry,) = write_records(settings, [record])
-        log.read_on()
+
+    def whole(last: CallbackRecord) -> CallbackRecord:
         together = log.quotas.callback(effective_at or log.now)
-        last = [each.record for each in log.entries if each.record.key == record.key][-1]
-        if isinstance(last, CallbackRecord) and last.callback in (None, together):
-            return last, max(entry.timestamp, effective_at or 0)
-        record = msgspec.structs.replace(record, callback=together, altered_configs=[])
-    raise ClusterError("the callback is being changed by others all the time; see quotas history")
+        return last if last.callback in (None, together) else CallbackRecord(together, effective_at)
+
+    return _write_whole(settings, log, record, whole, "the callback")
+
+
+def _write_whole(
+    settings: Settings, log: QuotaLog, record: AlterRecord, whole: Callable[[AlterRecord], AlterRecord], what: str
+) -> tuple[AlterRecord, int]:
+    """Write a record, and behind it others that change nothing, until the last one under its key holds the whole.
+
+    Args:
+        settings: the settings.
+        log: the log, with its records.
+        record: what is changed.
+        whole: the last record itself where it holds the whole of what is in force then; else one that does.
+        what: what is changed, for the error.
+
+    Returns:
+        The record that stands in the end, and the moment from which it holds.
+    """
+    next_one = record
+    for _ in range(_TRIES):
+        (entry,) = write_records(settings, [next_one])
+        log.read_on()
+        records = (each.record for each in reversed(log.entries))
+        last = next(each for each in records if isinstance(each, type(record)) and each.key == record.key)
+        together = whole(last)
+        if together is last:
+            return last, max(entry.timestamp, record.effective_at or 0)
+        next_one = msgspec.structs.replace(
+            together, altered_by=record.altered_by, comment=record.comment, altered_configs=[]
+        )
+    raise ClusterError(f"{what} is being changed by others all the time; see quotas history")
