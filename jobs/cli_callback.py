@@ -114,14 +114,15 @@ def cancel(
     moment = moment_of("--effective-at", effective_at)
     settings = settings_of(context, overrides, config, server)
     from quota.kafka.quota_log import read_log
-    from quota.kafka.quota_store import write_record
+    from quota.kafka.quota_store import write_records
 
     log = read_log(settings)
     found = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
     if not found:
         raise BadInput(f"no change is scheduled for {shown(moment)}; callback describe lists them")
     record = CallbackRecord(found[-1].setting, moment, operator(settings), text_of("comment", comment), cancelled=True)
-    if write_record(settings, record) > moment:
+    (entry,) = write_records(settings, [record])
+    if entry.timestamp >= moment:
         raise BadInput(f"too late: the change of {shown(moment)} holds already")
     print(f"Cancelled the change of the callback for {shown(moment)}.")
 
