@@ -16,8 +16,9 @@ from quota import codec
 from quota.bucket import MAX_THROTTLE_MS
 from quota.change import change_of
 from quota.entity import display_name
+from quota.epoch import LATEST
 from quota.errors import BadRecord
-from quota.log_record import FIELDS, LATEST, CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
+from quota.log_record import FIELDS, CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
 from quota.record import Record
 from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import RECORD
@@ -30,7 +31,7 @@ def decision_rows(records: DataFrame) -> DataFrame:
         _parsed(records, decisions.RECORD)
         .where("ours")
         .select("parsed.*", F.timestamp_millis(F.col("timestamp")).alias("decided_at"))
-        .withColumn("retry_at", F.timestamp_millis(F.col("retry_at")))
+        .withColumns({name: F.timestamp_millis(F.col(name)) for name in ("retry_at", "expires_at")})
         .transform(_in_time)
         .select(*decisions.TABLE.names)
     )
@@ -87,12 +88,11 @@ def _parsed(records: DataFrame, schema: StructType) -> DataFrame:
     """Records with their JSON `parsed`, and whether they are `ours`: with a source, and with times that are some."""
     parsed = F.from_json(F.col("value").cast("string"), schema)
     sources = [F.col(f"parsed.source.{part}").isNotNull() for part in SOURCE.names]
-    times = [
-        F.col(f"parsed.{name}").between(0, LATEST + MAX_THROTTLE_MS)
-        for name in ("timestamp", "retry_at")
-        if name in schema.names
-    ]
-    ours = F.coalesce(reduce(and_, [*sources, *times]), F.lit(False))
+    times = {name: F.col(f"parsed.{name}") for name in ("timestamp", "retry_at", "expires_at") if name in schema.names}
+    if "expires_at" in times:
+        times["expires_at"] = F.coalesce(times["expires_at"], F.lit(0))  # the one that may be missing
+    in_time = [time.between(0, LATEST + MAX_THROTTLE_MS) for time in times.values()]
+    ours = F.coalesce(reduce(and_, [*sources, *in_time]), F.lit(False))
     return records.withColumn("parsed", parsed).withColumn("ours", ours)
 
 

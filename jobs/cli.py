@@ -87,6 +87,23 @@ def audit(
 
 
 @app.command()
+def apply(
+    context: typer.Context,
+    once: Once = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Carry out on the cluster what was admitted, each topic once, and tell of it on the results topic.
+
+    One of a group works at a time: the latest that was started.
+    """
+    from jobs.apply import run_apply
+
+    run_apply(settings_of(context, overrides, config, server), once=once)
+
+
+@app.command()
 def simulate(
     context: typer.Context,
     requests: Annotated[

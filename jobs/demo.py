@@ -25,6 +25,7 @@ from quota.kafka.quota_store import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.log_record import QuotaRecord
 from quota.request import Mode, MutationRequest, Operation, TopicMutation
+from quota.result import MutationResult
 from quota.settings import Settings
 
 _WAIT_SECONDS = 90.0
@@ -140,7 +141,7 @@ class _Example:
         with self._console.status(doing):
             while len(answers) < count:
                 check([query])
-                answers.extend(heard.answer for heard in reader.read())
+                answers.extend(each.answer for each in reader.read() if not isinstance(each.answer, MutationResult))
                 if time.monotonic() > deadline:
                     raise MutationQuotaError(f"{len(answers)} answers instead of {count} in {_WAIT_SECONDS:.0f} s")
         return answers

@@ -5,8 +5,8 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from quota.change import SINCE_EVER
+from quota.epoch import LATEST
 from quota.errors import BadInput
-from quota.log_record import LATEST
 
 _AGO = re.compile(r"([+-])(\d{1,9})([smhd])")
 _SHORT = 11

@@ -42,6 +42,7 @@ class View:
         """Take note of an answer."""
         if isinstance(heard.answer, DeadLetter):
             self.dead_letters += 1
+        if not isinstance(heard.answer, Decision):
             return
         decision = heard.answer
         self._recent.append(now)

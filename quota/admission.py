@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
+import msgspec
+
 from quota.bucket import Bucket, Window, deepest_debt, in_debt, throttle_ms, tokens_at
 from quota.decision import Decision, ErrorCode, Outcome, Shadow, TopicDecision
 from quota.record import Record
@@ -139,6 +141,8 @@ def _decision(resolved: ResolvedRequest, admission: _Admission, window: Window) 
         shadow=judged.as_shadow() if resolution.shadow else None,
         tokens_before=admission.tokens_before,
         tokens=admission.tokens,
+        apply=request.apply,
+        expires_at=None if request.expires_at is msgspec.UNSET else request.expires_at,
         timestamp=record.timestamp,
         source=record.source,
     )
@@ -172,4 +176,14 @@ def _outcome(admitted: Sequence[bool]) -> Outcome:
 
 def _topic(topic: TopicMutation, code: ErrorCode) -> TopicDecision:
     message = None if code is ErrorCode.NONE else _REFUSED_MESSAGE
-    return TopicDecision(topic.name, topic.partitions, code.value, code.name, message)
+    return TopicDecision(
+        topic.name,
+        topic.partitions,
+        code.value,
+        code.name,
+        message,
+        count=topic.count,
+        replication_factor=topic.replication_factor,
+        assignments=topic.assignments,
+        configs=topic.configs,
+    )

@@ -6,7 +6,7 @@ import msgspec
 
 from quota.entity import QuotaEntity
 from quota.record import Source
-from quota.request import Mode, Operation
+from quota.request import Mode, Operation, TopicDetails
 
 GROWTH = 6
 """An answer is at most this many times as large as its record's key and value, and `ENVELOPE` bytes more.
@@ -32,8 +32,8 @@ class Outcome(enum.Enum):
     REJECTED = "REJECTED"
 
 
-class TopicDecision(msgspec.Struct, frozen=True):
-    """The answer for one topic."""
+class TopicDecision(TopicDetails, frozen=True):
+    """The answer for one topic, and what its request said of it."""
 
     name: str
     partitions: int
@@ -81,6 +81,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     tokens: float | None
     timestamp: int
     source: Source
+    apply: bool = True
+    expires_at: int | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,9 @@ from quota import codec
 from quota.callbacks.setting import CallbackSetting
 from quota.cluster import Cluster
 from quota.entity import QuotaEntity
+from quota.epoch import EpochMs
 from quota.errors import BadRecord
 from quota.terms import Quota
-
-LATEST = 253_402_300_799_999
-"""The last millisecond of the year 9999: later times are typing errors."""
 
 RATE = "controller_mutation_rate"
 FIELDS = {
@@ -30,7 +28,6 @@ def configs_of(quota: Quota) -> dict[str, Any]:
     return {name: getattr(quota, field) for name, field in FIELDS.items()}
 
 
-EpochMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
 DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 TagName = Annotated[str, msgspec.Meta(min_length=1)]

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from quota import codec
+from quota.epoch import EpochMs
 
 ANONYMOUS = "ANONYMOUS"
 """The user of a request that names none (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
@@ -13,6 +14,7 @@ ANONYMOUS = "ANONYMOUS"
 NO_CLIENT_ID = "<none>"
 """The client-id of a request that names none, so that leaving it out does not slip past the default quotas."""
 
+Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
@@ -31,11 +33,27 @@ class Mode(enum.Enum):
     PERMISSIVE = "PERMISSIVE"
 
 
-_STRICT_SINCE = {Operation.CREATE_TOPICS: 6, Operation.CREATE_PARTITIONS: 3, Operation.DELETE_TOPICS: 5}
+STRICT_SINCE = {Operation.CREATE_TOPICS: 6, Operation.CREATE_PARTITIONS: 3, Operation.DELETE_TOPICS: 5}
 """The first API version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
-class TopicMutation(msgspec.Struct, frozen=True):
+class TopicDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What carrying a topic's mutation out needs besides its name and cost, as in Kafka's protocol.
+
+    Nothing of it bears on the decision. What a request leaves out is left out of its decision as well.
+    """
+
+    count: Int32 | msgspec.UnsetType = msgspec.UNSET
+    """CREATE_PARTITIONS: how many partitions the topic is to have in the end."""
+    replication_factor: Int16 | msgspec.UnsetType = msgspec.UNSET
+    """CREATE_TOPICS; -1 or left out: the cluster's default."""
+    assignments: list[list[Int32]] | msgspec.UnsetType = msgspec.UNSET
+    """The brokers of each new partition's replicas."""
+    configs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """CREATE_TOPICS: the topic's configs."""
+
+
+class TopicMutation(TopicDetails, frozen=True):
     """One topic of a request, and what it costs: partitions created, added, or deleted with it."""
 
     name: str
@@ -54,11 +72,15 @@ class MutationRequest(msgspec.Struct, frozen=True):
     validate_only: bool = False
     request_throttle_ms: Int32 = 0
     purgatory_ms: Int32 = 0
+    apply: bool = True
+    """Whether an applier is to carry it out; false where the sender does so itself."""
+    expires_at: EpochMs | msgspec.UnsetType = msgspec.UNSET
+    """Epoch ms from which on it must not be carried out any more: nobody waits for it then."""
 
     @property
     def mode(self) -> Mode:
         """STRICT for clients that know the error code, PERMISSIVE for older ones."""
-        return Mode.STRICT if self.api_version >= _STRICT_SINCE[self.operation] else Mode.PERMISSIVE
+        return Mode.STRICT if self.api_version >= STRICT_SINCE[self.operation] else Mode.PERMISSIVE
 
 
 _decoder = msgspec.json.Decoder(MutationRequest)

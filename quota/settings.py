@@ -6,12 +6,22 @@ environment (also `KAFKA_BOOTSTRAP_SERVERS`), then the file, then the default.
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from quota.bucket import Window
 from quota.callbacks.setting import DEFAULT_CLASS, Callbacks
@@ -29,6 +39,14 @@ _TABLES = {("spark", "conf"), ("quota", "callback_configs")}
 def _split(names: object) -> object:
     """Several names in one text, as an option or the environment gives them."""
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text.replace("{user}", "").replace("{client_id}", ""))
+    except re.error as error:
+        raise ValueError(f"no regular expression: {error}") from None
+    return text
 
 
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
@@ -53,6 +71,14 @@ class KafkaSettings(_Section):
     timeout_seconds: Seconds = 5.0
     """How long a cluster may take to answer a command before it counts as unreachable."""
 
+    target_servers: str = ""
+    """The cluster whose topics are created, grown and deleted; empty where it is the same one."""
+
+    @property
+    def target(self) -> str:
+        """The servers of the cluster that mutations are for."""
+        return self.target_servers or self.bootstrap_servers
+
 
 class StorageSettings(_Section):
     """Where a deployment keeps what it has to keep."""
@@ -68,6 +94,7 @@ class TopicSettings(_Section):
     decisions: TopicName = "mutation-decisions"
     dead_letters: TopicName = "mutation-dead-letters"
     quotas: TopicName = "mutation-quotas"
+    results: TopicName = "mutation-results"
 
     create: bool = True
     """Create missing topics with the settings they need."""
@@ -81,9 +108,14 @@ class TopicSettings(_Section):
     trust_producer_timestamps: bool = False
     """Start on CreateTime topics too. A client that writes its own time writes itself tokens."""
 
+    @property
+    def names(self) -> list[str]:
+        """The topics of a deployment."""
+        return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results]
+
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [self.requests, self.decisions, self.dead_letters, self.quotas]
+        names = self.names
         for name in names:
             if names.count(name) > 1 or name in {".", ".."}:
                 raise ValueError(f"{name} cannot be the name of a topic here, or of two")
@@ -165,6 +197,47 @@ class AuditSettings(_Section):
     """How much of a backlog one batch takes on."""
 
 
+class ApplySettings(_Section):
+    """The applier: what carries admitted mutations out."""
+
+    timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
+    """How long the target cluster may be unreachable or busy before a mutation counts as failed."""
+
+    topic_pattern: Annotated[str, AfterValidator(_pattern)] = ".*"
+    """A regular expression that a topic's name must match; {user} and {client_id} stand for the request's own."""
+
+    protected_topics: NameList = []
+    """Topics that nobody may change, beside those of the deployment and Kafka's own. Several separated by commas."""
+
+    group: Name = "mutation-quota-applier"
+    """Under which it keeps its place among the decisions. One applier a group works, the latest that was started."""
+
+    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
+    """Where a new group begins among the decisions."""
+
+
+class ClientSettings(_Section):
+    """What applications' `QuotaAdminClient` and `mutation-quota topics` do."""
+
+    user: str = ""
+    """The principal; empty for sasl.username, or ANONYMOUS."""
+
+    client_id: str = ""
+    """The client-id; empty for client.id."""
+
+    applied_by: Literal["client", "applier", "nobody"] = "client"
+    """Who carries admitted mutations out: the client by its own rights, an applier, or someone behind a gateway."""
+
+    when_silent: Literal["closed", "open"] = "closed"
+    """What to do when no decision comes: fail closed, with an error at the time limit, or open, and go on."""
+
+    open_after_ms: Count = 10_000
+    """How long a client that fails open waits for a decision."""
+
+    api_timeout_ms: Count = 60_000
+    """The time limit of a call, Kafka's default.api.timeout.ms."""
+
+
 class SparkSettings(_Section):
     """The engine, where the jobs start it themselves and not through spark-submit."""
 
@@ -202,6 +275,8 @@ class Settings(_Section):
     limits: LimitSettings = LimitSettings()
     enforce: EnforceSettings = EnforceSettings()
     audit: AuditSettings = AuditSettings()
+    apply: ApplySettings = ApplySettings()
+    client: ClientSettings = ClientSettings()
     spark: SparkSettings = SparkSettings()
     broker: BrokerSettings = BrokerSettings()
 
@@ -218,7 +293,11 @@ def in_bytes(memory: str) -> int:
 
 
 def load_settings(
-    overrides: Iterable[str] = (), file: Path | None = None, environment: Mapping[str, str] = os.environ
+    overrides: Iterable[str] = (),
+    file: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    with_default_file: bool = True,
 ) -> Settings:
     """Load settings from a file, the environment and `section.key=value` overrides.
 
@@ -226,13 +305,18 @@ def load_settings(
         overrides: the values of `--set`.
         file: a TOML file that has to exist; without it `conf/mutation-quota.toml` is read where there is one.
         environment: the process's environment.
+        with_default_file: whether that one is read.
 
     Raises:
         BadInput: with one line that names the key, the value and where it came from.
     """
     layered: dict[str, Any] = {}
     origins: dict[_Path, str] = {}
-    for origin, path, value in (*_from_file(file), *_from_environment(environment), *_from_options(overrides)):
+    for origin, path, value in (
+        *(_from_file(file) if file or with_default_file else ()),
+        *_from_environment(environment),
+        *_from_options(overrides),
+    ):
         _check_known(path, origin)
         keys = layered
         for part in path[:-1]:

@@ -1,7 +1,6 @@
 """Deciding lines of requests by the very code that the job runs, without Spark or Kafka."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated
 
 import msgspec
 
@@ -14,14 +13,15 @@ from quota.change import SINCE_EVER, change_of
 from quota.dead_letter import dead_letter
 from quota.decision import DeadLetter, Decision
 from quota.entity import Tags
+from quota.epoch import EpochMs
 from quota.errors import BadRecord
-from quota.log_record import LATEST, read_log_record
+from quota.log_record import read_log_record
 from quota.record import Record, Source
 from quota.resolution import Policy, Quotas, resolve
 
 
 class _Stamped(msgspec.Struct):
-    timestamp: Annotated[int, msgspec.Meta(ge=0, le=LATEST)]
+    timestamp: EpochMs
 
 
 _stamp_decoder = msgspec.json.Decoder(_Stamped)

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 
 from schemas.source import SOURCE
 
-VERSION = 2
+VERSION = 3
 
 _TOPICS = ArrayType(
     StructType(
@@ -26,6 +26,11 @@ _TOPICS = ArrayType(
             StructField("error_code", IntegerType()),  # 0 or 89, as in Kafka's protocol
             StructField("error", StringType()),  # NONE or THROTTLING_QUOTA_EXCEEDED
             StructField("error_message", StringType()),
+            # what the request said besides, null where it said nothing:
+            StructField("count", IntegerType()),  # CREATE_PARTITIONS: the partitions in the end
+            StructField("replication_factor", IntegerType()),
+            StructField("assignments", ArrayType(ArrayType(IntegerType()))),  # each partition's brokers
+            StructField("configs", MapType(StringType(), StringType())),
         ]
     )
 )
@@ -63,6 +68,7 @@ _JUDGEMENT = [
     StructField("shadow", _SHADOW),  # what a quota in shadow would have answered, else null
     StructField("tokens_before", DoubleType()),  # K before and after, null for unlimited
     StructField("tokens", DoubleType()),
+    StructField("apply", BooleanType()),  # whether an applier carries it out, or the sender itself
 ]
 
 RECORD = StructType(
@@ -71,6 +77,7 @@ RECORD = StructType(
         StructField("source", SOURCE),
         StructField("timestamp", LongType()),  # of the request, epoch ms
         StructField("retry_at", LongType()),  # epoch ms
+        StructField("expires_at", LongType()),  # epoch ms, null where it is never too late to carry it out
         *_JUDGEMENT,
     ]
 )
@@ -84,6 +91,7 @@ TABLE = StructType(
         StructField("timestamp", TimestampType()),  # of the request
         StructField("decided_at", TimestampType()),  # when the decision reached its topic
         StructField("retry_at", TimestampType()),  # timestamp + throttle_time_ms
+        StructField("expires_at", TimestampType()),  # when it was too late to carry it out, null for never
         *_JUDGEMENT,
     ]
 )

@@ -1,8 +1,11 @@
 """What all Kafka clients of this project share."""
 
 from collections.abc import Mapping
+from typing import cast
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+
+from quota.record import Source
 
 
 def client_config(bootstrap_servers: str, more: Mapping[str, str | float] | None = None) -> dict[str, str | float]:
@@ -17,3 +20,14 @@ def reason(error: KafkaException | KafkaError) -> str:
     """What went wrong, as a person reads it."""
     cause = error.args[0] if isinstance(error, KafkaException) else error
     return str(cause.str() if isinstance(cause, KafkaError) else cause)
+
+
+def source_of(message: Message) -> Source:
+    """Where a message stands; only for one that is no error."""
+    return Source(cast("str", message.topic()), cast("int", message.partition()), cast("int", message.offset()))
+
+
+def take(consumer: Consumer, most: int, seconds: float) -> list[Message]:
+    """What has come, at most so many; waits `seconds` for the first one and for no other."""
+    first = consumer.poll(seconds)
+    return [] if first is None else [first, *consumer.consume(most - 1, 0)]

@@ -1,45 +1,68 @@
-"""Sending requests, and hearing what was decided."""
+"""Sending requests, and hearing what became of them."""
 
 import logging
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota import codec
 from quota.decision import DeadLetter, Decision
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason
+from quota.kafka.client import client_config, reason, source_of, take
 from quota.request import MutationRequest
+from quota.result import MutationResult
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
+_MOST = 1000
+_REFRESH_SECONDS = 30.0
+
+Delivered = Callable[[KafkaError | None, Message], None]
+"""Told when a request has reached its topic, or why it has not; from within `poll` or `flush`."""
 
 
 class RequestWriter:
     """Writes mutation requests under the user as their key."""
 
-    def __init__(self, settings: Settings, linger_ms: int = 5) -> None:
-        """Connect; what is sent to one partition within `linger_ms` goes as one batch and gets one timestamp."""
+    def __init__(self, settings: Settings, linger_ms: int = 5, config: Mapping[str, str | float] | None = None) -> None:
+        """Connect.
+
+        Args:
+            settings: names of topics, and limits.
+            linger_ms: what is sent to one partition within this time goes as one batch and gets one timestamp.
+            config: librdkafka's settings, over those of `settings`.
+        """
         self._topic = settings.topics.requests
         self._producer = Producer(
             client_config(
                 settings.kafka.bootstrap_servers,
-                {"linger.ms": linger_ms, "acks": "all", "message.max.bytes": settings.limits.max_request_bytes * 2},
+                {
+                    "linger.ms": linger_ms,
+                    "enable.idempotence": True,  # sent again by librdkafka, a request stands in the topic once
+                    "message.max.bytes": settings.limits.max_request_bytes * 2,
+                    **(config or {}),
+                },
             )
         )
 
-    def send(self, *requests: MutationRequest) -> None:
+    def send(self, *requests: MutationRequest, delivered: Delivered | None = None) -> None:
         """Hand requests over to be sent, in this order."""
         for request in requests:
-            self.send_bytes(codec.encode(request), request.user.encode())
+            self.send_bytes(codec.encode(request), request.user.encode(), delivered)
 
-    def send_bytes(self, value: bytes | None, key: bytes | None = None) -> None:
+    def send_bytes(self, value: bytes | None, key: bytes | None = None, delivered: Delivered | None = None) -> None:
         """Hand any record over to be sent."""
-        self._producer.produce(self._topic, value, key)
+        self._producer.produce(self._topic, value, key, on_delivery=delivered)
+        if delivered is None:  # nobody else calls `poll`
+            self._producer.poll(0)
+
+    def poll(self) -> None:
+        """Have those told whose requests were delivered, or were not."""
         self._producer.poll(0)
 
     def flush(self, seconds: float) -> None:
@@ -52,59 +75,93 @@ class RequestWriter:
             raise ClusterError(f"requests were not acknowledged in {seconds:.0f} s")
 
 
+Answer = Decision | DeadLetter | MutationResult
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """An answer, and when it reached its topic (epoch ms)."""
 
-    answer: Decision | DeadLetter
+    answer: Answer
     at: int
 
 
 class AnswerReader:
-    """Reads decisions and dead letters as they come, without a consumer group."""
+    """Reads decisions, dead letters and perhaps results as they come, without a consumer group."""
 
-    def __init__(self, settings: Settings, *, from_beginning: bool = False) -> None:
-        """Find the topics' partitions.
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        from_beginning: bool = False,
+        results: bool = False,
+        config: Mapping[str, str | float] | None = None,
+    ) -> None:
+        """Find the topics' partitions and their ends: whatever comes from now on is read.
+
+        Args:
+            settings: names of topics.
+            from_beginning: read what is there already, too.
+            results: read results, too.
+            config: librdkafka's settings, over those of `settings`.
 
         Raises:
             ClusterError: they cannot be found in time.
         """
         topics = settings.topics
-        self._types: dict[str | None, type[Decision | DeadLetter]] = {
-            topics.decisions: Decision,
-            topics.dead_letters: DeadLetter,
+        self._types: dict[str, type[Answer]] = {topics.decisions: Decision, topics.dead_letters: DeadLetter}
+        if results:
+            self._types[topics.results] = MutationResult
+        self._timeout = settings.kafka.timeout_seconds
+        more: dict[str, str | float] = {
+            "group.id": "mutation-quota-answers",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 50,
         }
-        self._consumer = Consumer(
-            client_config(
-                settings.kafka.bootstrap_servers,
-                {"group.id": "mutation-quota-answers", "enable.auto.commit": False, "fetch.wait.max.ms": 50},
-            )
-        )
+        self._consumer = Consumer(client_config(settings.kafka.bootstrap_servers, {**more, **(config or {})}))
+        self._known: set[tuple[str, int]] = set()
+        self._looked = time.monotonic()
         try:
-            metadata = self._consumer.list_topics(timeout=settings.kafka.timeout_seconds)
+            self._look_for_partitions(from_beginning=from_beginning)
         except KafkaException as error:
             raise ClusterError(f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}") from None
-        start = OFFSET_BEGINNING if from_beginning else OFFSET_END
-        self._consumer.assign(
-            [
-                TopicPartition(topic, partition, start)
-                for topic in (topics.decisions, topics.dead_letters)
-                for partition in metadata.topics[topic].partitions
-            ]
-        )
 
-    def read(self) -> Iterator[Heard]:
-        """What has come since the last call; without waiting for more."""
-        for message in self._consumer.consume(1000, timeout=_POLL_SECONDS):
+    def read(self, seconds: float = _POLL_SECONDS) -> Iterator[Heard]:
+        """What has come since the last call; waits so long for the first of it."""
+        if time.monotonic() - self._looked > _REFRESH_SECONDS:
+            self._looked = time.monotonic()
+            try:
+                self._look_for_partitions(from_beginning=True)
+            except (KafkaException, ClusterError) as error:
+                _log.debug("cannot look for new partitions now: %s", error)
+        for message in take(self._consumer, _MOST, seconds):
             if message.error() is not None:
                 continue  # passing; the consumer goes on by itself
+            source = source_of(message)
             try:
-                answer = msgspec.json.decode(message.value() or b"", type=self._types[message.topic()])
+                answer = msgspec.json.decode(message.value() or b"", type=self._types[source.topic])
             except msgspec.DecodeError:
-                _log.warning("%s-%s-%s is no answer", message.topic(), message.partition(), message.offset())
+                _log.warning("%s is no answer", source)
             else:
                 yield Heard(answer, message.timestamp()[1])
 
     def close(self) -> None:
         """Let go of the connection."""
         self._consumer.close()
+
+    def _look_for_partitions(self, *, from_beginning: bool) -> None:
+        """Take on partitions, also those that are added later."""
+        metadata = self._consumer.list_topics(timeout=self._timeout)
+        new = []
+        for topic in self._types:
+            if topic not in metadata.topics:
+                raise ClusterError(f"topic {topic} does not exist")
+            for partition in metadata.topics[topic].partitions:
+                if (topic, partition) not in self._known:
+                    each = TopicPartition(topic, partition, OFFSET_BEGINNING)
+                    if not from_beginning:
+                        _, each.offset = self._consumer.get_watermark_offsets(each, self._timeout)
+                    new.append(each)
+        if new:
+            self._consumer.incremental_assign(new)
+            self._known |= {(each.topic, each.partition) for each in new}

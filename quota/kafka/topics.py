@@ -21,6 +21,10 @@ T = TypeVar("T")
 QUOTAS_KEPT_MS = 7 * 24 * 3600 * 1000
 """How long the quota topic keeps every change, before compaction leaves the last of each entity."""
 
+RESULTS_KEPT_MS = 7 * 24 * 3600 * 1000
+"""How long the results topic keeps what an applier remembers by: a decision that was written twice is carried out once
+however long the enforcing query was down in between, up to that."""
+
 MAX_QUOTA_BYTES = 8 * 1024 * 1024
 """The largest record of the quota topic: the metadata of a cluster with some hundred thousand partitions."""
 
@@ -39,7 +43,7 @@ class TopicSpec:
 
 
 def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
-    """The four topics with the settings that they need."""
+    """The topics of a deployment with the settings that they need."""
     topics = settings.topics
     answers = {**_STAMPED_BY_BROKER, "max.message.bytes": str(max_answer_bytes(settings))}
     requests = max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_MAX_BYTES)
@@ -59,6 +63,7 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
                 "max.message.bytes": str(MAX_QUOTA_BYTES),
             },
         ),
+        TopicSpec(topics.results, topics.partitions, {**answers, "retention.ms": str(RESULTS_KEPT_MS)}),
     )
 
 
@@ -72,7 +77,7 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
 
     Args:
         settings: the settings.
-        needed: the names of the topics that are needed; all four if none is given.
+        needed: the names of the topics that are needed; all if none is given.
 
     Returns:
         The id that the cluster gave each topic: one that is made anew has another.
@@ -164,7 +169,7 @@ def _problems(
                 "or topics.trust_producer_timestamps=true"
             )
     needed = max_answer_bytes(settings)
-    for name in {topics.decisions, topics.dead_letters} & configs.keys():
+    for name in {topics.decisions, topics.dead_letters, topics.results} & configs.keys():
         if int(configs[name]["max.message.bytes"]) < needed:
             yield (
                 f"topic {name} takes {configs[name]['max.message.bytes']} bytes a record, but an answer may need "

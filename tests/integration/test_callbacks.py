@@ -14,12 +14,13 @@ from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.callbacks.setting import CallbackSetting
 from quota.cluster import Cluster
 from quota.entity import QuotaEntity
+from quota.epoch import LATEST
 from quota.errors import ClusterError
 from quota.kafka.cluster import publish_cluster
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import alter_callback, write_record
 from quota.kafka.topics import prepare_topics
-from quota.log_record import LATEST, CallbackRecord, QuotaRecord
+from quota.log_record import CallbackRecord, QuotaRecord
 from tests.callbacks import Closing, Failing
 from tests.factories import request_json
 from tests.integration.test_pipeline import DEADLINE_SECONDS, consume, finish, produce, table

@@ -1,0 +1,215 @@
+"""The applier: carries admitted mutations out, each once, across crashes and repeats at any point."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from quota.allowed import AllowedTopics
+from quota.decision import Decision, TopicDecision
+from quota.errors import ClusterError
+from quota.kafka.client import client_config, reason, source_of, take
+from quota.kafka.ledger import Ledger, Place
+from quota.kafka.target import Stopped, Target, failure
+from quota.record import Source
+from quota.result import MutationResult, TopicResult
+from quota.settings import Settings
+from quota.task import Task, admitted
+
+_log = logging.getLogger(__name__)
+
+_BATCH = 100
+_POLL_SECONDS = 0.1
+_REFRESH_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an applier has done since it was started."""
+
+    topics: int = 0
+    """Topics carried out."""
+    found_done: int = 0
+    """Topics that an applier before it had carried out already."""
+    failed: int = 0
+    """Topics that the cluster, or the settings, did not let it change."""
+    repeated: int = 0
+    """Decisions that came a second time."""
+
+    def __str__(self) -> str:
+        return (
+            f"topics: {self.topics} carried out, {self.found_done} found done, {self.failed} failed; "
+            f"decisions repeated: {self.repeated}"
+        )
+
+    def add(self, results: Sequence[TopicResult]) -> None:
+        """Count results."""
+        for result in results:
+            if result.error_code:
+                self.failed += 1
+            elif result.found_done:
+                self.found_done += 1
+            else:
+                self.topics += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """An admitted decision: its record's key, where it stands, and whether it may have been begun before."""
+
+    key: bytes | None
+    source: Source
+    decision: Decision
+    maybe_done: bool
+
+
+class Applier:
+    """Reads decisions and writes results. One of a group works at a time: the latest that was started."""
+
+    def __init__(self, settings: Settings, stop: threading.Event) -> None:
+        """Take over from whichever applier works; `stop` ends it between two calls.
+
+        Raises:
+            ClusterError: the cluster does not answer in time.
+        """
+        self._settings = settings
+        self._stop = stop
+        self._ledger = Ledger(settings)
+        self._target = Target(client_config(settings.kafka.target), stop)
+        self._allowed = AllowedTopics(
+            settings.apply.topic_pattern, [*settings.topics.names, *settings.apply.protected_topics]
+        )
+        servers = settings.kafka.bootstrap_servers
+        self._admin = AdminClient(client_config(servers))
+        self._consumer = Consumer(
+            client_config(
+                servers,
+                {
+                    "group.id": settings.apply.group,
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    "auto.offset.reset": "error",
+                },
+            )
+        )
+        self._places: dict[int, Place] = {}
+        self._at_end: set[int] = set()
+        self._looked = 0.0
+        self.tally = Tally()
+
+    def run(self, *, once: bool = False) -> None:
+        """Carry out what is admitted until stopped, or with `once` until all that is there is done.
+
+        Raises:
+            ClusterError: another applier has taken over, or the cluster does not answer.
+        """
+        try:
+            while not self._stop.is_set():
+                self._look_for_partitions()
+                self._carry_out(self._read())
+                if once and self._at_end >= self._places.keys():
+                    break
+            self._ledger.begin({number: Place(each.offset, each.offset) for number, each in self._places.items()})
+            self._ledger.commit()
+        except Stopped:
+            self._ledger.abort()
+        finally:
+            self._consumer.close()
+            self._ledger.close()
+
+    def _look_for_partitions(self) -> None:
+        """Take on the decisions' partitions, also those that are added while it runs."""
+        if self._places and time.monotonic() - self._looked < _REFRESH_SECONDS:
+            return
+        self._looked = time.monotonic()
+        topic = self._settings.topics.decisions
+        try:
+            found = self._admin.list_topics(topic, self._settings.kafka.timeout_seconds).topics[topic].partitions
+        except KafkaException as error:
+            if self._places:
+                return  # those that it has are enough until the next time
+            raise ClusterError(f"cannot find the partitions of {topic}: {reason(error)}") from None
+        new = self._ledger.places(found.keys() - self._places.keys())
+        if new:
+            self._places |= new
+            self._consumer.incremental_assign([TopicPartition(topic, number, new[number].offset) for number in new])
+            self._ledger.begin(self._written_ahead())
+            self._ledger.commit()
+
+    def _read(self) -> list[Message]:
+        messages = []
+        for message in take(self._consumer, _BATCH, _POLL_SECONDS):
+            error = message.error()
+            if error is None:
+                messages.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                self._at_end.add(source_of(message).partition)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+                raise ClusterError(f"decisions were deleted before they were carried out: {error.str()}")
+        return messages
+
+    def _carry_out(self, messages: Sequence[Message]) -> None:
+        """Carry out a batch, which is begun only if no other applier has taken over."""
+        if not messages:
+            return
+        heard = [each for each in map(self._heard, messages) if each is not None]
+        for message in messages:
+            source = source_of(message)
+            maybe_until = self._places[source.partition].maybe_until
+            self._places[source.partition] = Place(source.offset + 1, maybe_until)
+        self._ledger.begin(self._written_ahead())
+        plans = [[self._plan(each, topic) for topic in admitted(each.decision.topics)] for each in heard]
+        tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
+        outcomes = iter(self._target.carry_out(tasks, self._settings.apply.timeout_seconds))
+        results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
+        self._ledger.commit((each.key, _result(each, topics)) for each, topics in zip(heard, results, strict=True))
+        for topics in results:
+            self.tally.add(topics)
+
+    def _written_ahead(self) -> dict[int, Place]:
+        """The places, with the batch after this one as what may be begun."""
+        return {
+            number: Place(place.offset, max(place.maybe_until, place.offset + _BATCH))
+            for number, place in self._places.items()
+        }
+
+    def _heard(self, message: Message) -> _Heard | None:
+        """A decision to carry out, if the message is one."""
+        source = source_of(message)
+        try:
+            decision = msgspec.json.decode(message.value() or b"", type=Decision)
+        except msgspec.DecodeError as error:
+            _log.warning("%s is no decision and is passed over: %s", source, error)
+            return None
+        if not decision.apply or not admitted(decision.topics):
+            return None
+        if self._ledger.knows(decision.decision_id):
+            self.tally.repeated += 1
+            return None
+        return _Heard(message.key(), source, decision, source.offset < self._places[source.partition].maybe_until)
+
+    def _plan(self, heard: _Heard, topic: TopicDecision) -> Task | TopicResult:
+        decision = heard.decision
+        why_not = self._allowed.why_not(topic.name, decision.user, decision.client_id)
+        if why_not is not None:
+            return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, why_not)
+        return Task(decision.operation, topic, decision.validate_only, decision.expires_at, heard.maybe_done)
+
+
+def _result(heard: _Heard, topics: list[TopicResult]) -> MutationResult:
+    decision = heard.decision
+    return MutationResult(
+        decision_id=decision.decision_id,
+        request_id=decision.request_id,
+        user=decision.user,
+        client_id=decision.client_id,
+        operation=decision.operation,
+        validate_only=decision.validate_only,
+        topics=topics,
+        source=heard.source,
+    )

@@ -1,0 +1,61 @@
+"""How an application's client is configured: librdkafka's settings, and this project's own among them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quota.errors import BadInput
+from quota.request import ANONYMOUS, NO_CLIENT_ID
+from quota.settings import Settings, load_settings
+
+PREFIX = "mutation.quota."
+"""Any setting of the project, as in `mutation.quota.client.user` or `mutation.quota.topics.requests`."""
+
+TIME_LIMIT = "default.api.timeout.ms"
+"""The time limit of a call, by the name that it has in Kafka's own client."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What a client is, and how it reaches its clusters."""
+
+    settings: Settings
+    """With the servers of the cluster that decides in `kafka.bootstrap_servers`."""
+    target: dict[str, Any]
+    """librdkafka's settings for the cluster whose topics are changed."""
+    user: str
+    client_id: str
+
+    @property
+    def control(self) -> dict[str, Any]:
+        """librdkafka's settings for the cluster that decides."""
+        return {**self.target, "bootstrap.servers": self.settings.kafka.bootstrap_servers}
+
+    @property
+    def open_after_seconds(self) -> float | None:
+        """How long to wait for a decision before going on without one; None where that is not wanted."""
+        client = self.settings.client
+        return client.open_after_ms / 1000 if client.when_silent == "open" else None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "ClientOptions":
+        """Read what an application gives to its client.
+
+        Raises:
+            BadInput: with the name and the value of what is not usable.
+        """
+        own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
+        target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
+        if "bootstrap.servers" not in target:
+            raise BadInput("bootstrap.servers is missing: the servers of the cluster whose topics are to be changed")
+        overrides = [f"kafka.bootstrap_servers={target['bootstrap.servers']}"]
+        if TIME_LIMIT in config:
+            overrides.append(f"client.api_timeout_ms={config[TIME_LIMIT]}")
+        overrides += [f"{name.removeprefix(PREFIX)}={value}" for name, value in own.items()]
+        settings = load_settings(overrides, environment={}, with_default_file=False)
+        return cls(
+            settings,
+            target,
+            settings.client.user or str(target.get("sasl.username") or ANONYMOUS),
+            settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID),
+        )

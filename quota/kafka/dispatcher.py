@@ -1,0 +1,240 @@
+"""Carries a conversation on with Kafka: sends what it says, hears for it, and settles the futures."""
+
+import logging
+import re
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from quota.conversation import AppliedBy, Asking, Call, Conversation, Effects, Outcome, Throttled, Unheard, Wait
+from quota.decision import DeadLetter, Decision
+from quota.kafka.client_options import ClientOptions
+from quota.kafka.requests import Answer, AnswerReader, RequestWriter
+from quota.kafka.target import Stopped, Target, failure
+from quota.kafka.throttling import ThrottlingQuotaExceededError
+from quota.request import MutationRequest, TopicMutation
+from quota.result import MutationResult, TopicResult
+from quota.task import Task
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.05
+_WORKERS = 8
+_JOIN_SECONDS = 5.0
+_REQUEST_ID = re.compile(r'\{"request_id":"([^"]*)"')
+"""How each request of ours begins: so a dead letter is known also where the rest of it is cut off."""
+
+_NOBODY_HEARD = frozenset(
+    {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
+)
+"""Why a request may not have been delivered although there is nothing wrong with it."""
+
+Futures = dict[str, Future[None]]
+Topics = Callable[[float], list[TopicMutation]]
+"""What is asked of topics; it may take so many seconds to find out."""
+
+
+class Dispatcher:
+    """One conversation, safe for any number of threads; a thread of its own listens, some others wait for clusters."""
+
+    def __init__(self, options: ClientOptions) -> None:
+        """Connect.
+
+        Raises:
+            ClusterError: the cluster that decides does not answer, or lacks the topics.
+        """
+        self._options = options
+        client = options.settings.client
+        applied_by = AppliedBy(client.applied_by)
+        self._closed = threading.Event()
+        self._reader = AnswerReader(options.settings, results=applied_by is AppliedBy.APPLIER, config=options.control)
+        self._writer = RequestWriter(
+            options.settings, config={**options.control, "message.timeout.ms": client.api_timeout_ms}
+        )
+        self.target = Target(options.target, self._closed)
+        self._conversation = Conversation(
+            Effects(self._send, self._carry_out_soon, self._settle, self._went_on),
+            (options.user, options.client_id),
+            f"{uuid.uuid4().hex}-",
+            applied_by,
+            options.open_after_seconds,
+        )
+        self.proceeded = 0
+        """Requests that were gone on with although no decision came."""
+        self._lock = threading.RLock()
+        self._afterwards: list[Callable[[], None]] = []
+        self._futures: dict[Call, Futures] = {}
+        self._unfinished: set[Future[None]] = set()
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="mutation-quota-target")
+        self._listener = threading.Thread(target=self._listen, name="mutation-quota-answers", daemon=True)
+        self._listener.start()
+
+    def ask(
+        self, asking: Asking, names: Sequence[str], topics: Topics, *, seconds: float | None, at_once: bool = False
+    ) -> Futures:
+        """Begin a call.
+
+        Args:
+            asking: what is wanted.
+            names: of the topics.
+            topics: what is wanted of each; may ask the cluster.
+            seconds: the time limit; that of the settings if there is none.
+            at_once: that `topics` asks nobody.
+        """
+        if self._closed.is_set():
+            raise RuntimeError("the client is closed")
+        futures = {name: self._future() for name in dict.fromkeys(names)}
+        for name, times in Counter(names).items():
+            if times > 1:
+                futures[name].set_exception(_error(KafkaError.INVALID_REQUEST, "Duplicate topic name."))
+        limit = self._options.settings.client.api_timeout_ms / 1000 if seconds is None else seconds
+        begin = partial(self._begin, asking, topics, time.monotonic() + limit, futures)
+        if at_once:
+            begin()
+        else:
+            self._workers.submit(begin)
+        return futures
+
+    def close(self, *, wait_for_calls: bool) -> None:
+        """End; calls that are not waited for fail."""
+        if wait_for_calls and not self._closed.is_set():
+            wait(list(self._unfinished))
+        self._closed.set()
+        self._listener.join(_JOIN_SECONDS)
+        self._workers.shutdown(wait=True, cancel_futures=True)
+        self._do(partial(self._conversation.end, time.monotonic()))
+        for future in list(self._unfinished):  # those whose topics were still being looked at
+            future.set_exception(_error(KafkaError._DESTROY, "the client was closed"))  # noqa: SLF001
+        self._reader.close()
+
+    def _future(self) -> Future[None]:
+        future: Future[None] = Future()
+        future.set_running_or_notify_cancel()
+        self._unfinished.add(future)
+        future.add_done_callback(self._unfinished.discard)
+        return future
+
+    def _begin(self, asking: Asking, topics: Topics, deadline: float, futures: Futures) -> None:
+        """Find out what to ask for, and ask."""
+        try:
+            asked = topics(max(deadline - time.monotonic(), 0.0))
+        except Exception as error:  # noqa: BLE001 whatever it is, it belongs to those who wait
+            for future in futures.values():
+                if not future.done():
+                    future.set_exception(error)
+            return
+        call = Call(asking, [topic for topic in asked if not futures[topic.name].done()], deadline)
+
+        def submit() -> None:
+            self._futures[call] = {topic.name: futures[topic.name] for topic in call.topics}
+            self._conversation.submit(call, time.monotonic())
+
+        if call.topics:
+            self._do(submit)
+
+    def _do(self, action: Callable[[], None]) -> None:
+        """Do something with the conversation; futures are settled after it, so that what waits for them may call us."""
+        with self._lock:
+            action()
+            afterwards, self._afterwards = self._afterwards, []
+        for each in afterwards:
+            each()
+
+    def _listen(self) -> None:
+        while not self._closed.is_set():
+            try:
+                answers = [heard.answer for heard in self._reader.read(self._seconds_to_listen())]
+                self._writer.poll()
+                self._do(partial(self._hear, answers))
+            except Exception:  # noqa: BLE001 the thread has to live on, or futures would hang
+                _log.exception("cannot listen for decisions, trying again")
+                self._closed.wait(_POLL_SECONDS)
+
+    def _seconds_to_listen(self) -> float:
+        with self._lock:
+            next_at = self._conversation.next_at
+        return _POLL_SECONDS if next_at is None else min(max(next_at - time.monotonic(), 0.0), _POLL_SECONDS)
+
+    def _hear(self, answers: Iterable[Answer]) -> None:
+        now = time.monotonic()
+        for answer in answers:
+            match answer:
+                case Decision():
+                    self._conversation.decided(answer, now)
+                case MutationResult():
+                    self._conversation.applied(answer)
+                case DeadLetter(error=error, value=value):
+                    found = _REQUEST_ID.match(value or "")
+                    if found:
+                        self._conversation.rejected(found[1], KafkaError.INVALID_REQUEST, "INVALID_REQUEST", error)
+        self._conversation.due(now)
+
+    def _send(self, request: MutationRequest, until: float) -> None:
+        expires_at = int((time.time() + until - time.monotonic()) * 1000)
+        request = msgspec.structs.replace(request, expires_at=expires_at)
+        try:
+            self._writer.send(request, delivered=partial(self._delivered, request.request_id))
+        except (KafkaException, BufferError) as error:
+            code = error.args[0] if isinstance(error, KafkaException) else KafkaError(KafkaError._QUEUE_FULL)  # noqa: SLF001
+            self._afterwards.append(partial(self._delivered, request.request_id, code, None))
+
+    def _carry_out_soon(self, call: Call, tasks: list[Task]) -> None:
+        self._workers.submit(self._carry_out, call, tasks)
+
+    def _went_on(self, call: Call, topics: list[TopicMutation]) -> None:
+        self.proceeded += 1
+        names = ", ".join(topic.name for topic in topics)
+        _log.warning("no decision on %s of %s: going on (client.when_silent=open)", call.asking.operation.value, names)
+
+    def _carry_out(self, call: Call, tasks: list[Task]) -> None:
+        try:
+            results = self.target.carry_out(tasks, max(call.deadline - time.monotonic(), 0.0))
+        except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 whatever it is, somebody waits for it
+            _log.exception("cannot carry out %s", call.asking.operation.value)
+            results = [failure(task.name, KafkaError._FAIL, str(error)) for task in tasks]  # noqa: SLF001
+        self._do(partial(self._conversation.carried_out, call, results))
+
+    def _delivered(self, request_id: str, error: KafkaError | None, _: Message | None) -> None:
+        if error is not None and error.code() not in _NOBODY_HEARD:
+            self._do(partial(self._conversation.rejected, request_id, error.code(), error.name(), error.str()))
+
+    def _settle(self, call: Call, topic: TopicMutation, outcome: Outcome) -> None:
+        """Have a future end."""
+        if isinstance(outcome, TopicResult) and not outcome.error_code:
+            self.target.note(call.asking.task(topic))
+        future = self._futures[call].pop(topic.name)
+        if not self._futures[call]:
+            del self._futures[call]
+        error = self._error(outcome)
+        self._afterwards.append(
+            partial(future.set_result, None) if error is None else partial(future.set_exception, error)
+        )
+
+    def _error(self, outcome: Outcome) -> KafkaException | None:
+        match outcome:
+            case Throttled(name, throttle_time_ms):
+                return ThrottlingQuotaExceededError(name, throttle_time_ms)
+            case Unheard(name, Wait.DECISION):
+                servers = self._options.settings.kafka.bootstrap_servers
+                reason = f"no decision on topic {name} in time; is mutation-quota enforce running on {servers}?"
+                return _error(KafkaError._TIMED_OUT, f"{reason} It is not begun any more")  # noqa: SLF001
+            case Unheard(name, Wait.RESULT):
+                reason = f"topic {name} was admitted, but nobody told in time that it was carried out"
+                return _error(KafkaError._TIMED_OUT, f"{reason}; it may still be")  # noqa: SLF001
+            case TopicResult(error_code=code, error_message=message) if code:
+                return _error(code, message or "")
+            case _:
+                return None
+
+
+def _error(code: int, message: str) -> KafkaException:
+    return KafkaException(KafkaError(code, message))

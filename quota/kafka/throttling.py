@@ -1,0 +1,18 @@
+"""Kafka's error 89 for applications."""
+
+from confluent_kafka import KafkaError, KafkaException
+
+
+class ThrottlingQuotaExceededError(KafkaException):
+    """A topic was refused because its client has used up its quota of mutations (KIP-599).
+
+    It may be tried again after `throttle_time_ms`.
+    """
+
+    retryable = True
+
+    def __init__(self, name: str, throttle_time_ms: int) -> None:
+        """For a topic, with the time that remains."""
+        message = f"The throttling quota has been exceeded: try topic {name} again in {throttle_time_ms} ms."
+        super().__init__(KafkaError(KafkaError.THROTTLING_QUOTA_EXCEEDED, message, retriable=True))
+        self.throttle_time_ms = throttle_time_ms
