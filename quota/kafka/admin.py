@@ -28,14 +28,14 @@ class QuotaAdminClient(AdminClient):
     when nothing is heard.
     """
 
-    def __init__(self, conf: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
+    def __init__(self, conf: dict[str, Any] | ClientOptions | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
         """Connect, as AdminClient is told to by its configuration.
 
         Raises:
             BadInput: the configuration is not usable.
             ClusterError: the cluster that decides does not answer, or lacks the topics.
         """
-        options = ClientOptions.of({**(conf or {}), **kwargs})
+        options = conf if isinstance(conf, ClientOptions) else ClientOptions.of({**(conf or {}), **kwargs})
         super().__init__(options.target)
         self._dispatcher = Dispatcher(options)
         self._default: int | None = None

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from quota.errors import BadInput
+from quota.kafka.client import client_config
 from quota.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
 
@@ -38,7 +39,7 @@ class ClientOptions:
         return client.open_after_ms / 1000 if client.when_silent == "open" else None
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> "ClientOptions":
+    def of(cls, config: Mapping[str, Any]) -> Self:
         """Read what an application gives to its client.
 
         Raises:
@@ -52,10 +53,15 @@ class ClientOptions:
         if TIME_LIMIT in config:
             overrides.append(f"client.api_timeout_ms={config[TIME_LIMIT]}")
         overrides += [f"{name.removeprefix(PREFIX)}={value}" for name, value in own.items()]
-        settings = load_settings(overrides, environment={}, with_default_file=False)
-        return cls(
-            settings,
-            target,
-            settings.client.user or str(target.get("sasl.username") or ANONYMOUS),
-            settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID),
-        )
+        return cls._with(load_settings(overrides, environment={}, with_default_file=False), target)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """The same for a program that has settings."""
+        return cls._with(settings, client_config(settings.kafka.target))
+
+    @classmethod
+    def _with(cls, settings: Settings, target: dict[str, Any]) -> Self:
+        user = settings.client.user or str(target.get("sasl.username") or ANONYMOUS)
+        client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
+        return cls(settings, target, user, client_id)
