@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from quota.allowed import AllowedTopics
 from quota.decision import Decision, TopicDecision
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason, source_of, take
+from quota.kafka.client import client_config, reason, source_of, tail, take
 from quota.kafka.ledger import Ledger, Place
 from quota.kafka.target import Stopped, Target, failure
 from quota.record import Source
@@ -86,17 +86,7 @@ class Applier:
         )
         servers = settings.kafka.bootstrap_servers
         self._admin = AdminClient(client_config(servers))
-        self._consumer = Consumer(
-            client_config(
-                servers,
-                {
-                    "group.id": settings.apply.group,
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "error",
-                },
-            )
-        )
+        self._consumer = tail(servers, settings.apply.group, {"auto.offset.reset": "error"})
         self._places: dict[int, Place] = {}
         self._at_end: set[int] = set()
         self._looked = 0.0

@@ -8,6 +8,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from quota.record import Source
 
 
+_FETCH_WAIT_MS = 50
+"""How long a broker lets a consumer wait for a first record, and so for the news that a topic's end is reached."""
+
+
 def client_config(bootstrap_servers: str, more: Mapping[str, str | float] | None = None) -> dict[str, str | float]:
     """librdkafka's settings for a cluster.
 
@@ -25,6 +29,17 @@ def reason(error: KafkaException | KafkaError) -> str:
 def source_of(message: Message) -> Source:
     """Where a message stands; only for one that is no error."""
     return Source(cast("str", message.topic()), cast("int", message.partition()), cast("int", message.offset()))
+
+
+def tail(bootstrap_servers: str, group: str, more: Mapping[str, str | float] | None = None) -> Consumer:
+    """A consumer for partitions that are assigned by hand; it says where it has come to a partition's end."""
+    own = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": _FETCH_WAIT_MS,
+    }
+    return Consumer(client_config(bootstrap_servers, {**own, **(more or {})}))
 
 
 def take(consumer: Consumer, most: int, seconds: float) -> list[Message]:

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from quota import codec
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason, take
+from quota.kafka.client import client_config, reason, tail, take
 from quota.result import MutationResult
 from quota.settings import Settings
 
@@ -68,7 +68,7 @@ class Ledger:
             "linger.ms": 0,
         }
         self._producer = Producer(client_config(self._servers, producer))
-        self._group = self._consumer()
+        self._group = tail(self._servers, self._name)
         with self._told():
             self._producer.init_transactions(max(self._timeout, _TAKE_OVER_SECONDS))
             self._remember()
@@ -134,14 +134,6 @@ class Ledger:
         """Let go of the connections."""
         self._group.close()
 
-    def _consumer(self) -> Consumer:
-        more: dict[str, str | float] = {
-            "group.id": self._name,
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-        return Consumer(client_config(self._servers, more))
-
     def _place(self, committed: TopicPartition, first: int, end: int) -> Place:
         if committed.offset < 0:
             start = first if self._settings.apply.auto_offset_reset == "earliest" else end
@@ -162,7 +154,7 @@ class Ledger:
 
     def _remember(self) -> None:
         """Read the latest results: a decision that was written twice is not done twice."""
-        consumer = self._consumer()
+        consumer = tail(self._servers, self._name)
         try:
             topic = self._settings.topics.results
             found = consumer.list_topics(topic, self._timeout).topics[topic]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota import codec
 from quota.decision import DeadLetter, Decision
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason, source_of, take
+from quota.kafka.client import client_config, reason, source_of, tail, take
 from quota.request import MutationRequest
 from quota.result import MutationResult
 from quota.settings import Settings
@@ -113,12 +113,7 @@ class AnswerReader:
         if results:
             self._types[topics.results] = MutationResult
         self._timeout = settings.kafka.timeout_seconds
-        more: dict[str, str | float] = {
-            "group.id": "mutation-quota-answers",
-            "enable.auto.commit": False,
-            "fetch.wait.max.ms": 50,
-        }
-        self._consumer = Consumer(client_config(settings.kafka.bootstrap_servers, {**more, **(config or {})}))
+        self._consumer = tail(settings.kafka.bootstrap_servers, "mutation-quota-answers", config)
         self._known: set[tuple[str, int]] = set()
         self._looked = time.monotonic()
         try:

@@ -16,7 +16,7 @@ def command(deployment, tmp_path):
             option
             for name, topic in deployment.topics
             for option in ("--set", f"topics.{name}={topic}")
-            if name in {"requests", "decisions", "dead_letters", "quotas"}
+            if name in {"requests", "decisions", "dead_letters", "quotas", "results"}
         ]
         server = ["--set", f"kafka.bootstrap_servers={deployment.kafka.bootstrap_servers}"]
         operator = ["--set", "quota.altered_by=ann"]

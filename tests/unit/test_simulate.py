@@ -80,6 +80,8 @@ def test_a_decision_has_every_field_of_the_record(simulate):
         "shadow": None,
         "tokens_before": 55.0,
         "tokens": -5.0,
+        "apply": True,
+        "expires_at": None,
         "timestamp": 1000,
         "source": {"topic": "mutation-requests", "partition": 0, "offset": 0},
     }

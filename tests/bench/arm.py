@@ -1,0 +1,230 @@
+"""One arm of the experiment: a cluster, the job that decides, two tenants, and the storm."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+from rich.status import Status
+
+from jobs.enforce import start_enforce
+from jobs.running import check, stop_between_batches
+from jobs.service import prepared_session
+from quota.entity import QuotaEntity
+from quota.errors import MutationQuotaError
+from quota.kafka.quota_store import write_record
+from quota.log_record import QuotaRecord
+from quota.settings import Settings
+from tests.bench.figures import Arm, Create, Phase, back_to_normal, between, done, last_answer
+from tests.bench.place import cluster, deciding_client, deployment, plain_client, portions
+from tests.bench.storm import EVERY_SECONDS, PARTITIONS, PER_REQUEST, REQUESTS_PER_SECOND, Storm, Tenant
+
+DIRECT, DECIDED = "direct", "decided"
+"""The tenants: one goes straight to the cluster, the other asks for a decision first and has no quota."""
+
+STORM_USER = "storm"
+
+_LOOK_SECONDS = 0.1
+_TELL_SECONDS = 0.5
+_FIRST_BATCH_SECONDS = 90.0
+_CATCH_UP_SECONDS = 180.0
+_GRACE_SECONDS = 30.0
+_REST_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What both arms do; times in seconds."""
+
+    embedded: bool
+    factor: int
+    topics: int
+    rate: float
+    burst: float | None
+    """None for what the settings' window makes of the rate."""
+    limit: float
+    """For the creation, and again for the deletion: what is not admitted by then is refused."""
+    warm_up: float
+    baseline: float
+    least: float
+    """How long each phase is measured at least."""
+
+    @property
+    def mutations(self) -> int:
+        """Of the creation."""
+        return self.topics * PARTITIONS
+
+    def burst_in(self, settings: Settings) -> float:
+        """How many mutations pass at once."""
+        return settings.quota.window.burst(self.rate, self.burst)
+
+
+def run_arm(plan: Plan, settings: Settings, console: Console, *, with_quota: bool) -> Arm:
+    """Run an arm on a cluster of its own; on a cluster that the settings name, in topics of its own.
+
+    Raises:
+        MutationQuotaError: the job failed, or the cluster does not do what the experiment needs.
+    """
+    name = "with a quota" if with_quota else "without a quota"
+    console.print(name, style="bold")
+    prefix = f"experiment-{uuid.uuid4().hex[:8]}"
+    with ExitStack() as stack:
+        status = stack.enter_context(console.status("starting a broker and Spark"))
+        folder = stack.enter_context(TemporaryDirectory(prefix="mutation-quota-"))
+        settings, alive = stack.enter_context(
+            cluster(deployment(settings, prefix, folder), prefix, embedded=plan.embedded)
+        )
+        spark = stack.enter_context(prepared_session(settings, "experiment", Path(folder) / "spark.log"))
+        if with_quota:
+            quota = QuotaRecord(QuotaEntity(STORM_USER), plan.rate, plan.burst, comment="KIP-599's experiment")
+            write_record(settings, quota)
+        query = start_enforce(spark, settings)
+        stack.callback(stop_between_batches, [query])
+
+        def all_well() -> None:
+            alive()
+            check([query])
+
+        storm = deciding_client(stack, settings, STORM_USER) if with_quota else plain_client(settings)
+        clients = {DIRECT: plain_client(settings), DECIDED: deciding_client(stack, settings, "tenant")}
+        tenants = {who: Tenant(client, settings.kafka.target, f"{prefix}-{who}") for who, client in clients.items()}
+        for number, tenant in enumerate(tenants.values()):  # in turns
+            stack.enter_context(tenant.at_work(number * EVERY_SECONDS / len(tenants)))
+        return _Course(plan, tenants, storm, f"{prefix}-{STORM_USER}", (console, status), all_well).run(name)
+
+
+@dataclass
+class _Course:
+    """What happens in an arm, one thing after the other."""
+
+    plan: Plan
+    tenants: Mapping[str, Tenant]
+    client: AdminClient
+    """The storm's."""
+    prefix: str
+    """Of the storm's topics."""
+    console: Console
+    status: Status
+    all_well: Callable[[], None]
+    """Raises if what has to run does not."""
+    began: float = 0.0
+
+    def run(self, name: str) -> Arm:
+        """Warm up, measure a baseline, create and delete."""
+        self._warm_up()
+        self._rest("baseline", self.plan.baseline)
+        self.began = time.monotonic()
+        quiet = between(self._creates(DIRECT), -self.plan.baseline, 0.0)
+        slowest = max(each.seconds_to_use or 0.0 for each in quiet)
+        creation = self._phase("creation", self._create, slowest, frozenset())
+        self._rest("rest", _REST_SECONDS)
+        made = done(creation.settled)
+        deletion = self._phase("deletion", lambda storm: storm.delete(sorted(made)), slowest, made)
+        self._rest("the last answers", _REST_SECONDS)
+        for who, tenant in self.tenants.items():
+            if tenant.error:
+                self.console.print(f"  tenant {who}: {tenant.error}", style="red")
+        creates = {who: tuple(between(self._creates(who), -self.plan.baseline, deletion.ended)) for who in self.tenants}
+        return Arm(name, creates, creation, deletion)
+
+    def _warm_up(self) -> None:
+        """Until the job decides, and then for some time: its first batches are slow, and so is a new JVM's code."""
+        storm = Storm(self.client, _FIRST_BATCH_SECONDS, self._now)
+        storm.create([f"{self.prefix}-first"])
+
+        def is_warm() -> bool:
+            return storm.is_over and any(each.usable is not None for each in self._creates(DECIDED))
+
+        if not self._wait(is_warm, _FIRST_BATCH_SECONDS, lambda: "warming up: the first decision"):
+            raise MutationQuotaError(f"no first decision within {_FIRST_BATCH_SECONDS:.0f} s")
+        self._rest("warming up", self.plan.warm_up)
+
+    def _phase(self, name: str, begin: Callable[[Storm], None], usual: float, before: frozenset[str]) -> Phase:
+        """The creation or the deletion, from its first request until the cluster has caught up."""
+        begun = self._now()
+        storm = Storm(self.client, self.plan.limit, self._now)
+        begin(storm)
+
+        def doing() -> str:
+            return f"{name}: {len(done(storm.settled)):,} of {self.plan.topics:,} topics"
+
+        self._wait(lambda: storm.is_over, self.plan.limit + _GRACE_SECONDS, doing)
+        settled = storm.settled
+        caught_up = self._catch_up(name, last_answer(settled, begun), usual, before ^ done(settled))
+        self._rest(name, begun + self.plan.least - self._now())
+        ended = self._now() if caught_up is None else max(caught_up, begun + self.plan.least)
+        phase = Phase(begun, settled, caught_up, ended)
+        self._tell(name, phase)
+        return phase
+
+    def _create(self, storm: Storm) -> None:
+        """Send the requests at their times, whatever has become of those before."""
+        started = time.monotonic()
+        for number, request in enumerate(portions(self._names, PER_REQUEST)):
+            time.sleep(max(0.0, started + number / REQUESTS_PER_SECOND - time.monotonic()))
+            storm.create(request)
+
+    def _catch_up(self, name: str, answered: float, usual: float, expected: frozenset[str]) -> float | None:
+        """When the cluster has caught up; None if it has not in time.
+
+        That is when topics that a tenant begins after the storm's last answer are usable as quickly as before, and
+        the cluster's metadata has those topics of the storm that it is to have.
+        """
+        moments: list[float] = []
+        names = set(self._names)
+
+        def caught_up() -> bool:
+            normal = back_to_normal(self._creates(DIRECT), answered, usual)
+            if normal is None:
+                return False
+            moments.append(self._now() if moments else normal)
+            return {name for name in self.client.list_topics().topics if name in names} == expected
+
+        def doing() -> str:
+            waiting = sum(each.usable is None for each in self._creates(DIRECT))
+            return f"{name}: {waiting} topics of the tenant wait to be usable"
+
+        return moments[-1] if self._wait(caught_up, _CATCH_UP_SECONDS, doing) else None
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"{self.prefix}-{number}" for number in range(self.plan.topics)]
+
+    def _creates(self, who: str) -> tuple[Create, ...]:
+        return self.tenants[who].creates(self.began)
+
+    def _now(self) -> float:
+        return time.monotonic() - self.began
+
+    def _rest(self, what: str, seconds: float) -> None:
+        until = self._now() + seconds
+        self._wait(lambda: self._now() >= until, seconds, lambda: f"{what}: {until - self._now():.0f} s")
+
+    def _wait(self, is_over: Callable[[], bool], seconds: float, doing: Callable[[], str]) -> bool:
+        """Wait for something while all is well; whether it came in time."""
+        deadline = time.monotonic() + seconds
+        told = 0.0
+        while not is_over():
+            now = time.monotonic()
+            if now > deadline:
+                return False
+            if now - told > _TELL_SECONDS:
+                self.all_well()
+                self.status.update(doing())
+                told = now
+            time.sleep(_LOOK_SECONDS)
+        return True
+
+    def _tell(self, name: str, phase: Phase) -> None:
+        topics = (
+            f"{len(done(phase.settled)):,} of {len(phase.settled):,} topics in {phase.answered - phase.begun:.1f} s"
+        )
+        caught_up = (
+            "not caught up" if phase.caught_up is None else f"caught up {phase.caught_up - phase.answered:.1f} s"
+        )
+        self.console.print(f"  {name}: {topics}, {caught_up} after that")

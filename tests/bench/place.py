@@ -1,0 +1,72 @@
+"""Where the experiment takes place: a cluster of its own or a named one, and the clients that speak to it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from confluent_kafka.admin import AdminClient
+
+from jobs.embedded import at, embedded_broker
+from quota.kafka.admin import QuotaAdminClient
+from quota.kafka.client import client_config
+from quota.settings import Settings
+
+_TOPICS = ("requests", "decisions", "dead_letters", "quotas", "results")
+_LISTING_SECONDS = 30.0
+_AT_ONCE = 50
+
+
+def deployment(settings: Settings, prefix: str, folder: str) -> Settings:
+    """Settings of a deployment of its own, which leaves nothing behind."""
+    topics = {part: f"{prefix}-{part}" for part in _TOPICS}
+    return settings.model_copy(
+        update={
+            "topics": settings.topics.model_copy(update=topics),
+            "storage": settings.storage.model_copy(update={"root": folder}),
+        }
+    )
+
+
+@contextmanager
+def cluster(settings: Settings, prefix: str, *, embedded: bool) -> Iterator[tuple[Settings, Callable[[], None]]]:
+    """The cluster, and what raises if it is gone."""
+    if embedded:
+        with embedded_broker(settings, port=0) as broker:
+            yield at(settings, broker.address), broker.check
+        return
+    try:
+        yield settings, lambda: None
+    finally:
+        for servers in {settings.kafka.bootstrap_servers, settings.kafka.target}:
+            _clear(AdminClient(client_config(servers)), prefix)
+
+
+def _clear(admin: AdminClient, prefix: str) -> None:
+    """Remove the experiment's topics, slowly enough to be no storm."""
+    names = [name for name in admin.list_topics(timeout=_LISTING_SECONDS).topics if name.startswith(prefix)]
+    for some in portions(names, _AT_ONCE):
+        for future in admin.delete_topics(list(some)).values():
+            future.result()
+
+
+def portions(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Names, so many at a time."""
+    return (names[first : first + size] for first in range(0, len(names), size))
+
+
+def plain_client(settings: Settings) -> AdminClient:
+    """A client that goes straight to the cluster."""
+    return AdminClient(client_config(settings.kafka.target))
+
+
+def deciding_client(stack: ExitStack, settings: Settings, user: str) -> QuotaAdminClient:
+    """A client that keeps to the quotas and carries out itself what is admitted."""
+    own = {
+        "client.user": user,
+        "client.applied_by": "client",
+        "kafka.bootstrap_servers": settings.kafka.bootstrap_servers,
+        **{f"topics.{part}": getattr(settings.topics, part) for part in _TOPICS},
+    }
+    named = {f"mutation.quota.{name}": value for name, value in own.items()}
+    client = QuotaAdminClient({**client_config(settings.kafka.target), **named})
+    stack.callback(client.close, wait=False)
+    return client

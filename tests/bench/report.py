@@ -1,0 +1,107 @@
+"""What the experiment came to: tables, and the page of the docs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.table import Table as Drawn
+
+from tests.bench.figures import Arm, Phase, Summary, between, done, summary
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Headings and rows; the first columns, so many, are words."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: int
+
+    def drawn(self) -> Drawn:
+        """For a terminal."""
+        table = Drawn(title=self.title, title_justify="left", box=box.SIMPLE_HEAD)
+        for number, heading in enumerate(self.headings):
+            table.add_column(heading, justify="left" if number < self.words else "right")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        """For a page."""
+        rules = ["---" if number < self.words else "---:" for number in range(len(self.headings))]
+        return "\n".join(f"| {' | '.join(row)} |" for row in (self.headings, rules, *self.rows))
+
+
+def tenant_table(arms: Sequence[Arm]) -> Table:
+    """How long an unrelated tenant's creates took, the arms one below the other."""
+    rows = []
+    for phase in ("before", "creation", "deletion"):
+        for tenant in arms[0].creates:
+            for arm in arms:
+                answered, usable = waits(arm, tenant, phase)
+                count = f"{usable.count} ({usable.failed} failed)" if usable.failed else str(usable.count)
+                rows.append((phase, tenant, arm.name, count, *_cells(answered), *_cells(usable)))
+    return Table(
+        "a tenant's create of one topic of one partition, ms",
+        (
+            *("phase", "tenant", "storm", "creates"),
+            *("answered p50", "p99", "max"),
+            *("usable p50", "p99", "max"),
+        ),
+        tuple(rows),
+        words=3,
+    )
+
+
+def waits(arm: Arm, tenant: str, phase: str) -> tuple[Summary, Summary]:
+    """Of a tenant's creates of a phase: until they were answered, and until the topic was usable."""
+    begun, ended = {
+        "before": (float("-inf"), arm.creation.begun),
+        "creation": (arm.creation.begun, arm.creation.ended),
+        "deletion": (arm.deletion.begun, arm.deletion.ended),
+    }[phase]
+    creates = between(arm.creates[tenant], begun, ended)
+    return summary(each.seconds_to_answer for each in creates), summary(each.seconds_to_use for each in creates)
+
+
+def storm_table(arms: Sequence[Arm]) -> Table:
+    """What became of the storm, the arms side by side."""
+    rows = [
+        (f"{name}: {what}", *(measure(getattr(arm, name)) for arm in arms))
+        for name in ("creation", "deletion")
+        for what, measure in _OF_A_PHASE
+    ]
+    return Table("the storm", ("", *(arm.name for arm in arms)), tuple(rows), words=1)
+
+
+def _spread(phase: Phase) -> str:
+    return f"{phase.answered - phase.begun:.1f}"
+
+
+def _caught_up(phase: Phase) -> str:
+    return NOTHING if phase.caught_up is None else f"{phase.caught_up - phase.answered:.1f}"
+
+
+_OF_A_PHASE = (
+    ("topics asked for", lambda phase: f"{len(phase.settled):,}"),
+    ("done", lambda phase: f"{len(done(phase.settled)):,}"),
+    ("refused at the time limit", lambda phase: f"{sum(each.refused for each in phase.settled):,}"),
+    (
+        "failed otherwise",
+        lambda phase: f"{sum(each.error is not None and not each.refused for each in phase.settled):,}",
+    ),
+    ("first request to last answer, s", _spread),
+    ("last answer until caught up, s", _caught_up),
+)
+
+
+def _cells(times: Summary) -> tuple[str, str, str]:
+    return milliseconds(times.p50), milliseconds(times.p99), milliseconds(times.largest)
+
+
+def milliseconds(seconds: float | None) -> str:
+    """As people read it, in ms."""
+    return NOTHING if seconds is None else f"{seconds * 1000:,.0f}"

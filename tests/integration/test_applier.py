@@ -1,0 +1,284 @@
+"""The applier on a real cluster: what it carries out, what it does not, and each once whatever happens to it."""
+
+import itertools
+import threading
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from jobs.broker import free_port
+from quota import codec
+from quota.admission import decide
+from quota.bucket import Window
+from quota.entity import Tags
+from quota.errors import ClusterError
+from quota.kafka import applier as applier_module
+from quota.kafka.applier import Applier
+from quota.kafka.ledger import Ledger
+from quota.kafka.requests import AnswerReader
+from quota.kafka.topics import prepare_topics
+from quota.record import Record, Source
+from quota.request import read_request
+from quota.resolution import ResolvedRequest
+from quota.result import MutationResult
+from quota.timeline import Resolution
+from tests.factories import request_json
+
+OFFSETS = itertools.count()
+"""Of requests, which tell their decisions apart."""
+
+
+class Bench:
+    """A deployment without the job: decisions are put into their topic by hand."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+        self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+
+    def decided(self, operation, *topics, **fields):
+        """The bytes of a decision that admits topics, each a dict."""
+        value = request_json(operation=operation, topics=list(topics), api_version=9, **fields)
+        record = Record(Source("requests", 0, next(OFFSETS)), 0, value)
+        unlimited = Resolution(Tags("", ""), None, None)
+        _, (decision,) = decide(None, [ResolvedRequest(record, read_request(value), unlimited)], Window(11, 1))
+        return codec.encode(decision)
+
+    def write(self, *decisions):
+        """Put decisions into their topic, all into one partition."""
+        for decision in decisions:
+            self._producer.produce(self.settings.topics.decisions, decision, b"alice")
+        assert self._producer.flush(10) == 0
+
+    def admit(self, operation, *topics, **fields):
+        """Put an admitted request there."""
+        self.write(self.decided(operation, *topics, **fields))
+
+    def apply(self):
+        """An applier that works off what is there; what it did."""
+        applier = Applier(self.settings, threading.Event())
+        applier.run(once=True)
+        return applier.tally
+
+    def heard(self):
+        """The topics of all results by now, decision by decision in their order."""
+        reader = AnswerReader(self.settings, from_beginning=True, results=True)
+        heard, quiet = [], 0
+        while quiet < 2:
+            new = [each.answer for each in reader.read(0.3)]
+            quiet = 0 if new else quiet + 1
+            heard += [each for each in new if isinstance(each, MutationResult)]
+        reader.close()
+        return [result.topics for result in sorted(heard, key=lambda result: result.source.offset)]
+
+    def results(self):
+        """The same in short: (topic, error, found_done)."""
+        return [[(each.name, each.error, each.found_done) for each in topics] for topics in self.heard()]
+
+    def partitions(self, name):
+        """How many partitions a topic has, None if there is none."""
+        topic = self.admin.list_topics(timeout=10).topics.get(name)
+        return None if topic is None else len(topic.partitions)
+
+
+@pytest.fixture
+def bench(deployment):
+    prepare_topics(deployment)
+    return Bench(deployment)
+
+
+def topic(name, partitions, **fields):
+    return {"name": name, "partitions": partitions, **fields}
+
+
+def test_admitted_topics_are_created_as_they_were_asked_for(bench):
+    bench.admit(
+        "CREATE_TOPICS",
+        topic("made.plain", 2),
+        topic("made.config", 1, configs={"retention.ms": "12345"}),
+        topic("made.assigned", 2, assignments=[[1], [1]]),
+        topic("made.factor", 1, replication_factor=1),
+    )
+    bench.apply()
+    names = ["made.plain", "made.config", "made.assigned", "made.factor"]
+    assert bench.results() == [[(name, "NONE", False) for name in names]]
+    assert [bench.partitions(name) for name in names] == [2, 1, 2, 1]
+
+
+IMPOSSIBLE = [
+    ("CREATE_TOPICS", topic("bad/name", 1), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'bad/name'"),
+    ("CREATE_TOPICS", topic("zero", 0), "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
+    ("CREATE_TOPICS", topic("huge", 2_000_000), "INVALID_REQUEST", "num_partitions out of expected range"),
+    ("CREATE_TOPICS", topic("wide", 1, replication_factor=9), "INVALID_REPLICATION_FACTOR", "Unable to replicate"),
+    ("CREATE_TOPICS", topic("odd", 1, configs={"nope": "1"}), "INVALID_CONFIG", "Unknown topic config name: nope"),
+    ("CREATE_TOPICS", topic("less", 1, assignments=[[1], [1]]), "INVALID_REQUEST", "outer size of num_partitions"),
+    ("CREATE_TOPICS", topic("there", 1), "TOPIC_ALREADY_EXISTS", "Topic 'there' already exists."),
+    ("CREATE_TOPICS", topic("__mine", 1), "TOPIC_AUTHORIZATION_FAILED", "topic __mine is protected"),
+    ("CREATE_PARTITIONS", topic("gone", 1, count=2), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
+    ("CREATE_PARTITIONS", topic("there", 1, count=2), "INVALID_PARTITIONS", "would not be an increase"),
+    ("CREATE_PARTITIONS", topic("there", 1, count=9), "POLICY_VIOLATION", "costs 6 mutations, and 1 were charged"),
+    ("CREATE_PARTITIONS", topic("there", 1), "POLICY_VIOLATION", "the request has no count"),
+    ("DELETE_TOPICS", topic("gone", 3), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
+    ("DELETE_TOPICS", topic("gone", 0), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
+    ("DELETE_TOPICS", topic("there", 2), "POLICY_VIOLATION", "costs 3 mutations, and 2 were charged"),
+]
+
+
+def test_what_cannot_be_carried_out_is_told_in_the_clusters_words(bench):
+    bench.admin.create_topics([NewTopic("there", 3)])["there"].exception()
+    for operation, asked, _, _ in IMPOSSIBLE:
+        bench.admit(operation, asked)
+    bench.apply()
+    results = bench.heard()
+    assert [(each.name, each.error) for (each,) in results] == [
+        (asked["name"], error) for _, asked, error, _ in IMPOSSIBLE
+    ]
+    for (told,), (_, _, _, message) in zip(results, IMPOSSIBLE, strict=True):
+        assert message in told.error_message
+
+
+def test_a_topic_that_fails_keeps_no_other_from_being_carried_out(bench):
+    bench.admit("CREATE_TOPICS", topic("among.huge", 2_000_000), topic("among.fine", 1), topic("among/bad", 1))
+    assert (bench.apply().topics, bench.partitions("among.fine")) == (1, 1)
+
+
+def test_the_deployments_own_topics_are_safe_from_everybody(bench):
+    mine = bench.settings.topics.decisions
+    bench.admit("DELETE_TOPICS", topic(mine, 1000))
+    bench.apply()
+    assert bench.results() == [[(mine, "TOPIC_AUTHORIZATION_FAILED", False)]]
+    assert bench.partitions(mine) == 2
+
+
+def test_tenants_can_be_kept_to_topics_of_their_own(bench):
+    apply = bench.settings.apply.model_copy(update={"topic_pattern": r"{user}\..+"})
+    bench.settings = bench.settings.model_copy(update={"apply": apply})
+    bench.admit("CREATE_TOPICS", topic("alice.orders", 1), topic("bob.orders", 1))
+    bench.apply()
+    assert bench.results() == [[("alice.orders", "NONE", False), ("bob.orders", "TOPIC_AUTHORIZATION_FAILED", False)]]
+
+
+def test_what_the_sender_does_itself_what_is_too_late_and_what_was_refused_is_not_carried_out(bench):
+    bench.admit("CREATE_TOPICS", topic("left.own", 1), apply=False)
+    bench.admit("CREATE_TOPICS", topic("left.late", 1), expires_at=1)
+    bench.write(bench.decided("CREATE_TOPICS", topic("left.no", 1)).replace(b'"error_code":0', b'"error_code":89'))
+    bench.write(b"no decision at all")
+    bench.apply()
+    assert bench.results() == [[("left.late", "REQUEST_TIMED_OUT", False)]]
+    assert [bench.partitions(name) for name in ("left.own", "left.late", "left.no")] == [None, None, None]
+
+
+def test_validate_only_changes_nothing(bench):
+    bench.admin.create_topics([NewTopic("checked.there", 1)])["checked.there"].exception()
+    bench.admit("CREATE_TOPICS", topic("checked.new", 1), topic("checked.there", 1), validate_only=True)
+    bench.admit("CREATE_PARTITIONS", topic("checked.there", 1, count=2), validate_only=True)
+    bench.admit("DELETE_TOPICS", topic("checked.there", 1), topic("checked.gone", 1), validate_only=True)
+    bench.apply()
+    assert bench.results() == [
+        [("checked.new", "NONE", False), ("checked.there", "TOPIC_ALREADY_EXISTS", False)],
+        [("checked.there", "NONE", False)],
+        [("checked.there", "NONE", False), ("checked.gone", "UNKNOWN_TOPIC_OR_PARTITION", False)],
+    ]
+    assert (bench.partitions("checked.new"), bench.partitions("checked.there")) == (None, 1)
+
+
+def test_a_life_of_a_topic_goes_through_in_one_batch(bench):
+    """Each step is judged by what the one before it left, also where a broker does not know of it yet."""
+    bench.admit("CREATE_TOPICS", topic("life", 1))
+    bench.admit("CREATE_PARTITIONS", topic("life", 2, count=3))
+    bench.admit("CREATE_PARTITIONS", topic("life", 2, count=5))
+    bench.admit("DELETE_TOPICS", topic("life", 5))
+    bench.admit("CREATE_TOPICS", topic("life", 4))
+    bench.apply()
+    assert bench.results() == [[("life", "NONE", False)]] * 5
+    assert bench.partitions("life") == 4
+
+
+def test_a_decision_that_comes_twice_is_carried_out_once(bench):
+    """Its second copy may come after a restart, and after what it created is gone."""
+    create = bench.decided("CREATE_TOPICS", topic("twice", 1))
+    bench.write(create, create)
+    bench.admit("DELETE_TOPICS", topic("twice", 1))
+    bench.apply()
+    bench.write(create)
+    assert bench.apply().repeated == 1
+    assert bench.partitions("twice") is None
+    assert len(bench.results()) == 2
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_applier_that_dies_in_a_batch_leaves_nothing_out_and_does_nothing_twice(bench, monkeypatch, moment):
+    """Before it has carried out anything, or after all of it and before anybody was told."""
+    names = [f"dying.{moment}.{part}" for part in ("made", "grown", "gone")]
+    bench.admin.create_topics([NewTopic(names[1], 1), NewTopic(names[2], 2)])[names[2]].result()
+    bench.apply()
+    bench.admit("CREATE_TOPICS", topic(names[0], 2))
+    bench.admit("CREATE_PARTITIONS", topic(names[1], 2, count=3))
+    bench.admit("DELETE_TOPICS", topic(names[2], 2))
+
+    def dies(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        if moment == "before":
+            patch.setattr(applier_module.Target, "carry_out", dies)
+        else:
+            commit = Ledger.commit
+            patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
+        with pytest.raises(SystemExit):
+            bench.apply()
+
+    bench.apply()
+    found = moment == "after"
+    assert bench.results() == [[(name, "NONE", found)] for name in names]
+    assert [bench.partitions(name) for name in names] == [2, 3, None]
+
+
+def test_after_a_clean_stop_nothing_is_taken_for_done(bench):
+    """What was there before is somebody else's, even if it is just as it was asked for."""
+    bench.apply()
+    bench.admin.create_topics([NewTopic("others", 1)])["others"].exception()
+    bench.admit("CREATE_TOPICS", topic("others", 1))
+    bench.apply()
+    assert bench.results() == [[("others", "TOPIC_ALREADY_EXISTS", False)]]
+
+
+def test_an_applier_that_another_has_taken_over_from_begins_nothing_more(bench):
+    first = Applier(bench.settings, threading.Event())
+    Applier(bench.settings, threading.Event())
+    bench.admit("CREATE_TOPICS", topic("only.by.the.second", 1))
+    with pytest.raises(ClusterError, match="another applier of the group .* has taken over"):
+        first.run(once=True)
+    assert bench.partitions("only.by.the.second") is None
+
+
+def test_a_target_that_is_away_is_not_waited_for_for_ever(bench):
+    kafka = bench.settings.kafka.model_copy(update={"target_servers": f"127.0.0.1:{free_port()}"})
+    apply = bench.settings.apply.model_copy(update={"timeout_seconds": 1.0})
+    bench.settings = bench.settings.model_copy(update={"kafka": kafka, "apply": apply})
+    bench.admit("CREATE_TOPICS", topic("nowhere", 1))
+    bench.admit("DELETE_TOPICS", topic("nowhere", 1))
+    assert bench.apply().failed == 2
+    assert {error for ((_, error, _),) in bench.results()} <= {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN"}
+
+
+def test_partitions_that_are_added_to_the_decisions_are_read_too(bench, monkeypatch):
+    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
+    stop = threading.Event()
+    applier = Applier(bench.settings, stop)
+    running = threading.Thread(target=applier.run)
+    running.start()
+    decisions = bench.settings.topics.decisions
+    bench.admin.create_partitions([NewPartitions(decisions, 3)])[decisions].result()
+    producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
+    producer.produce(decisions, bench.decided("CREATE_TOPICS", topic("in.a.new.partition", 1)), partition=2)
+    assert producer.flush(10) == 0
+    deadline = threading.Event()
+    for _ in range(100):
+        if applier.tally.topics:
+            break
+        deadline.wait(0.1)
+    stop.set()
+    running.join(10)
+    assert (applier.tally.topics, bench.partitions("in.a.new.partition")) == (1, 1)
