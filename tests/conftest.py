@@ -7,7 +7,7 @@ import pytest
 from jobs.embedded import at, embedded_broker
 from jobs.session import end_session, spark_session
 from quota.settings import load_settings
-
+from tests.deployments import deployed
 
 _NUMBERS = itertools.count()
 """Of deployments: a test's parameters stand in no topic's name."""
@@ -40,15 +40,3 @@ def deployment(base_settings, broker, tmp_path, request):
     """Settings of a deployment of this test's own on the broker: topics, checkpoints and tables."""
     name = request.node.name.split("[")[0].replace("test_", "")[:60]
     return deployed(at(base_settings, broker.address), f"{name}-{next(_NUMBERS)}", tmp_path)
-
-
-def deployed(settings, name, folder):
-    """Settings of a deployment with topics and an applier of its own."""
-    topics = {part: f"{name}-{part}" for part in ("requests", "decisions", "dead_letters", "quotas", "results")}
-    return settings.model_copy(
-        update={
-            "topics": settings.topics.model_copy(update=topics),
-            "storage": settings.storage.model_copy(update={"root": str(folder)}),
-            "apply": settings.apply.model_copy(update={"group": f"{name}-applier"}),
-        }
-    )

@@ -7,7 +7,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from quota.record import Source
 
-
 _FETCH_WAIT_MS = 50
 """How long a broker lets a consumer wait for a first record, and so for the news that a topic's end is reached."""
 
@@ -33,7 +32,7 @@ def source_of(message: Message) -> Source:
 
 def tail(bootstrap_servers: str, group: str, more: Mapping[str, str | float] | None = None) -> Consumer:
     """A consumer for partitions that are assigned by hand; it says where it has come to a partition's end."""
-    own = {
+    own: dict[str, str | float] = {
         "group.id": group,
         "enable.auto.commit": False,
         "enable.partition.eof": True,

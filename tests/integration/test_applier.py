@@ -248,7 +248,7 @@ def test_an_applier_that_another_has_taken_over_from_begins_nothing_more(bench):
     first = Applier(bench.settings, threading.Event())
     Applier(bench.settings, threading.Event())
     bench.admit("CREATE_TOPICS", topic("only.by.the.second", 1))
-    with pytest.raises(ClusterError, match="another applier of the group .* has taken over"):
+    with pytest.raises(ClusterError, match=r"another applier of the group .* has taken over"):
         first.run(once=True)
     assert bench.partitions("only.by.the.second") is None
 
