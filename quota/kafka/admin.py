@@ -9,7 +9,10 @@ from quota.conversation import Asking
 from quota.kafka.asked import created, deleted, grown, takes_default
 from quota.kafka.client_options import ClientOptions
 from quota.kafka.dispatcher import Dispatcher, Futures
+from quota.kafka.throttling import ThrottlingQuotaExceededError
 from quota.request import Operation, TopicMutation
+
+__all__ = ["QuotaAdminClient", "ThrottlingQuotaExceededError"]
 
 
 class QuotaAdminClient(AdminClient):

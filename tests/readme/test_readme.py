@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import app
+from jobs.embedded import at
+from jobs.enforce import start_enforce
 from quota.callbacks.loading import check
 from quota.callbacks.quotas import CallbackQuotas
+from quota.kafka.topics import prepare_topics
 from quota.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
@@ -46,12 +49,24 @@ def test_the_example_of_a_callback_is_one_that_works(tmp_path):
     assert (found.tags.more, found.limit.quota.rate) == ((("group", "payments"),), 10.0)
 
 
+def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker, tmp_path, capsys):
+    """Against the running job, on the topics that it has by default."""
+    storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
+    settings = at(base_settings, broker.address).model_copy(update={"storage": storage})
+    prepare_topics(settings)
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "QuotaAdminClient" in block]
+    query = start_enforce(spark, settings)
+    exec(block.replace("127.0.0.1:9092", broker.address), {})  # noqa: S102 it is ours
+    query.stop()
+    assert capsys.readouterr().out == "orders is there\npayments is there\n"
+
+
 def test_every_make_target_that_is_named_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make ([a-z-]+)", README)) <= targets
 
 
-@pytest.mark.parametrize("name", ["enforce", "audit", "simulate", "broker", "run", "demo"])
+@pytest.mark.parametrize("name", ["enforce", "audit", "apply", "simulate", "broker", "run", "demo"])
 def test_every_command_that_is_named_exists(name):
     assert f"`{name}`" in README
     assert name in {command.name or command.callback.__name__ for command in app.registered_commands}
