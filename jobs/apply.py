@@ -2,29 +2,64 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jobs.running import stop_signals
+from quota.errors import ClusterError
 from quota.kafka.applier import Applier, Tally
+from quota.kafka.ledger import TakenOver
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 _LINE_SECONDS = 10.0
+_AGAIN_SECONDS = 1.0
 
 
-def run_apply(settings: Settings, *, once: bool) -> Tally:
-    """Carry out admitted mutations until stopped, or until all that are there are done."""
-    prepare_topics(settings, [settings.topics.decisions, settings.topics.results])
+def run_apply(settings: Settings, *, once: bool) -> None:
+    """Carry out admitted mutations until stopped, or until all that are there are done.
+
+    A cluster that goes away meanwhile is waited for, as long as the settings say.
+
+    Raises:
+        ClusterError: it does not answer, or another applier has taken over.
+    """
+    prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
+    tally = Tally()
     with stop_signals() as stop:
-        applier = Applier(settings, stop)
+        applier: Applier | None = Applier(settings, stop, tally)
         _log.info("running: apply, on the topics of %s", settings.kafka.target)
-        with _progress(applier.tally):
-            applier.run(once=once)
-    _log.info("%s", applier.tally)
-    return applier.tally
+        with _progress(tally):
+            while applier is not None and not _finished(applier, once=once):
+                applier = _opened_again(settings, stop, tally)
+    _log.info("%s", tally)
+
+
+def _finished(applier: Applier, *, once: bool) -> bool:
+    """Run until it ends; false where it has to be opened again."""
+    try:
+        applier.run(once=once)
+    except TakenOver:
+        raise
+    except ClusterError as error:
+        _log.warning("%s: trying again", error)
+        return False
+    return True
+
+
+def _opened_again(settings: Settings, stop: threading.Event, tally: Tally) -> Applier | None:
+    """An applier that goes on as after a crash; None if it is stopped before it can."""
+    deadline = time.monotonic() + settings.apply.timeout_seconds
+    while not stop.wait(_AGAIN_SECONDS):
+        try:
+            return Applier(settings, stop, tally)
+        except ClusterError:
+            if time.monotonic() > deadline:
+                raise
+    return None
 
 
 @contextmanager

@@ -170,5 +170,6 @@ def _request(name: str, user: str, api_version: int, topics: int) -> MutationReq
         user=user,
         operation=Operation.CREATE_TOPICS,
         api_version=api_version,
+        apply=False,
         topics=[TopicMutation(f"{user}-{number}", _PARTITIONS) for number in range(topics)],
     )

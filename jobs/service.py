@@ -51,7 +51,8 @@ def prepared_session(settings: Settings, name: str, log: Path | None = None) -> 
     Raises:
         MutationQuotaError: they do not, or the cluster is not as the jobs need it.
     """
-    topic_ids = prepare_topics(settings)
+    topics = settings.topics
+    topic_ids = prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
     spark = spark_session(settings, f"mutation-quota {name}", log)
     try:
         claim_storage(spark, settings, topic_ids)

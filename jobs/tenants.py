@@ -79,6 +79,7 @@ class Traffic:
             client_id=tenant.client_id,
             operation=Operation.CREATE_TOPICS,
             api_version=tenant.api_version,
+            apply=False,  # they only want to be decided
             topics=[
                 TopicMutation(f"{tenant.user}-{self._sent}-{number}", tenant.partitions)
                 for number in range(tenant.topics)

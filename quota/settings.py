@@ -95,6 +95,7 @@ class TopicSettings(_Section):
     dead_letters: TopicName = "mutation-dead-letters"
     quotas: TopicName = "mutation-quotas"
     results: TopicName = "mutation-results"
+    places: TopicName = "mutation-places"
 
     create: bool = True
     """Create missing topics with the settings they need."""
@@ -111,7 +112,7 @@ class TopicSettings(_Section):
     @property
     def names(self) -> list[str]:
         """The topics of a deployment."""
-        return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results]
+        return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results, self.places]
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -203,6 +204,9 @@ class ApplySettings(_Section):
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
     """How long the target cluster may be unreachable or busy before a mutation counts as failed."""
 
+    max_age_seconds: Seconds = 3600.0
+    """Requests that are older are not carried out any more, but told as failed: whoever sent them has given up."""
+
     topic_pattern: Annotated[str, AfterValidator(_pattern)] = ".*"
     """A regular expression that a topic's name must match; {user} and {client_id} stand for the request's own."""
 
@@ -210,7 +214,7 @@ class ApplySettings(_Section):
     """Topics that nobody may change, beside those of the deployment and Kafka's own. Several separated by commas."""
 
     group: Name = "mutation-quota-applier"
-    """Under which it keeps its place among the decisions. One applier a group works, the latest that was started."""
+    """Under which it keeps its place. One applier of a group works, the latest that was started."""
 
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     """Where a new group begins among the decisions."""

@@ -1,6 +1,6 @@
 """Deployments of tests: topics of their own on a broker that they share."""
 
-PARTS = ("requests", "decisions", "dead_letters", "quotas", "results")
+PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
 
 
 def deployed(settings, name, folder):

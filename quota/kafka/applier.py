@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from quota.allowed import AllowedTopics
 from quota.decision import Decision, TopicDecision
@@ -71,8 +70,13 @@ class _Heard:
 class Applier:
     """Reads decisions and writes results. One of a group works at a time: the latest that was started."""
 
-    def __init__(self, settings: Settings, stop: threading.Event) -> None:
-        """Take over from whichever applier works; `stop` ends it between two calls.
+    def __init__(self, settings: Settings, stop: threading.Event, tally: Tally | None = None) -> None:
+        """Take over from whichever applier works.
+
+        Args:
+            settings: the settings.
+            stop: ends it between two calls.
+            tally: what it counts in.
 
         Raises:
             ClusterError: the cluster does not answer in time.
@@ -84,13 +88,11 @@ class Applier:
         self._allowed = AllowedTopics(
             settings.apply.topic_pattern, [*settings.topics.names, *settings.apply.protected_topics]
         )
-        servers = settings.kafka.bootstrap_servers
-        self._admin = AdminClient(client_config(servers))
-        self._consumer = tail(servers, settings.apply.group, {"auto.offset.reset": "error"})
+        self._consumer = tail(settings.kafka.bootstrap_servers, settings.apply.group, {"auto.offset.reset": "error"})
         self._places: dict[int, Place] = {}
         self._at_end: set[int] = set()
         self._looked = 0.0
-        self.tally = Tally()
+        self.tally = tally or Tally()
 
     def run(self, *, once: bool = False) -> None:
         """Carry out what is admitted until stopped, or with `once` until all that is there is done.
@@ -110,7 +112,6 @@ class Applier:
             self._ledger.abort()
         finally:
             self._consumer.close()
-            self._ledger.close()
 
     def _look_for_partitions(self) -> None:
         """Take on the decisions' partitions, also those that are added while it runs."""
@@ -118,13 +119,19 @@ class Applier:
             return
         self._looked = time.monotonic()
         topic = self._settings.topics.decisions
+        timeout = self._settings.kafka.timeout_seconds
         try:
-            found = self._admin.list_topics(topic, self._settings.kafka.timeout_seconds).topics[topic].partitions
+            found = self._consumer.list_topics(topic, timeout).topics[topic].partitions
+            new = {
+                number: self._ledger.place(
+                    number, *self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout)
+                )
+                for number in found.keys() - self._places.keys()
+            }
         except KafkaException as error:
             if self._places:
                 return  # those that it has are enough until the next time
             raise ClusterError(f"cannot find the partitions of {topic}: {reason(error)}") from None
-        new = self._ledger.places(found.keys() - self._places.keys())
         if new:
             self._places |= new
             self._consumer.incremental_assign([TopicPartition(topic, number, new[number].offset) for number in new])
@@ -188,7 +195,9 @@ class Applier:
         why_not = self._allowed.why_not(topic.name, decision.user, decision.client_id)
         if why_not is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, why_not)
-        return Task(decision.operation, topic, decision.validate_only, decision.expires_at, heard.maybe_done)
+        too_old = decision.timestamp + round(self._settings.apply.max_age_seconds * 1000)
+        expires_at = too_old if decision.expires_at is None else min(decision.expires_at, too_old)
+        return Task(decision.operation, topic, decision.validate_only, expires_at, heard.maybe_done)
 
 
 def _result(heard: _Heard, topics: list[TopicResult]) -> MutationResult:

@@ -3,15 +3,20 @@
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota import codec
+from quota.decision import ENVELOPE
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason, tail, take
+from quota.kafka.client import client_config, reason, source_of, tail, take
+from quota.kafka.topics import max_answer_bytes
 from quota.result import MutationResult
 from quota.settings import Settings
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +27,11 @@ _TRANSACTION_SECONDS = 900.0
 _TAKE_OVER_SECONDS = 30.0
 _READ_SECONDS = 1.0
 _MANY = 10_000
+_PLACES_READ = 1000
+
+
+class TakenOver(ClusterError):
+    """Another applier of the group was started, and works in this one's place."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -31,12 +41,6 @@ class Place(msgspec.Struct, frozen=True):
     """
 
     offset: int
-    maybe_until: int
-
-
-class _Beside(msgspec.Struct, frozen=True):
-    """What Kafka keeps beside a committed offset."""
-
     maybe_until: int
 
 
@@ -57,21 +61,25 @@ class Ledger:
             ClusterError: the cluster does not answer in time.
         """
         self._settings = settings
+        self._topics = settings.topics
         self._servers, self._name = settings.kafka.bootstrap_servers, settings.apply.group
         self._timeout = settings.kafka.timeout_seconds
         self._most = _BATCHES * settings.enforce.max_requests_per_batch
         self._done: dict[str, None] = {}
+        self._places: dict[int, Place] = {}
+        self._refused: KafkaError | None = None
         producer: dict[str, str | float] = {
             "transactional.id": self._name,
             "transaction.timeout.ms": int(_TRANSACTION_SECONDS * 1000),
-            "message.max.bytes": 2 * settings.limits.max_request_bytes,
+            "message.max.bytes": max_answer_bytes(settings) + ENVELOPE,
             "linger.ms": 0,
         }
         self._producer = Producer(client_config(self._servers, producer))
-        self._group = tail(self._servers, self._name)
         with self._told():
             self._producer.init_transactions(max(self._timeout, _TAKE_OVER_SECONDS))
-            self._remember()
+            self._read_places()
+            for message in self._read(self._topics.results, 2 * self._most):
+                self._remember(message)
 
     def knows(self, decision_id: str) -> bool:
         """Whether a decision is done; counts it as done from now on."""
@@ -81,33 +89,27 @@ class Ledger:
             del self._done[next(iter(self._done))]
         return known
 
-    def places(self, partitions: Iterable[int]) -> dict[int, Place]:
-        """Where to go on in each partition of the decisions.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
-        wanted = [TopicPartition(self._settings.topics.decisions, partition) for partition in partitions]
-        with self._told():
-            return {
-                each.partition: self._place(each, *self._group.get_watermark_offsets(each, self._timeout))
-                for each in self._group.committed(wanted, self._timeout)
-            }
+    def place(self, partition: int, first: int, end: int) -> Place:
+        """Where to go on in a partition of the decisions that has those from `first` to before `end`."""
+        known = self._places.get(partition)
+        if known is None:
+            start = first if self._settings.apply.auto_offset_reset == "earliest" else end
+            return Place(start, start)
+        if not first <= known.offset <= end:
+            lost = "decisions of partition %d from %d on are not there any more: going on at %d"
+            _log.warning(lost, partition, known.offset, first)
+            return Place(first, first)
+        return Place(known.offset, min(known.maybe_until, end))
 
     def begin(self, places: Mapping[int, Place]) -> None:
-        """Begin what ends with `commit`; how far it will have come is said now.
+        """Begin what ends with `commit`; how far it will have come then is said now.
 
         Raises:
             ClusterError: another applier has taken over, or the cluster does not answer.
         """
-        topic = self._settings.topics.decisions
-        offsets = [
-            TopicPartition(topic, partition, place.offset, metadata=codec.encode(_Beside(place.maybe_until)).decode())
-            for partition, place in places.items()
-        ]
         with self._told():
             self._producer.begin_transaction()
-            self._producer.send_offsets_to_transaction(offsets, self._group.consumer_group_metadata(), self._timeout)
+            self._write(self._topics.places, codec.encode(dict(places)), self._name.encode())
 
     def commit(self, results: Iterable[tuple[bytes | None, MutationResult]] = ()) -> None:
         """Write results, each under its record key, and the places.
@@ -117,8 +119,8 @@ class Ledger:
         """
         with self._told():
             for key, result in results:
-                self._producer.produce(self._settings.topics.results, codec.encode(result), key)
-            self._producer.flush(self._timeout)  # quicker than to leave it to the commit
+                self._producer.produce(self._topics.results, self._encoded(result), key)
+            self._flush()
             self._producer.commit_transaction(max(self._timeout, _TAKE_OVER_SECONDS))
 
     def abort(self) -> None:
@@ -130,46 +132,67 @@ class Ledger:
         with self._told():
             self._producer.abort_transaction(self._timeout)
 
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._group.close()
+    def _write(self, topic: str, value: bytes, key: bytes) -> None:
+        """Write at once, which fails for whoever is not the latest."""
+        self._producer.produce(topic, value, key, on_delivery=self._delivered)
+        self._flush()
 
-    def _place(self, committed: TopicPartition, first: int, end: int) -> Place:
-        if committed.offset < 0:
-            start = first if self._settings.apply.auto_offset_reset == "earliest" else end
-            return Place(start, start)
-        if not first <= committed.offset <= end:
-            _log.warning(
-                "decisions of partition %d from %d on are not there any more: going on at %d",
-                committed.partition,
-                committed.offset,
-                first,
-            )
-            return Place(first, first)
+    def _flush(self) -> None:
+        """Have the broker take what was produced: quicker than to leave it to the commit."""
+        if self._producer.flush(max(self._timeout, _TAKE_OVER_SECONDS)):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not take records"))  # noqa: SLF001
+        if self._refused is not None:
+            raise KafkaException(self._refused)
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        self._refused = self._refused or error
+
+    def _encoded(self, result: MutationResult) -> bytes:
+        """A result that its topic takes: thousands of bad topics have more to be said of them than fits."""
+        encoded = codec.encode(result)
+        if len(encoded) <= max_answer_bytes(self._settings):
+            return encoded
+        short = [msgspec.structs.replace(topic, error_message=None) for topic in result.topics]
+        return codec.encode(msgspec.structs.replace(result, topics=short))
+
+    def _read_places(self) -> None:
+        """Read the latest places of the group; they are among the last ones, if no other group is busy."""
+        for most in (_PLACES_READ, None):
+            for message in self._read(self._topics.places, most):
+                if message.key() == self._name.encode():
+                    self._places = self._decoded(message, dict[int, Place]) or self._places
+            if self._places:
+                return
+
+    def _remember(self, message: Message) -> None:
+        """A decision that is written twice is not done twice."""
+        known = self._decoded(message, _Known)
+        if known is not None:
+            self.knows(known.decision_id)
+
+    @staticmethod
+    def _decoded(message: Message, kind: type[T]) -> T | None:
         try:
-            beside = msgspec.json.decode(committed.metadata or "", type=_Beside)
-        except msgspec.DecodeError:  # someone has reset the group by hand
-            return Place(committed.offset, committed.offset)
-        return Place(committed.offset, min(beside.maybe_until, end))
+            return msgspec.json.decode(message.value() or b"", type=kind)
+        except msgspec.DecodeError:
+            _log.warning("%s is no record of an applier and is passed over", source_of(message))
+            return None
 
-    def _remember(self) -> None:
-        """Read the latest results: a decision that was written twice is not done twice."""
+    def _read(self, topic: str, most: int | None) -> Iterator[Message]:
+        """The latest records of each partition of a topic, at most so many."""
         consumer = tail(self._servers, self._name)
         try:
-            topic = self._settings.topics.results
-            found = consumer.list_topics(topic, self._timeout).topics[topic]
             starts = []
-            for partition in found.partitions:
-                each = TopicPartition(topic, partition)
-                first, end = consumer.get_watermark_offsets(each, self._timeout)
-                starts.append(TopicPartition(topic, partition, max(first, end - 2 * self._most)))
+            for partition in consumer.list_topics(topic, self._timeout).topics[topic].partitions:
+                first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), self._timeout)
+                starts.append(TopicPartition(topic, partition, first if most is None else max(first, end - most)))
             consumer.assign(starts)
             reading = {each.partition for each in starts}
             while reading:
                 for message in take(consumer, _MANY, _READ_SECONDS):
                     error = message.error()
                     if error is None:
-                        self.knows(msgspec.json.decode(message.value() or b"", type=_Known).decision_id)
+                        yield message
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                         reading.discard(message.partition())
         finally:
@@ -182,5 +205,5 @@ class Ledger:
             yield
         except KafkaException as error:
             if error.args[0].code() in {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH}:  # noqa: SLF001
-                raise ClusterError(f"another applier of the group {self._name} has taken over") from None
+                raise TakenOver(f"another applier of the group {self._name} has taken over") from None
             raise ClusterError(f"applier {self._name} at {self._servers}: {reason(error)}") from None

@@ -21,9 +21,23 @@ _BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0)
 _CALL_SECONDS = 30.0
 _MIN_SECONDS = 1.0
 
-_NOT_DONE = frozenset({KafkaError.NOT_CONTROLLER, KafkaError.THROTTLING_QUOTA_EXCEEDED})
+_NOT_DONE = frozenset(
+    {
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
+    }
+)
 _NOBODY_KNOWS = frozenset(
-    {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError.REQUEST_TIMED_OUT}  # noqa: SLF001
+    {
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    }
 )
 """Answers after which it is worth trying again: where nothing was done, and where it may have been."""
 
@@ -117,7 +131,7 @@ class Target:
         now = time.time() * 1000
         for task in tasks:
             if task.expires_at is not None and now >= task.expires_at:
-                late = f"too late: nobody waits for it since {task.expires_at} (epoch ms)"
+                late = f"too late: it was to be carried out before {task.expires_at} (epoch ms)"
                 answers[task.name] = failure(task.name, KafkaError.REQUEST_TIMED_OUT, late)
         asked = [task for task in tasks if task.name not in answers]
         try:

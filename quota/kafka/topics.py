@@ -25,6 +25,9 @@ RESULTS_KEPT_MS = 7 * 24 * 3600 * 1000
 """How long the results topic keeps what an applier remembers by: a decision that was written twice is carried out once
 however long the enforcing query was down in between, up to that."""
 
+PLACES_SEGMENT_BYTES = 16 * 1024 * 1024
+"""Of the places topic, which is worth its last records alone."""
+
 MAX_QUOTA_BYTES = 8 * 1024 * 1024
 """The largest record of the quota topic: the metadata of a cluster with some hundred thousand partitions."""
 
@@ -64,6 +67,7 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
             },
         ),
         TopicSpec(topics.results, topics.partitions, {**answers, "retention.ms": str(RESULTS_KEPT_MS)}),
+        TopicSpec(topics.places, 1, {"cleanup.policy": "compact", "segment.bytes": str(PLACES_SEGMENT_BYTES)}),
     )
 
 

@@ -2,12 +2,15 @@
 
 import itertools
 import threading
+import time
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from jobs.broker import free_port
+from jobs.broker import Broker, free_port
+from jobs.checkout import jars_folder
+from jobs.embedded import at
 from quota import codec
 from quota.admission import decide
 from quota.bucket import Window
@@ -23,6 +26,8 @@ from quota.request import read_request
 from quota.resolution import ResolvedRequest
 from quota.result import MutationResult
 from quota.timeline import Resolution
+from tests.appliers import applying
+from tests.deployments import deployed
 from tests.factories import request_json
 
 OFFSETS = itertools.count()
@@ -37,10 +42,10 @@ class Bench:
         self.admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
 
-    def decided(self, operation, *topics, **fields):
+    def decided(self, operation, *topics, seconds_ago=0, **fields):
         """The bytes of a decision that admits topics, each a dict."""
         value = request_json(operation=operation, topics=list(topics), api_version=9, **fields)
-        record = Record(Source("requests", 0, next(OFFSETS)), 0, value)
+        record = Record(Source("requests", 0, next(OFFSETS)), round((time.time() - seconds_ago) * 1000), value)
         unlimited = Resolution(Tags("", ""), None, None)
         _, (decision,) = decide(None, [ResolvedRequest(record, read_request(value), unlimited)], Window(11, 1))
         return codec.encode(decision)
@@ -162,11 +167,15 @@ def test_tenants_can_be_kept_to_topics_of_their_own(bench):
 def test_what_the_sender_does_itself_what_is_too_late_and_what_was_refused_is_not_carried_out(bench):
     bench.admit("CREATE_TOPICS", topic("left.own", 1), apply=False)
     bench.admit("CREATE_TOPICS", topic("left.late", 1), expires_at=1)
+    bench.admit("CREATE_TOPICS", topic("left.old", 1), seconds_ago=3601)
     bench.write(bench.decided("CREATE_TOPICS", topic("left.no", 1)).replace(b'"error_code":0', b'"error_code":89'))
     bench.write(b"no decision at all")
     bench.apply()
-    assert bench.results() == [[("left.late", "REQUEST_TIMED_OUT", False)]]
-    assert [bench.partitions(name) for name in ("left.own", "left.late", "left.no")] == [None, None, None]
+    assert bench.results() == [
+        [("left.late", "REQUEST_TIMED_OUT", False)],
+        [("left.old", "REQUEST_TIMED_OUT", False)],
+    ]
+    assert [bench.partitions(f"left.{name}") for name in ("own", "late", "old", "no")] == [None] * 4
 
 
 def test_validate_only_changes_nothing(bench):
@@ -274,11 +283,32 @@ def test_partitions_that_are_added_to_the_decisions_are_read_too(bench, monkeypa
     producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
     producer.produce(decisions, bench.decided("CREATE_TOPICS", topic("in.a.new.partition", 1)), partition=2)
     assert producer.flush(10) == 0
-    deadline = threading.Event()
-    for _ in range(100):
-        if applier.tally.topics:
-            break
-        deadline.wait(0.1)
+    until(lambda: applier.tally.topics)
     stop.set()
     running.join(10)
     assert (applier.tally.topics, bench.partitions("in.a.new.partition")) == (1, 1)
+
+
+def test_an_applier_outlives_a_cluster_that_is_away_for_some_seconds(base_settings, tmp_path):
+    broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
+    settings = deployed(at(base_settings, broker.address), "away", tmp_path)
+    settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
+    with broker:
+        prepare_topics(settings)
+        with applying(settings):
+            bench = Bench(settings)
+            bench.admit("CREATE_TOPICS", topic("away.before", 1))
+            until(lambda: bench.partitions("away.before") == 1)
+            broker.stop()
+            time.sleep(5)
+            broker.start()
+            bench.admit("CREATE_TOPICS", topic("away.after", 1))
+            until(lambda: bench.partitions("away.after") == 1)
+
+
+def until(condition, seconds=60):
+    """Wait for something to come true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.1)
