@@ -67,7 +67,6 @@ class Ledger:
         self._most = _BATCHES * settings.enforce.max_requests_per_batch
         self._done: dict[str, None] = {}
         self._places: dict[int, Place] = {}
-        self._refused: KafkaError | None = None
         producer: dict[str, str | float] = {
             "transactional.id": self._name,
             "transaction.timeout.ms": int(_TRANSACTION_SECONDS * 1000),
@@ -109,7 +108,8 @@ class Ledger:
         """
         with self._told():
             self._producer.begin_transaction()
-            self._write(self._topics.places, codec.encode(dict(places)), self._name.encode())
+            self._producer.produce(self._topics.places, codec.encode(dict(places)), self._name.encode())
+            self._flush()
 
     def commit(self, results: Iterable[tuple[bytes | None, MutationResult]] = ()) -> None:
         """Write results, each under its record key, and the places.
@@ -132,20 +132,14 @@ class Ledger:
         with self._told():
             self._producer.abort_transaction(self._timeout)
 
-    def _write(self, topic: str, value: bytes, key: bytes) -> None:
-        """Write at once, which fails for whoever is not the latest."""
-        self._producer.produce(topic, value, key, on_delivery=self._delivered)
-        self._flush()
-
     def _flush(self) -> None:
-        """Have the broker take what was produced: quicker than to leave it to the commit."""
+        """Have the broker take what was produced, which fails for whoever is not the latest.
+
+        It is quicker, too, than to leave it to the commit. (No callback of ours here: confluent-kafka raises what is
+        fatal from within it, and would call the callback with the error already set.)
+        """
         if self._producer.flush(max(self._timeout, _TAKE_OVER_SECONDS)):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not take records"))  # noqa: SLF001
-        if self._refused is not None:
-            raise KafkaException(self._refused)
-
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        self._refused = self._refused or error
 
     def _encoded(self, result: MutationResult) -> bytes:
         """A result that its topic takes: thousands of bad topics have more to be said of them than fits."""
