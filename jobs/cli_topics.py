@@ -16,7 +16,7 @@ Pattern = Annotated[
 ]
 Assignment = Annotated[
     str | None,
-    typer.Option("--replica-assignment", metavar="0:1,1:2", help="The brokers of each new partition's replicas."),
+    typer.Option("--replica-assignment", metavar="0:1,1:2", help="The brokers of each partition's replicas."),
 ]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Do nothing where there is no such topic.")]
 ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Only have it checked, which costs nothing.")]
@@ -63,7 +63,7 @@ def create(
     from jobs.topics import TopicChanges
 
     with TopicChanges(settings, as_json=as_json) as changes:
-        there = changes.existing() if if_not_exists else set()
+        there = changes.existing() if if_not_exists else {}
         wanted = [NewTopic(name, **more, config=configs) for name in names if name not in there]
         changes.told(
             "created",
@@ -88,7 +88,7 @@ def alter(
     overrides: Overrides = None,
     server: BootstrapServer = None,
 ) -> None:
-    """Give topics more partitions."""
+    """Give topics more partitions; a replica assignment tells of those that are there as well."""
     assignment = None if replica_assignment is None else _assignment(replica_assignment)
     settings = _settings(context, overrides, server, user, client)
     from confluent_kafka.admin import NewPartitions
@@ -97,8 +97,8 @@ def alter(
 
     with TopicChanges(settings, as_json=as_json) as changes:
         wanted = [
-            NewPartitions(name, partitions) if assignment is None else NewPartitions(name, partitions, assignment)
-            for name in changes.matching(topic, none_is_fine=if_exists)
+            NewPartitions(name, partitions, *([] if assignment is None else [assignment[current:]]))
+            for name, current in changes.matching(topic, none_is_fine=if_exists).items()
         ]
         changes.told(
             "altered",
@@ -125,7 +125,7 @@ def delete(
     from jobs.topics import TopicChanges
 
     with TopicChanges(settings, as_json=as_json) as changes:
-        names = changes.matching(topic, none_is_fine=if_exists)
+        names = list(changes.matching(topic, none_is_fine=if_exists))
         changes.told(
             "deleted", changes.admin.delete_topics(names, request_timeout=timeout, retry_on_quota_violation=False)
         )

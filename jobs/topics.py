@@ -54,18 +54,19 @@ class TopicChanges:
     ) -> None:
         self.admin.close(wait=False)
 
-    def existing(self) -> set[str]:
-        """The names of all topics.
+    def existing(self) -> dict[str, int]:
+        """All topics, and how many partitions each has.
 
         Raises:
             ClusterError: the cluster cannot be reached.
         """
         try:
-            return set(self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics)
+            topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
         except KafkaException as error:
             raise ClusterError(f"cannot reach Kafka at {self._settings.kafka.target}: {reason(error)}") from None
+        return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
-    def matching(self, pattern: str, *, none_is_fine: bool) -> list[str]:
+    def matching(self, pattern: str, *, none_is_fine: bool) -> dict[str, int]:
         """The topics that kafka-topics.sh takes a name for: a regular expression for all of it, commas as "or".
 
         Raises:
@@ -76,7 +77,7 @@ class TopicChanges:
             wanted = re.compile("|".join(part.strip() for part in pattern.split(",")))
         except re.error as error:
             raise BadInput(f"--topic {pattern}: no regular expression: {error}") from None
-        found = sorted(name for name in self.existing() if wanted.fullmatch(name))
+        found = {name: count for name, count in self.existing().items() if wanted.fullmatch(name)}
         if not found and not none_is_fine:
             raise MutationQuotaError(f"no topic matches {pattern} on {self._settings.kafka.target}")
         return found

@@ -31,8 +31,8 @@ class AppliedBy(enum.Enum):
 class Wait(enum.Enum):
     """What a call waited for in vain."""
 
-    DECISION = "no decision came in time"
-    RESULT = "admitted, but nobody told in time that it was carried out"
+    DECISION = "decision"
+    RESULT = "result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,9 @@ class Unheard:
 
 
 Outcome = TopicResult | Throttled | Unheard
+
+_UNHEARD = 10_000
+"""Requests whose decision is still told apart from a copy, and mutes, after their call has failed."""
 
 _Action = Callable[[float], None]
 
@@ -77,7 +80,7 @@ class Call:
     topics: list[TopicMutation]
     deadline: float
     unsettled: dict[str, TopicMutation] = field(init=False)
-    throttled_until: dict[str, float] = field(init=False, default_factory=dict)
+    refused: set[str] = field(init=False, default_factory=set)
     waits: dict[str, Wait] = field(init=False, default_factory=dict)
     tries: set[str] = field(init=False, default_factory=set)
 
@@ -134,11 +137,12 @@ class Conversation:
         self._open_after = open_after_seconds
         self._numbers = itertools.count()
         self._muted_until = float("-inf")
+        self._unheard: dict[str, None] = {}
         self._undecided: dict[str, _Try] = {}
         self._unapplied: dict[str, _Try] = {}
-        self._early: dict[str, MutationResult] = {}
         self._timers: list[tuple[float, int, _Action]] = []
         self._calls: set[Call] = set()
+        self._ended = False
 
     @property
     def next_at(self) -> float | None:
@@ -147,6 +151,10 @@ class Conversation:
 
     def submit(self, call: Call, now: float) -> None:
         """Begin a call."""
+        if self._ended or now >= call.deadline:
+            for topic in call.topics:
+                self._settle(call, Unheard(topic.name, Wait.DECISION))
+            return
         self._calls.add(call)
         self._at(call.deadline, partial(self._time_is_over, call))
         self._try(call, call.topics, now)
@@ -159,25 +167,21 @@ class Conversation:
 
     def decided(self, decision: Decision, now: float) -> None:
         """Hear a decision; one that is heard before, or is somebody else's, is passed over."""
-        if not decision.request_id.startswith(self._prefix):
+        if decision.request_id not in self._unheard:
             return
+        del self._unheard[decision.request_id]
         self._muted_until = max(self._muted_until, now + decision.throttle_time_ms / 1000)
         tried = self._undecided.pop(decision.request_id, None)
-        early = self._early.pop(decision.request_id, None)
         if tried is None:
             return
         refused = {topic.name for topic in decision.topics if topic.error_code != ErrorCode.NONE}
         self._refused(tried.call, [topic for topic in tried.topics if topic.name in refused], now)
-        self._admitted(decision.request_id, tried.call, [each for each in tried.topics if each.name not in refused])
-        if early is not None:
-            self.applied(early)
+        admitted = [each for each in tried.topics if each.name in tried.call.unsettled and each.name not in refused]
+        self._admitted(decision.request_id, tried.call, admitted)
 
     def applied(self, result: MutationResult) -> None:
         """Hear what an applier did; it may come before the decision."""
-        if result.request_id in self._undecided:
-            self._early[result.request_id] = result
-            return
-        tried = self._unapplied.pop(result.request_id, None)
+        tried = self._unapplied.pop(result.request_id, None) or self._undecided.get(result.request_id)
         if tried is not None:
             self.carried_out(tried.call, result.topics)
 
@@ -194,23 +198,27 @@ class Conversation:
 
     def end(self, now: float) -> None:
         """Let the time of all calls be over."""
+        self._ended = True
         for call in list(self._calls):
             self._time_is_over(call, now)
         self._timers.clear()
 
     def _try(self, call: Call, topics: list[TopicMutation], now: float) -> None:
         topics = [topic for topic in topics if topic.name in call.unsettled]
-        if not topics:
+        if not topics or now >= call.deadline:  # the time limit's own timer tells of them
             return
         if now < self._muted_until:
             self._at(self._muted_until, partial(self._try, call, topics))
             return
         request_id = f"{self._prefix}{next(self._numbers)}"
         until = call.deadline
-        if self._open_after is not None and now + self._open_after < until:
-            until = now + self._open_after
+        if self._open_after is not None:
+            until = now + min(self._open_after, (call.deadline - now) / 2)  # the rest is for carrying it out
             self._at(until, partial(self._go_on, request_id))
         self._undecided[request_id] = _Try(call, topics)
+        self._unheard[request_id] = None
+        if len(self._unheard) > _UNHEARD:
+            del self._unheard[next(iter(self._unheard))]
         call.tries.add(request_id)
         call.waits |= {topic.name: Wait.DECISION for topic in topics}
         request = MutationRequest(
@@ -228,14 +236,14 @@ class Conversation:
     def _refused(self, call: Call, topics: list[TopicMutation], now: float) -> None:
         """Keep refused topics until nothing is muted, or tell of them."""
         for topic in topics:
-            call.throttled_until[topic.name] = self._muted_until
+            call.refused.add(topic.name)
             if not call.asking.retry_on_quota_violation:
-                self._settle(call, self._throttled(topic.name, self._muted_until, now))
+                self._settle(call, self._throttled(topic.name, now))
         self._try(call, topics, now)
 
     def _admitted(self, request_id: str, call: Call, topics: list[TopicMutation]) -> None:
         for topic in topics:
-            call.throttled_until.pop(topic.name, None)
+            call.refused.discard(topic.name)
             call.waits[topic.name] = Wait.RESULT
         if not topics:
             return
@@ -247,41 +255,49 @@ class Conversation:
             case AppliedBy.NOBODY:
                 self.carried_out(call, [TopicResult(topic.name) for topic in topics])
 
-    def _go_on(self, request_id: str, _: float) -> None:
+    def _go_on(self, request_id: str, now: float) -> None:
         """Fail open: no decision came."""
         tried = self._undecided.pop(request_id, None)
         if tried is None:
             return
-        self._effects.went_on(tried.call, tried.topics)
+        call = tried.call
+        topics = [each for each in tried.topics if each.name in call.unsettled]
+        if not topics or now >= call.deadline:
+            return
+        self._effects.went_on(call, topics)
+        for topic in topics:
+            call.refused.discard(topic.name)
+            call.waits[topic.name] = Wait.RESULT
         if self._applied_by is AppliedBy.NOBODY:
-            self.carried_out(tried.call, [TopicResult(topic.name) for topic in tried.topics])
+            self.carried_out(call, [TopicResult(topic.name) for topic in topics])
         else:  # an applier may have begun it in the last moment
             maybe_done = self._applied_by is AppliedBy.APPLIER
-            tasks = [tried.call.asking.task(topic, maybe_done=maybe_done) for topic in tried.topics]
-            self._effects.carry_out(tried.call, tasks)
+            self._effects.carry_out(call, [call.asking.task(topic, maybe_done=maybe_done) for topic in topics])
 
     def _time_is_over(self, call: Call, now: float) -> None:
         for name in list(call.unsettled):
-            if name in call.throttled_until:
-                self._settle(call, self._throttled(name, call.throttled_until[name], now))
-            elif name in call.waits:
+            if name in call.waits and name not in call.refused:
                 self._settle(call, Unheard(name, call.waits[name]))
-            else:  # it was never sent, because of a throttle before it
-                self._settle(call, self._throttled(name, self._muted_until, now))
-        for request_id in call.tries:
-            for heard_of in (self._undecided, self._unapplied, self._early):
-                heard_of.pop(request_id, None)
+            else:  # refused, or never sent because of a throttle before it
+                self._settle(call, self._throttled(name, now))
+        self._forget(call)
 
     def _settle(self, call: Call, outcome: Outcome) -> None:
         topic = call.unsettled.pop(outcome.name, None)
         if topic is not None:
             self._effects.settle(call, topic, outcome)
         if not call.unsettled:
-            self._calls.discard(call)
+            self._forget(call)
+
+    def _forget(self, call: Call) -> None:
+        self._calls.discard(call)
+        for request_id in call.tries:
+            self._undecided.pop(request_id, None)
+            self._unapplied.pop(request_id, None)
 
     def _at(self, moment: float, action: _Action) -> None:
         heapq.heappush(self._timers, (moment, next(self._numbers), action))
 
-    @staticmethod
-    def _throttled(name: str, until: float, now: float) -> Throttled:
-        return Throttled(name, max(0, math.ceil((until - now) * 1000)))
+    def _throttled(self, name: str, now: float) -> Throttled:
+        left = round((self._muted_until - now) * 1000, 3)  # no millisecond more for what a float cannot hold
+        return Throttled(name, max(0, math.ceil(left)))

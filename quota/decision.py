@@ -81,7 +81,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     tokens: float | None
     timestamp: int
     source: Source
-    apply: bool = True
+    apply: bool = False
     expires_at: int | None = None
 
 

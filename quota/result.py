@@ -21,7 +21,10 @@ class TopicResult(msgspec.Struct, frozen=True):
 
 
 class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of the admitted topics of one decision, in their order; `source` is where the decision stands."""
+    """The outcome of the admitted topics of one decision, in their order.
+
+    `timestamp` is the request's (epoch ms), `source` is where the decision stands.
+    """
 
     decision_id: str
     request_id: str
@@ -30,4 +33,5 @@ class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation
     validate_only: bool
     topics: list[TopicResult]
+    timestamp: int
     source: Source

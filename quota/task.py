@@ -1,6 +1,6 @@
 """What is to be carried out on a cluster, topic by topic, and in which calls."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 
 from quota.decision import ErrorCode, TopicDecision
@@ -8,6 +8,9 @@ from quota.request import Operation, TopicMutation
 
 CALL_MUTATIONS = 1000
 """Partition mutations of one call, unless a single topic has more: the cluster answers before it gets the next ones."""
+
+CALL_TOPICS = 500
+"""Topics of one call: those that cost nothing count too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def in_calls(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     mutations = 0
     for task in tasks:
         mutations += task.topic.partitions
-        if call and (not _alike(task, call[0]) or task.name in names or mutations > CALL_MUTATIONS):
+        if call and (not _alike(task, call[0]) or task.name in names or _too_much(call, mutations)):
             yield call
             call, names, mutations = [], set(), task.topic.partitions
         call.append(task)
@@ -83,6 +86,10 @@ def uncharged(task: Task, current: int) -> str | None:
             f"the topic has {current} partitions: this costs {cost} mutations, and {task.topic.partitions} were charged"
         )
     return None
+
+
+def _too_much(call: Sized, mutations: int) -> bool:
+    return mutations > CALL_MUTATIONS or len(call) >= CALL_TOPICS
 
 
 def _alike(task: Task, other: Task) -> bool:

@@ -32,7 +32,10 @@ def applying(settings, kills=0, between=(0.5, 2.5), seed=599):
     finally:
         killer.join()
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
         assert process.returncode == 0, said
 
 

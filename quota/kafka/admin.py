@@ -55,7 +55,7 @@ class QuotaAdminClient(AdminClient):
         request_timeout: float | None = None,
         validate_only: bool = False,
         retry_on_quota_violation: bool = True,
-        **_: Any,  # noqa: ANN401
+        operation_timeout: float | None = None,  # noqa: ARG002 as AdminClient's
     ) -> Futures:
         """Create topics.
 
@@ -64,22 +64,21 @@ class QuotaAdminClient(AdminClient):
             request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
             validate_only: only have it checked, which costs nothing.
             retry_on_quota_violation: ask again for what is refused, within the time limit.
+            operation_timeout: taken as AdminClient takes it, and not needed: a future ends when the topic is there.
 
         Returns:
             A future a topic, by its name.
         """
-        ask_nobody = not any(takes_default(topic) for topic in new_topics)
 
         def topics(seconds: float) -> list[TopicMutation]:
-            default = 0 if ask_nobody else self._default_partitions(seconds)
+            default = self._default_partitions(seconds) if any(takes_default(each) for each in new_topics) else 0
             return [created(topic, default) for topic in new_topics]
 
         return self._dispatcher.ask(
             Asking(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_topics],
             topics,
-            seconds=request_timeout,
-            at_once=ask_nobody,
+            request_timeout,
         )
 
     def create_partitions(  # type: ignore[override]
@@ -89,7 +88,7 @@ class QuotaAdminClient(AdminClient):
         request_timeout: float | None = None,
         validate_only: bool = False,
         retry_on_quota_violation: bool = True,
-        **_: Any,  # noqa: ANN401
+        operation_timeout: float | None = None,  # noqa: ARG002 as AdminClient's
     ) -> Futures:
         """Grow topics; arguments and futures as those of `create_topics`."""
 
@@ -101,7 +100,7 @@ class QuotaAdminClient(AdminClient):
             Asking(Operation.CREATE_PARTITIONS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_partitions],
             topics,
-            seconds=request_timeout,
+            request_timeout,
         )
 
     def delete_topics(  # type: ignore[override]
@@ -110,7 +109,7 @@ class QuotaAdminClient(AdminClient):
         *,
         request_timeout: float | None = None,
         retry_on_quota_violation: bool = True,
-        **_: Any,  # noqa: ANN401
+        operation_timeout: float | None = None,  # noqa: ARG002 as AdminClient's
     ) -> Futures:
         """Delete topics; arguments and futures as those of `create_topics`."""
 
@@ -122,7 +121,7 @@ class QuotaAdminClient(AdminClient):
             Asking(Operation.DELETE_TOPICS, retry_on_quota_violation=retry_on_quota_violation),
             topics,
             asked,
-            seconds=request_timeout,
+            request_timeout,
         )
 
     def close(self, *, wait: bool = True) -> None:

@@ -3,22 +3,26 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from quota import codec
 from quota.allowed import AllowedTopics
 from quota.decision import Decision, TopicDecision
-from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason, source_of, tail, take
+from quota.errors import BadRecord, ClusterError
+from quota.kafka.client import client_config, ends, reason, source_of, tail, take
 from quota.kafka.ledger import Ledger, Place
 from quota.kafka.target import Stopped, Target, failure
 from quota.record import Source
 from quota.result import MutationResult, TopicResult
 from quota.settings import Settings
 from quota.task import Task, admitted
+
+_decoder = msgspec.json.Decoder(Decision)
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +88,7 @@ class Applier:
         self._settings = settings
         self._stop = stop
         self._ledger = Ledger(settings)
-        self._target = Target(client_config(settings.kafka.target), stop)
+        self._target = Target(client_config(settings.kafka.target), stop, self._ledger.hold)
         self._allowed = AllowedTopics(
             settings.apply.topic_pattern, [*settings.topics.names, *settings.apply.protected_topics]
         )
@@ -92,6 +96,7 @@ class Applier:
         self._places: dict[int, Place] = {}
         self._at_end: set[int] = set()
         self._looked = 0.0
+        self._warned = 0
         self.tally = tally or Tally()
 
     def run(self, *, once: bool = False) -> None:
@@ -123,9 +128,7 @@ class Applier:
         try:
             found = self._consumer.list_topics(topic, timeout).topics[topic].partitions
             new = {
-                number: self._ledger.place(
-                    number, *self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout)
-                )
+                number: self._ledger.place(number, *ends(self._consumer, TopicPartition(topic, number), timeout))
                 for number in found.keys() - self._places.keys()
             }
         except KafkaException as error:
@@ -148,7 +151,15 @@ class Applier:
                 self._at_end.add(source_of(message).partition)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
                 raise ClusterError(f"decisions were deleted before they were carried out: {error.str()}")
+            else:
+                self._warn(error)
         return messages
+
+    def _warn(self, error: KafkaError) -> None:
+        """What keeps decisions from being read, once and not with every attempt."""
+        if error.code() != self._warned:
+            self._warned = error.code()
+            _log.warning("cannot read decisions: %s", error.str())
 
     def _carry_out(self, messages: Sequence[Message]) -> None:
         """Carry out a batch, which is begun only if no other applier has taken over."""
@@ -160,7 +171,7 @@ class Applier:
             maybe_until = self._places[source.partition].maybe_until
             self._places[source.partition] = Place(source.offset + 1, maybe_until)
         self._ledger.begin(self._written_ahead())
-        plans = [[self._plan(each, topic) for topic in admitted(each.decision.topics)] for each in heard]
+        plans = [self._plan(each) for each in heard]
         tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
         outcomes = iter(self._target.carry_out(tasks, self._settings.apply.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
@@ -179,19 +190,26 @@ class Applier:
         """A decision to carry out, if the message is one."""
         source = source_of(message)
         try:
-            decision = msgspec.json.decode(message.value() or b"", type=Decision)
-        except msgspec.DecodeError as error:
+            decision = codec.decode(message.value(), _decoder)
+        except BadRecord as error:
             _log.warning("%s is no decision and is passed over: %s", source, error)
             return None
         if not decision.apply or not admitted(decision.topics):
             return None
-        if self._ledger.knows(decision.decision_id):
+        if self._ledger.knows(decision.decision_id, decision.timestamp):
             self.tally.repeated += 1
             return None
         return _Heard(message.key(), source, decision, source.offset < self._places[source.partition].maybe_until)
 
-    def _plan(self, heard: _Heard, topic: TopicDecision) -> Task | TopicResult:
+    def _plan(self, heard: _Heard) -> list[Task | TopicResult]:
+        """What is to be done about each admitted topic of a decision."""
+        names = Counter(topic.name for topic in heard.decision.topics)
+        return [self._plan_topic(heard, topic, names[topic.name]) for topic in admitted(heard.decision.topics)]
+
+    def _plan_topic(self, heard: _Heard, topic: TopicDecision, times: int) -> Task | TopicResult:
         decision = heard.decision
+        if times > 1:
+            return failure(topic.name, KafkaError.INVALID_REQUEST, "Duplicate topic name.")
         why_not = self._allowed.why_not(topic.name, decision.user, decision.client_id)
         if why_not is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, why_not)
@@ -210,5 +228,6 @@ def _result(heard: _Heard, topics: list[TopicResult]) -> MutationResult:
         operation=decision.operation,
         validate_only=decision.validate_only,
         topics=topics,
+        timestamp=decision.timestamp,
         source=heard.source,
     )

@@ -25,7 +25,7 @@ def created(topic: NewTopic, default_partitions: int) -> TopicMutation:
         partitions if assignments is msgspec.UNSET else len(assignments),
         replication_factor=msgspec.UNSET if topic.replication_factor == _DEFAULT else topic.replication_factor,
         assignments=assignments,
-        configs=topic.config or msgspec.UNSET,
+        configs={str(name): str(value) for name, value in topic.config.items()} if topic.config else msgspec.UNSET,
     )
 
 

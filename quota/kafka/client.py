@@ -1,12 +1,14 @@
 """What all Kafka clients of this project share."""
 
+import time
 from collections.abc import Mapping
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from quota.record import Source
 
+_LOOK_SECONDS = 0.1
 _FETCH_WAIT_MS = 50
 """How long a broker lets a consumer wait for a first record, and so for the news that a topic's end is reached."""
 
@@ -45,3 +47,21 @@ def take(consumer: Consumer, most: int, seconds: float) -> list[Message]:
     """What has come, at most so many; waits `seconds` for the first one and for no other."""
     first = consumer.poll(seconds)
     return [] if first is None else [first, *consumer.consume(most - 1, 0)]
+
+
+def ends(consumer: Consumer, partition: TopicPartition, seconds: float) -> tuple[int, int]:
+    """The first offset of a partition, and the one behind its last; a leader that moves is waited for.
+
+    Raises:
+        KafkaException: there is none in time.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            first, end = consumer.get_watermark_offsets(partition, max(deadline - time.monotonic(), _LOOK_SECONDS))
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return int(first), int(end)

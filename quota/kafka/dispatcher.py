@@ -15,9 +15,10 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from quota.conversation import AppliedBy, Asking, Call, Conversation, Effects, Outcome, Throttled, Unheard, Wait
 from quota.decision import DeadLetter, Decision
+from quota.errors import ClusterError
 from quota.kafka.client_options import ClientOptions
 from quota.kafka.requests import Answer, AnswerReader, RequestWriter
-from quota.kafka.target import Stopped, Target, failure
+from quota.kafka.target import Stopped, Target
 from quota.kafka.throttling import ThrottlingQuotaExceededError
 from quota.request import MutationRequest, TopicMutation
 from quota.result import MutationResult, TopicResult
@@ -26,7 +27,11 @@ from quota.task import Task
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
-_WORKERS = 8
+_WORKERS = 16
+_WORKER_NAME = "mutation-quota-target"
+_MOST_SECONDS = 3600.0
+"""Of a time limit, as librdkafka has it."""
+_LEAST_SECONDS = 0.1
 _JOIN_SECONDS = 5.0
 _REQUEST_ID = re.compile(r'\{"request_id":"([^"]*)"')
 """How each request of ours begins: so a dead letter is known also where the rest of it is cut off."""
@@ -48,15 +53,17 @@ class Dispatcher:
         """Connect.
 
         Raises:
-            ClusterError: the cluster that decides does not answer, or lacks the topics.
+            ClusterError: the cluster that decides does not answer, or lacks the topics. A client that fails open goes
+                on without it, and looks for it again.
         """
         self._options = options
-        client = options.settings.client
-        applied_by = AppliedBy(client.applied_by)
+        self._limit = options.settings.client.api_timeout_ms / 1000
+        applied_by = AppliedBy(options.settings.client.applied_by)
+        self._with_results = applied_by is AppliedBy.APPLIER
         self._closed = threading.Event()
-        self._reader = AnswerReader(options.settings, results=applied_by is AppliedBy.APPLIER, config=options.control)
+        self._reader = self._first_reader()
         self._writer = RequestWriter(
-            options.settings, config={**options.control, "message.timeout.ms": client.api_timeout_ms}
+            options.settings, config={**options.control, "message.timeout.ms": int(self._limit * 1000)}
         )
         self.target = Target(options.target, self._closed)
         self._conversation = Conversation(
@@ -72,47 +79,58 @@ class Dispatcher:
         self._afterwards: list[Callable[[], None]] = []
         self._futures: dict[Call, Futures] = {}
         self._unfinished: set[Future[None]] = set()
-        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="mutation-quota-target")
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix=_WORKER_NAME)
         self._listener = threading.Thread(target=self._listen, name="mutation-quota-answers", daemon=True)
         self._listener.start()
 
-    def ask(
-        self, asking: Asking, names: Sequence[str], topics: Topics, *, seconds: float | None, at_once: bool = False
-    ) -> Futures:
+    def ask(self, asking: Asking, names: Sequence[str], topics: Topics, seconds: float | None) -> Futures:
         """Begin a call.
 
         Args:
             asking: what is wanted.
             names: of the topics.
-            topics: what is wanted of each; may ask the cluster.
+            topics: finds out what is wanted of each; may ask the cluster.
             seconds: the time limit; that of the settings if there is none.
-            at_once: that `topics` asks nobody.
         """
-        if self._closed.is_set():
-            raise RuntimeError("the client is closed")
-        futures = {name: self._future() for name in dict.fromkeys(names)}
+        limit = self._limit if seconds is None else seconds
+        if not 0 < limit <= _MOST_SECONDS:
+            raise ValueError(f"request_timeout is {seconds}: expected more than 0 and at most {_MOST_SECONDS} seconds")
+        with self._lock:
+            if self._closed.is_set():
+                raise RuntimeError("the client is closed")
+            futures = {name: self._future() for name in dict.fromkeys(names)}
+            self._workers.submit(self._begin, asking, topics, time.monotonic() + limit, dict(futures))
         for name, times in Counter(names).items():
             if times > 1:
-                futures[name].set_exception(_error(KafkaError.INVALID_REQUEST, "Duplicate topic name."))
-        limit = self._options.settings.client.api_timeout_ms / 1000 if seconds is None else seconds
-        begin = partial(self._begin, asking, topics, time.monotonic() + limit, futures)
-        if at_once:
-            begin()
-        else:
-            self._workers.submit(begin)
+                _fail(futures[name], _error(KafkaError.INVALID_REQUEST, "Duplicate topic name."))
         return futures
 
     def close(self, *, wait_for_calls: bool) -> None:
-        """End; calls that are not waited for fail."""
-        if wait_for_calls and not self._closed.is_set():
+        """End; calls that are not waited for fail. From within a callback of a future nothing is waited for."""
+        own = threading.current_thread()
+        inside = own is self._listener or own.name.startswith(_WORKER_NAME)
+        if wait_for_calls and not inside:
             wait(list(self._unfinished))
-        self._closed.set()
-        self._listener.join(_JOIN_SECONDS)
-        self._workers.shutdown(wait=True, cancel_futures=True)
+        with self._lock:
+            self._closed.set()
         self._do(partial(self._conversation.end, time.monotonic()))
+        self._workers.shutdown(wait=False, cancel_futures=True)
         for future in list(self._unfinished):  # those whose topics were still being looked at
-            future.set_exception(_error(KafkaError._DESTROY, "the client was closed"))  # noqa: SLF001
-        self._reader.close()
+            _fail(future, _error(KafkaError._DESTROY, "the client was closed"))  # noqa: SLF001
+        if not inside:
+            self._listener.join(_JOIN_SECONDS)
+
+    def _first_reader(self) -> AnswerReader | None:
+        try:
+            return self._new_reader()
+        except ClusterError as error:
+            if self._options.open_after_seconds is None:
+                raise
+            _log.warning("%s: going on without decisions (client.when_silent=open)", error)
+            return None
+
+    def _new_reader(self) -> AnswerReader:
+        return AnswerReader(self._options.settings, results=self._with_results, config=self._options.control)
 
     def _future(self) -> Future[None]:
         future: Future[None] = Future()
@@ -124,20 +142,17 @@ class Dispatcher:
     def _begin(self, asking: Asking, topics: Topics, deadline: float, futures: Futures) -> None:
         """Find out what to ask for, and ask."""
         try:
-            asked = topics(max(deadline - time.monotonic(), 0.0))
+            asked = topics(max(deadline - time.monotonic(), _LEAST_SECONDS))
+            call = Call(asking, [topic for topic in asked if not futures[topic.name].done()], deadline)
+            if call.topics:
+                self._do(partial(self._submit, call, futures))
         except Exception as error:  # noqa: BLE001 whatever it is, it belongs to those who wait
             for future in futures.values():
-                if not future.done():
-                    future.set_exception(error)
-            return
-        call = Call(asking, [topic for topic in asked if not futures[topic.name].done()], deadline)
+                _fail(future, error)
 
-        def submit() -> None:
-            self._futures[call] = {topic.name: futures[topic.name] for topic in call.topics}
-            self._conversation.submit(call, time.monotonic())
-
-        if call.topics:
-            self._do(submit)
+    def _submit(self, call: Call, futures: Futures) -> None:
+        self._futures[call] = {topic.name: futures[topic.name] for topic in call.topics}
+        self._conversation.submit(call, time.monotonic())
 
     def _do(self, action: Callable[[], None]) -> None:
         """Do something with the conversation; futures are settled after it, so that what waits for them may call us."""
@@ -145,22 +160,34 @@ class Dispatcher:
             action()
             afterwards, self._afterwards = self._afterwards, []
         for each in afterwards:
-            each()
+            try:
+                each()
+            except BaseException:  # noqa: BLE001 a callback of the application's, on a thread of ours
+                _log.exception("a callback of a future failed")
 
     def _listen(self) -> None:
         while not self._closed.is_set():
             try:
-                answers = [heard.answer for heard in self._reader.read(self._seconds_to_listen())]
+                answers = self._answers()
                 self._writer.poll()
                 self._do(partial(self._hear, answers))
             except Exception:  # noqa: BLE001 the thread has to live on, or futures would hang
                 _log.exception("cannot listen for decisions, trying again")
                 self._closed.wait(_POLL_SECONDS)
+        if self._reader is not None:
+            self._reader.close()
 
-    def _seconds_to_listen(self) -> float:
+    def _answers(self) -> list[Answer]:
         with self._lock:
             next_at = self._conversation.next_at
-        return _POLL_SECONDS if next_at is None else min(max(next_at - time.monotonic(), 0.0), _POLL_SECONDS)
+        seconds = _POLL_SECONDS if next_at is None else min(max(next_at - time.monotonic(), 0.0), _POLL_SECONDS)
+        if self._reader is not None:
+            return [heard.answer for heard in self._reader.read(seconds)]
+        try:
+            self._reader = self._new_reader()
+        except ClusterError:
+            self._closed.wait(seconds)
+        return []
 
     def _hear(self, answers: Iterable[Answer]) -> None:
         now = time.monotonic()
@@ -182,42 +209,44 @@ class Dispatcher:
         try:
             self._writer.send(request, delivered=partial(self._delivered, request.request_id))
         except (KafkaException, BufferError) as error:
-            code = error.args[0] if isinstance(error, KafkaException) else KafkaError(KafkaError._QUEUE_FULL)  # noqa: SLF001
-            self._afterwards.append(partial(self._delivered, request.request_id, code, None))
+            full = KafkaError(KafkaError._QUEUE_FULL)  # noqa: SLF001
+            told = error.args[0] if isinstance(error, KafkaException) else full
+            self._afterwards.append(partial(self._delivered, request.request_id, told, None))
 
-    def _carry_out_soon(self, call: Call, tasks: list[Task]) -> None:
-        self._workers.submit(self._carry_out, call, tasks)
+    def _delivered(self, request_id: str, error: KafkaError | None, _: Message | None) -> None:
+        if error is not None and error.code() not in _NOBODY_HEARD:
+            self._do(partial(self._conversation.rejected, request_id, error.code(), error.name(), error.str()))
 
     def _went_on(self, call: Call, topics: list[TopicMutation]) -> None:
         self.proceeded += 1
         names = ", ".join(topic.name for topic in topics)
         _log.warning("no decision on %s of %s: going on (client.when_silent=open)", call.asking.operation.value, names)
 
+    def _carry_out_soon(self, call: Call, tasks: list[Task]) -> None:
+        if not self._closed.is_set():
+            self._workers.submit(self._carry_out, call, tasks)
+
     def _carry_out(self, call: Call, tasks: list[Task]) -> None:
+        seconds = call.deadline - time.monotonic()
+        if seconds <= 0:
+            return  # it was told that its time was over
         try:
-            results = self.target.carry_out(tasks, max(call.deadline - time.monotonic(), 0.0))
+            results = self.target.carry_out(tasks, seconds)
         except Stopped:
             return
-        except Exception as error:  # noqa: BLE001 whatever it is, somebody waits for it
-            _log.exception("cannot carry out %s", call.asking.operation.value)
-            results = [failure(task.name, KafkaError._FAIL, str(error)) for task in tasks]  # noqa: SLF001
         self._do(partial(self._conversation.carried_out, call, results))
-
-    def _delivered(self, request_id: str, error: KafkaError | None, _: Message | None) -> None:
-        if error is not None and error.code() not in _NOBODY_HEARD:
-            self._do(partial(self._conversation.rejected, request_id, error.code(), error.name(), error.str()))
 
     def _settle(self, call: Call, topic: TopicMutation, outcome: Outcome) -> None:
         """Have a future end."""
-        if isinstance(outcome, TopicResult) and not outcome.error_code:
-            self.target.note(call.asking.task(topic))
         future = self._futures[call].pop(topic.name)
         if not self._futures[call]:
             del self._futures[call]
         error = self._error(outcome)
-        self._afterwards.append(
-            partial(future.set_result, None) if error is None else partial(future.set_exception, error)
-        )
+        if error is None:
+            self.target.note(call.asking.task(topic))  # an applier may have done it
+            self._afterwards.append(partial(future.set_result, None))
+        else:
+            self._afterwards.append(partial(_fail, future, error))
 
     def _error(self, outcome: Outcome) -> KafkaException | None:
         match outcome:
@@ -238,3 +267,8 @@ class Dispatcher:
 
 def _error(code: int, message: str) -> KafkaException:
     return KafkaException(KafkaError(code, message))
+
+
+def _fail(future: Future[None], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

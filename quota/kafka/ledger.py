@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from quota import codec
 from quota.decision import ENVELOPE
-from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason, source_of, tail, take
+from quota.errors import BadRecord, ClusterError
+from quota.kafka.client import client_config, ends, reason, source_of, tail, take
 from quota.kafka.topics import max_answer_bytes
 from quota.result import MutationResult
 from quota.settings import Settings
@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 
 _BATCHES = 2
 """Both copies of a decision that was written twice are among those of two batches of the enforcing query."""
+
+_MARKERS = 2
+"""A results topic has an offset for the end of each transaction, too."""
 
 _TRANSACTION_SECONDS = 900.0
 _TAKE_OVER_SECONDS = 30.0
@@ -46,6 +49,11 @@ class Place(msgspec.Struct, frozen=True):
 
 class _Known(msgspec.Struct, frozen=True):
     decision_id: str
+    timestamp: int
+
+
+_places_decoder = msgspec.json.Decoder(dict[int, Place])
+_known_decoder = msgspec.json.Decoder(_Known)
 
 
 class Ledger:
@@ -64,8 +72,9 @@ class Ledger:
         self._topics = settings.topics
         self._servers, self._name = settings.kafka.bootstrap_servers, settings.apply.group
         self._timeout = settings.kafka.timeout_seconds
-        self._most = _BATCHES * settings.enforce.max_requests_per_batch
-        self._done: dict[str, None] = {}
+        self._most = _BATCHES * _MARKERS * settings.enforce.max_requests_per_batch
+        self._done: dict[tuple[str, int], None] = {}
+        self._begun: dict[int, Place] = {}
         self._places: dict[int, Place] = {}
         producer: dict[str, str | float] = {
             "transactional.id": self._name,
@@ -77,27 +86,42 @@ class Ledger:
         with self._told():
             self._producer.init_transactions(max(self._timeout, _TAKE_OVER_SECONDS))
             self._read_places()
-            for message in self._read(self._topics.results, 2 * self._most):
+            self._most *= max(1, len(self._partitions(self._topics.results)))
+            for message in self._read(self._topics.results, self._most):
                 self._remember(message)
 
-    def knows(self, decision_id: str) -> bool:
-        """Whether a decision is done; counts it as done from now on."""
-        known = decision_id in self._done
-        self._done[decision_id] = None
+    def knows(self, decision_id: str, timestamp: int) -> bool:
+        """Whether a decision is done; counts it as done from now on.
+
+        Its request's timestamp belongs to it: a request topic that was made anew begins with the same ids.
+        """
+        key = (decision_id, timestamp)
+        known = key in self._done
+        self._done[key] = None
         if len(self._done) > self._most:
             del self._done[next(iter(self._done))]
         return known
+
+    def hold(self) -> None:
+        """Make sure, by asking the broker, that no other applier has taken over since `begin`.
+
+        Raises:
+            ClusterError: one has, or the cluster does not answer.
+        """
+        with self._told():
+            self._write_places()
 
     def place(self, partition: int, first: int, end: int) -> Place:
         """Where to go on in a partition of the decisions that has those from `first` to before `end`."""
         known = self._places.get(partition)
         if known is None:
-            start = first if self._settings.apply.auto_offset_reset == "earliest" else end
+            # A partition that is new to a group that is at work was added since: all of it is to be done.
+            start = first if self._places or self._settings.apply.auto_offset_reset == "earliest" else end
             return Place(start, start)
         if not first <= known.offset <= end:
             lost = "decisions of partition %d from %d on are not there any more: going on at %d"
             _log.warning(lost, partition, known.offset, first)
-            return Place(first, first)
+            return Place(first, max(first, min(known.maybe_until, end)))
         return Place(known.offset, min(known.maybe_until, end))
 
     def begin(self, places: Mapping[int, Place]) -> None:
@@ -108,8 +132,8 @@ class Ledger:
         """
         with self._told():
             self._producer.begin_transaction()
-            self._producer.produce(self._topics.places, codec.encode(dict(places)), self._name.encode())
-            self._flush()
+            self._begun = dict(places)
+            self._write_places()
 
     def commit(self, results: Iterable[tuple[bytes | None, MutationResult]] = ()) -> None:
         """Write results, each under its record key, and the places.
@@ -131,6 +155,10 @@ class Ledger:
         """
         with self._told():
             self._producer.abort_transaction(self._timeout)
+
+    def _write_places(self) -> None:
+        self._producer.produce(self._topics.places, codec.encode(self._begun), self._name.encode())
+        self._flush()
 
     def _flush(self) -> None:
         """Have the broker take what was produced, which fails for whoever is not the latest.
@@ -154,22 +182,25 @@ class Ledger:
         for most in (_PLACES_READ, None):
             for message in self._read(self._topics.places, most):
                 if message.key() == self._name.encode():
-                    self._places = self._decoded(message, dict[int, Place]) or self._places
+                    self._places = self._decoded(message, _places_decoder) or self._places
             if self._places:
                 return
 
+    def _partitions(self, topic: str) -> list[int]:
+        return list(self._producer.list_topics(topic, self._timeout).topics[topic].partitions)
+
     def _remember(self, message: Message) -> None:
         """A decision that is written twice is not done twice."""
-        known = self._decoded(message, _Known)
+        known = self._decoded(message, _known_decoder)
         if known is not None:
-            self.knows(known.decision_id)
+            self.knows(known.decision_id, known.timestamp)
 
     @staticmethod
-    def _decoded(message: Message, kind: type[T]) -> T | None:
+    def _decoded(message: Message, decoder: msgspec.json.Decoder[T]) -> T | None:
         try:
-            return msgspec.json.decode(message.value() or b"", type=kind)
-        except msgspec.DecodeError:
-            _log.warning("%s is no record of an applier and is passed over", source_of(message))
+            return codec.decode(message.value(), decoder)
+        except BadRecord as error:
+            _log.warning("%s is no record of an applier and is passed over: %s", source_of(message), error)
             return None
 
     def _read(self, topic: str, most: int | None) -> Iterator[Message]:
@@ -177,8 +208,8 @@ class Ledger:
         consumer = tail(self._servers, self._name)
         try:
             starts = []
-            for partition in consumer.list_topics(topic, self._timeout).topics[topic].partitions:
-                first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), self._timeout)
+            for partition in self._partitions(topic):
+                first, end = ends(consumer, TopicPartition(topic, partition), self._timeout)
                 starts.append(TopicPartition(topic, partition, first if most is None else max(first, end - most)))
             consumer.assign(starts)
             reading = {each.partition for each in starts}

@@ -4,14 +4,15 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota import codec
 from quota.decision import DeadLetter, Decision
-from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason, source_of, tail, take
+from quota.errors import BadRecord, ClusterError
+from quota.kafka.client import client_config, ends, reason, source_of, tail, take
 from quota.request import MutationRequest
 from quota.result import MutationResult
 from quota.settings import Settings
@@ -21,6 +22,7 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
 _MOST = 1000
 _REFRESH_SECONDS = 30.0
+_REFRESH_WAIT_SECONDS = 1.0
 
 Delivered = Callable[[KafkaError | None, Message], None]
 """Told when a request has reached its topic, or why it has not; from within `poll` or `flush`."""
@@ -109,15 +111,17 @@ class AnswerReader:
             ClusterError: they cannot be found in time.
         """
         topics = settings.topics
-        self._types: dict[str, type[Answer]] = {topics.decisions: Decision, topics.dead_letters: DeadLetter}
+        self._decoders: dict[str, msgspec.json.Decoder[Any]] = {
+            topics.decisions: msgspec.json.Decoder(Decision),
+            topics.dead_letters: msgspec.json.Decoder(DeadLetter),
+        }
         if results:
-            self._types[topics.results] = MutationResult
-        self._timeout = settings.kafka.timeout_seconds
+            self._decoders[topics.results] = msgspec.json.Decoder(MutationResult)
         self._consumer = tail(settings.kafka.bootstrap_servers, "mutation-quota-answers", config)
         self._known: set[tuple[str, int]] = set()
         self._looked = time.monotonic()
         try:
-            self._look_for_partitions(from_beginning=from_beginning)
+            self._look_for_partitions(settings.kafka.timeout_seconds, from_beginning=from_beginning)
         except KafkaException as error:
             raise ClusterError(f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}") from None
 
@@ -126,7 +130,7 @@ class AnswerReader:
         if time.monotonic() - self._looked > _REFRESH_SECONDS:
             self._looked = time.monotonic()
             try:
-                self._look_for_partitions(from_beginning=True)
+                self._look_for_partitions(_REFRESH_WAIT_SECONDS, from_beginning=True)
             except (KafkaException, ClusterError) as error:
                 _log.debug("cannot look for new partitions now: %s", error)
         for message in take(self._consumer, _MOST, seconds):
@@ -134,9 +138,9 @@ class AnswerReader:
                 continue  # passing; the consumer goes on by itself
             source = source_of(message)
             try:
-                answer = msgspec.json.decode(message.value() or b"", type=self._types[source.topic])
-            except msgspec.DecodeError:
-                _log.warning("%s is no answer", source)
+                answer = codec.decode(message.value(), self._decoders[source.topic])
+            except BadRecord as error:
+                _log.warning("%s is no answer: %s", source, error)
             else:
                 yield Heard(answer, message.timestamp()[1])
 
@@ -144,18 +148,18 @@ class AnswerReader:
         """Let go of the connection."""
         self._consumer.close()
 
-    def _look_for_partitions(self, *, from_beginning: bool) -> None:
+    def _look_for_partitions(self, seconds: float, *, from_beginning: bool) -> None:
         """Take on partitions, also those that are added later."""
-        metadata = self._consumer.list_topics(timeout=self._timeout)
         new = []
-        for topic in self._types:
-            if topic not in metadata.topics:
-                raise ClusterError(f"topic {topic} does not exist")
-            for partition in metadata.topics[topic].partitions:
+        for topic in self._decoders:
+            found = self._consumer.list_topics(topic, seconds).topics[topic]
+            if found.error is not None:
+                raise ClusterError(f"topic {topic}: {found.error.str()}")
+            for partition in found.partitions:
                 if (topic, partition) not in self._known:
                     each = TopicPartition(topic, partition, OFFSET_BEGINNING)
                     if not from_beginning:
-                        _, each.offset = self._consumer.get_watermark_offsets(each, self._timeout)
+                        _, each.offset = ends(self._consumer, each, seconds)
                     new.append(each)
         if new:
             self._consumer.incremental_assign(new)

@@ -1,35 +1,38 @@
 """Carrying mutations out on a cluster, each at most once in effect, however often it is tried."""
 
+import itertools
+import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-import msgspec
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import KafkaError, KafkaException
 
-from quota.decision import TopicDecision
+from quota.kafka.topic_calls import TopicCalls
 from quota.recent import RecentChanges
-from quota.request import Operation, TopicMutation
+from quota.request import Operation
 from quota.result import TopicResult
 from quota.task import Task, in_calls, uncharged
 
+_log = logging.getLogger(__name__)
+
 _BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0)
-_CALL_SECONDS = 30.0
+_CALL_SECONDS = 15.0
 _MIN_SECONDS = 1.0
 
 _NOT_DONE = frozenset(
     {
         KafkaError.NOT_CONTROLLER,
         KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.THROTTLING_QUOTA_EXCEEDED,
         KafkaError._RESOLVE,  # noqa: SLF001
         KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
     }
 )
+"""Answers after which it is worth trying again."""
+
 _NOBODY_KNOWS = frozenset(
     {
         KafkaError.REQUEST_TIMED_OUT,
@@ -39,14 +42,16 @@ _NOBODY_KNOWS = frozenset(
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     }
 )
-"""Answers after which it is worth trying again: where nothing was done, and where it may have been."""
+"""Likewise, but it may have been carried out."""
+
+_PASSING = _NOT_DONE | _NOBODY_KNOWS
 
 _DONE_BEFORE = {
     Operation.CREATE_TOPICS: KafkaError.TOPIC_ALREADY_EXISTS,
     Operation.CREATE_PARTITIONS: KafkaError.INVALID_PARTITIONS,
     Operation.DELETE_TOPICS: KafkaError.UNKNOWN_TOPIC_OR_PART,
 }
-"""What a cluster says to a mutation that was carried out before."""
+"""What a controller says to a mutation that was carried out before."""
 
 _KAFKA_NAMES = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: "UNKNOWN_TOPIC_OR_PARTITION",
@@ -59,13 +64,36 @@ class Stopped(Exception):
     """Told to stop in the middle: some mutations may be carried out without anybody knowing."""
 
 
-class Target:
-    """The cluster that mutations are for."""
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A task that is worth another attempt, and why this one came to nothing."""
 
-    def __init__(self, config: Mapping[str, str | float], stop: threading.Event | None = None) -> None:
-        """Take librdkafka's settings for it; `stop` breaks off waiting for a cluster that does not answer."""
-        self._admin = AdminClient(dict(config))
+    task: Task
+    error: KafkaError
+
+
+_Answers = dict[str, TopicResult | _Again]
+
+
+class Target:
+    """The cluster that mutations are for. Safe for threads."""
+
+    def __init__(
+        self,
+        config: Mapping[str, str | float],
+        stop: threading.Event | None = None,
+        before_call: Callable[[], None] | None = None,
+    ) -> None:
+        """Connect when it is needed.
+
+        Args:
+            config: librdkafka's settings for it.
+            stop: ends `carry_out` between two calls.
+            before_call: called before each call, which it may forbid by raising.
+        """
+        self._calls = TopicCalls(config)
         self._stop = stop or threading.Event()
+        self._before_call = before_call
         self._recent = RecentChanges()
 
     def carry_out(self, tasks: Sequence[Task], seconds: float) -> list[TopicResult]:
@@ -75,10 +103,21 @@ class Target:
         again, for `seconds` in all.
 
         Raises:
-            Stopped: before it answered.
+            Stopped: before all were done.
         """
         deadline = time.monotonic() + seconds
-        return [result for call in in_calls(tasks) for result in self._carry_out(call, deadline)]
+        results: list[TopicResult] = []
+        away: KafkaError | None = None
+        for call in in_calls(tasks):
+            if away is not None:  # nobody asks each of a thousand calls anew
+                results += [failure(task.name, away.code(), away.str()) for task in call]
+                continue
+            told = self._carry_out(call, deadline)
+            results += told
+            if time.monotonic() >= deadline:
+                failed = [each for each in told if each.error_code in _PASSING]
+                away = KafkaError(failed[0].error_code, failed[0].error_message) if failed else None
+        return results
 
     def partitions(self, names: Sequence[str], seconds: float) -> dict[str, int]:
         """How many partitions topics have; those that do not exist are left out.
@@ -86,14 +125,7 @@ class Target:
         Raises:
             KafkaException: the cluster does not tell.
         """
-        found = {}
-        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=seconds).items():
-            try:
-                found[name] = len(future.result().partitions)
-            except KafkaException as error:
-                if error.args[0].code() not in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION}:
-                    raise
-        return self._recent.over(found, list(names), time.monotonic())
+        return self._recent.over(self._calls.partitions(names, seconds), names, time.monotonic())
 
     def note(self, task: Task) -> None:
         """Take note that a task was carried out, by this or by someone else: brokers may be behind for a moment."""
@@ -103,10 +135,12 @@ class Target:
     def _carry_out(self, call: Sequence[Task], deadline: float) -> list[TopicResult]:
         results: dict[str, TopicResult] = {}
         left = list(call)
-        attempt = 0
-        while left:
-            seconds = min(max(deadline - time.monotonic(), _MIN_SECONDS), _CALL_SECONDS)
-            answers = self._ask(left, seconds)
+        for attempt in itertools.count():
+            if self._stop.is_set():
+                raise Stopped
+            if self._before_call is not None:
+                self._before_call()
+            answers = self._try(left, min(max(deadline - time.monotonic(), _MIN_SECONDS), _CALL_SECONDS))
             last = time.monotonic() >= deadline
             again = []
             for task in left:
@@ -115,92 +149,71 @@ class Target:
                     results[task.name] = answer
                     if not answer.error_code:
                         self.note(task)
-                elif last or answer.code() not in _NOT_DONE | _NOBODY_KNOWS:
-                    results[task.name] = self._failed(task, answer, seconds)
+                elif last:
+                    results[task.name] = failure(task.name, answer.error.code(), answer.error.str())
                 else:
-                    again.append(replace(task, maybe_done=task.maybe_done or answer.code() in _NOBODY_KNOWS))
+                    again.append(answer.task)
             left = again
-            if left and self._stop.wait(_BACKOFF_SECONDS[min(attempt, len(_BACKOFF_SECONDS) - 1)]):
+            if not left:
+                break
+            if self._stop.wait(_BACKOFF_SECONDS[min(attempt, len(_BACKOFF_SECONDS) - 1)]):
                 raise Stopped
-            attempt += 1
         return [results[task.name] for task in call]
 
-    def _ask(self, tasks: Sequence[Task], seconds: float) -> dict[str, TopicResult | KafkaError]:
-        """Try once: what became of each topic, or why the cluster did nothing."""
-        answers: dict[str, TopicResult | KafkaError] = {}
+    def _try(self, tasks: Sequence[Task], seconds: float) -> _Answers:
+        """One attempt. Whatever goes wrong with it belongs to these tasks alone."""
+        try:
+            answers = self._looked_at(tasks, seconds)
+            asked = [task for task in tasks if task.name not in answers]
+            errors = self._calls.change(asked, seconds)
+            return answers | self._told(asked, errors, seconds)
+        except KafkaException as error:  # it does not say how the topics are
+            return {task.name: _answer(task, error.args[0]) for task in tasks}
+        except Exception as error:  # noqa: BLE001 it must not come back with these tasks again and again
+            _log.exception("cannot carry out %s", ", ".join(task.name[:100] for task in tasks))
+            return {task.name: failure(task.name, KafkaError.UNKNOWN, str(error)) for task in tasks}
+
+    def _looked_at(self, tasks: Sequence[Task], seconds: float) -> _Answers:
+        """What needs no call: too late, not charged for, or done already."""
         now = time.time() * 1000
+        late = {task.name for task in tasks if task.expires_at is not None and now >= task.expires_at}
+        looks = [
+            task
+            for task in tasks
+            if task.operation is not Operation.CREATE_TOPICS or (task.maybe_done and task.name in late)
+        ]
+        current = self.partitions([task.name for task in looks], seconds) if looks else {}
+        answers: _Answers = {}
         for task in tasks:
-            if task.expires_at is not None and now >= task.expires_at:
-                late = f"too late: it was to be carried out before {task.expires_at} (epoch ms)"
-                answers[task.name] = failure(task.name, KafkaError.REQUEST_TIMED_OUT, late)
-        asked = [task for task in tasks if task.name not in answers]
-        try:
-            if asked and asked[0].operation is not Operation.CREATE_TOPICS:
-                answers |= self._not_to_ask(asked, seconds)
-                asked = [task for task in asked if task.name not in answers]
-            return answers | self._call(asked, seconds)
-        except KafkaException as error:
-            return {task.name: error.args[0] for task in asked} | answers
-
-    def _not_to_ask(self, tasks: Sequence[Task], seconds: float) -> dict[str, TopicResult]:
-        """What the topics as they are now say of tasks: done before, or not charged for."""
-        current = self.partitions([task.name for task in tasks], seconds)
-        results = {}
-        for task in tasks:
-            name = task.name
-            reason = uncharged(task, current.get(name, 0))
-            if task.maybe_done and task.is_done(current.get(name)):
-                results[name] = TopicResult(name, found_done=True)
-            elif name not in current and (reason is not None or not task.topic.partitions or task.validate_only):
-                unknown = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
-                results[name] = failure(name, unknown.code(), unknown.str())
-            elif reason is not None:
-                results[name] = failure(name, KafkaError.POLICY_VIOLATION, reason)
-            elif task.operation is Operation.DELETE_TOPICS and task.validate_only:
-                results[name] = TopicResult(name)  # Kafka's own request has no such option
-        return results
-
-    def _call(self, tasks: Sequence[Task], seconds: float) -> dict[str, TopicResult | KafkaError]:
-        if not tasks:
-            return {}
-        try:
-            futures = self._futures(tasks, seconds)
-        except (ValueError, TypeError) as error:  # librdkafka would not even send one of them
-            if len(tasks) == 1:
-                return {tasks[0].name: failure(tasks[0].name, KafkaError.INVALID_REQUEST, str(error))}
-            return {name: each for task in tasks for name, each in self._call([task], seconds).items()}
-        answers: dict[str, TopicResult | KafkaError] = {}
-        for name, future in futures.items():
-            try:
-                future.result()
-                answers[name] = TopicResult(name)
-            except KafkaException as error:
-                answers[name] = error.args[0]
+            verdict = (_too_late if task.name in late else _verdict)(task, current.get(task.name))
+            if verdict is not None:
+                answers[task.name] = verdict
         return answers
 
-    def _futures(self, tasks: Sequence[Task], seconds: float) -> dict[str, Future[None]]:
-        options: dict[str, object] = {"request_timeout": seconds, "operation_timeout": seconds}
-        match tasks[0].operation:
-            case Operation.DELETE_TOPICS:
-                return self._admin.delete_topics([task.name for task in tasks], **options)
-            case Operation.CREATE_TOPICS:
-                options["validate_only"] = tasks[0].validate_only
-                return self._admin.create_topics([_new_topic(task.topic) for task in tasks], **options)
-            case Operation.CREATE_PARTITIONS:
-                options["validate_only"] = tasks[0].validate_only
-                return self._admin.create_partitions([_new_partitions(task.topic) for task in tasks], **options)
-
-    def _failed(self, task: Task, error: KafkaError, seconds: float) -> TopicResult:
-        """What is told of a topic that the cluster refused to change: perhaps because it was changed before."""
-        if task.maybe_done and error.code() == _DONE_BEFORE[task.operation]:
-            try:
-                current = self.partitions([task.name], seconds).get(task.name)
-            except KafkaException as other:
-                error = other.args[0]
+    def _told(self, tasks: Sequence[Task], errors: Mapping[str, KafkaError | None], seconds: float) -> _Answers:
+        """What the cluster's answers mean: it may say that a topic is already as this very task has made it."""
+        answers: _Answers = {}
+        doubtful = []
+        for task in tasks:
+            error = errors[task.name]
+            if error is None:
+                answers[task.name] = TopicResult(task.name)
+            elif not task.maybe_done or error.code() != _DONE_BEFORE[task.operation]:
+                answers[task.name] = _answer(task, error)
+            elif task.operation is Operation.DELETE_TOPICS:
+                answers[task.name] = TopicResult(task.name, found_done=True)
             else:
-                if task.is_done(current):
-                    return TopicResult(task.name, found_done=True)
-        return failure(task.name, error.code(), error.str())
+                doubtful.append((task, error))
+        current = self.partitions([task.name for task, _ in doubtful], seconds) if doubtful else {}
+        for task, error in doubtful:
+            found = current.get(task.name)
+            if task.is_done(found):
+                answers[task.name] = TopicResult(task.name, found_done=True)
+            elif found is None or found < (task.partitions_after or 0):  # a broker that is behind its controller
+                answers[task.name] = _Again(task, error)
+            else:
+                answers[task.name] = _answer(task, error)
+        return answers
 
 
 def failure(name: str, code: int, message: str) -> TopicResult:
@@ -208,19 +221,32 @@ def failure(name: str, code: int, message: str) -> TopicResult:
     return TopicResult(name, code, _KAFKA_NAMES.get(code, KafkaError(code).name()), message)
 
 
-def _new_topic(topic: TopicMutation | TopicDecision) -> NewTopic:
-    more: dict[str, Any] = {}
-    if topic.assignments is not msgspec.UNSET:
-        more["replica_assignment"] = topic.assignments
-    elif topic.replication_factor is not msgspec.UNSET:
-        more["replication_factor"] = topic.replication_factor
-    if topic.configs is not msgspec.UNSET:
-        more["config"] = topic.configs
-    return NewTopic(topic.name, topic.partitions, **more)
+def _answer(task: Task, error: KafkaError) -> TopicResult | _Again:
+    if error.code() in _PASSING:
+        return _Again(replace(task, maybe_done=task.maybe_done or error.code() in _NOBODY_KNOWS), error)
+    return failure(task.name, error.code(), error.str())
 
 
-def _new_partitions(topic: TopicMutation | TopicDecision) -> NewPartitions:
-    count = topic.count or 0  # without one it does not come as far as this
-    if topic.assignments is msgspec.UNSET:
-        return NewPartitions(topic.name, count)
-    return NewPartitions(topic.name, count, topic.assignments)
+def _too_late(task: Task, current: int | None) -> TopicResult:
+    if task.maybe_done and task.is_done(current):
+        return TopicResult(task.name, found_done=True)
+    late = f"too late: it was to be done before {task.expires_at} (epoch ms)"
+    return failure(task.name, KafkaError.REQUEST_TIMED_OUT, late)
+
+
+def _verdict(task: Task, current: int | None) -> TopicResult | None:
+    """What a topic of `current` partitions, None where there is none, says of a task; None if it is to be tried."""
+    if task.operation is Operation.CREATE_TOPICS:
+        return None
+    reason = uncharged(task, current or 0)
+    if current is None:
+        if reason is None and task.topic.partitions and not task.validate_only:
+            return None  # a broker may be behind: the controller knows
+        unknown = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return failure(task.name, unknown.code(), unknown.str())
+    if task.maybe_done and task.is_done(current):
+        return TopicResult(task.name, found_done=True)
+    if reason is not None:
+        return failure(task.name, KafkaError.POLICY_VIOLATION, reason)
+    checked = task.operation is Operation.DELETE_TOPICS and task.validate_only  # Kafka's own request has no such option
+    return TopicResult(task.name) if checked else None

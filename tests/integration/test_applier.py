@@ -18,8 +18,9 @@ from quota.entity import Tags
 from quota.errors import ClusterError
 from quota.kafka import applier as applier_module
 from quota.kafka.applier import Applier
-from quota.kafka.ledger import Ledger
+from quota.kafka.ledger import Ledger, TakenOver
 from quota.kafka.requests import AnswerReader
+from quota.kafka.topic_calls import TopicCalls
 from quota.kafka.topics import prepare_topics
 from quota.record import Record, Source
 from quota.request import read_request
@@ -156,6 +157,48 @@ def test_the_deployments_own_topics_are_safe_from_everybody(bench):
     assert bench.partitions(mine) == 2
 
 
+def test_what_was_made_to_do_harm_harms_nobody_else(bench):
+    """librdkafka ends a name at a zero character, and a name that is too long breaks the connection."""
+    mine = bench.settings.topics.decisions
+    bench.admit("DELETE_TOPICS", topic(f"{mine}\0", 2), topic("", 0))
+    bench.admit("CREATE_PARTITIONS", topic("", 0, count=1))
+    bench.admit("CREATE_TOPICS", topic("x" * 40_000, 1), topic("fine.beside", 1))
+    bench.admit("CREATE_TOPICS", topic("zero.in.config", 1, configs={"retention.ms": "1\0002"}))
+    bench.admit("CREATE_TOPICS", topic("long.config", 1, configs={"retention.ms": "1" * 40_000}))
+    bench.admit("CREATE_TOPICS", *[topic("same", 0)] * 3)
+    bench.write(b"\xff\xff", b"[" * 5000, b"null", b"")
+    bench.admit("CREATE_TOPICS", topic("fine.after", 1))
+    bench.apply()
+    assert [[(each.error, each.name[:20]) for each in topics] for topics in bench.heard()] == [
+        [("INVALID_TOPIC_EXCEPTION", f"{mine}\0"[:20]), ("UNKNOWN_TOPIC_OR_PARTITION", "")],
+        [("UNKNOWN_TOPIC_OR_PARTITION", "")],
+        [("INVALID_TOPIC_EXCEPTION", "x" * 20), ("NONE", "fine.beside")],
+        [("INVALID_TOPIC_EXCEPTION", "zero.in.config")],
+        [("INVALID_TOPIC_EXCEPTION", "long.config")],
+        [("INVALID_REQUEST", "same")] * 3,
+        [("NONE", "fine.after")],
+    ]
+    assert (bench.partitions(mine), bench.partitions("fine.after")) == (2, 1)
+
+
+def test_a_result_that_would_be_too_large_for_its_topic_leaves_the_messages_out(bench):
+    limits = bench.settings.limits.model_copy(update={"max_request_bytes": 1024})
+    bench.settings = bench.settings.model_copy(update={"limits": limits})
+    bench.admit("CREATE_TOPICS", *[topic(f"__{number}", 0) for number in range(300)])
+    bench.apply()
+    ((first, *_),) = bench.heard()
+    assert (first.error, first.error_message) == ("TOPIC_AUTHORIZATION_FAILED", None)
+
+
+def test_records_that_are_no_results_stop_nobody(bench):
+    for part in (bench.settings.topics.results, bench.settings.topics.places):
+        producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
+        producer.produce(part, b"\xffno result", bench.settings.apply.group.encode())
+        assert producer.flush(10) == 0
+    bench.admit("CREATE_TOPICS", topic("despite.junk", 1))
+    assert bench.apply().topics == 1
+
+
 def test_tenants_can_be_kept_to_topics_of_their_own(bench):
     apply = bench.settings.apply.model_copy(update={"topic_pattern": r"{user}\..+"})
     bench.settings = bench.settings.model_copy(update={"apply": apply})
@@ -260,6 +303,24 @@ def test_an_applier_that_another_has_taken_over_from_begins_nothing_more(bench):
     with pytest.raises(ClusterError, match=r"another applier of the group .* has taken over"):
         first.run(once=True)
     assert bench.partitions("only.by.the.second") is None
+
+
+def test_an_applier_that_is_taken_over_from_in_a_batch_ends_before_its_next_call(bench, monkeypatch):
+    bench.admin.create_topics([NewTopic("kept.by.the.second", 1)])["kept.by.the.second"].result()
+    bench.admit("CREATE_TOPICS", topic("made.by.the.first", 1))
+    bench.admit("DELETE_TOPICS", topic("kept.by.the.second", 1))
+    first = Applier(bench.settings, threading.Event())
+    change = TopicCalls.change
+
+    def and_a_second_is_started(self, tasks, seconds):
+        answers = change(self, tasks, seconds)
+        Applier(bench.settings, threading.Event())
+        return answers
+
+    monkeypatch.setattr(TopicCalls, "change", and_a_second_is_started)
+    with pytest.raises(TakenOver):
+        first.run(once=True)
+    assert (bench.partitions("made.by.the.first"), bench.partitions("kept.by.the.second")) == (1, 1)
 
 
 def test_a_target_that_is_away_is_not_waited_for_for_ever(bench):

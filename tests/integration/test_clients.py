@@ -1,6 +1,7 @@
 """Clients against the running job: from a call to a topic that exists, or to an error that says why not."""
 
 import asyncio
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from jobs.broker import free_port
 from jobs.embedded import at
 from jobs.enforce import start_enforce
 from quota.entity import QuotaEntity
@@ -234,6 +236,56 @@ def test_closing_waits_for_the_calls_or_fails_them_and_a_closed_client_says_so(j
     assert error_of(left, timeout=0)[0] == "_TIMED_OUT"
 
 
+def test_callbacks_may_fail_ask_again_and_close_the_client(job):
+    """They run on threads of the client, which has to live on."""
+    admin = QuotaAdminClient(job.config("calling", applied_by="nobody"))
+    asked, closed = [], threading.Event()
+
+    def fail(_):
+        sys.exit("from a callback")
+
+    def ask(_):
+        asked.append(admin.create_topics([NewTopic("calling.second", 1)])["calling.second"])
+        asked[0].add_done_callback(close)
+
+    def close(_):
+        admin.close()
+        closed.set()
+
+    first = admin.create_topics([NewTopic("calling.first", 1)])["calling.first"]
+    first.add_done_callback(ask)
+    first.add_done_callback(fail)
+    assert closed.wait(60)
+    assert asked[0].result(0) is None
+
+
+def test_a_target_that_is_away_keeps_nobody_from_closing(job):
+    away = {"bootstrap.servers": f"127.0.0.1:{free_port()}"}
+    control = {"mutation.quota.kafka.bootstrap_servers": job.settings.kafka.bootstrap_servers}
+    admin = QuotaAdminClient({**job.config("away"), **away, **control})
+    futures = [admin.create_topics([NewTopic("away", 1)])["away"], admin.delete_topics(["away"])["away"]]
+    began = time.monotonic()
+    admin.close(wait=False)
+    assert time.monotonic() - began < 10
+    assert all(isinstance(future.exception(0), KafkaException) for future in futures)
+
+
+def test_a_client_that_fails_open_does_so_too_where_it_never_reached_who_decides(job):
+    control = {"mutation.quota.kafka.bootstrap_servers": f"127.0.0.1:{free_port()}"}
+    config = {**job.config("alone"), **control, "mutation.quota.kafka.timeout_seconds": 1}
+    with pytest.raises(ClusterError):
+        QuotaAdminClient(config)
+    opened = {"mutation.quota.client.when_silent": "open", "mutation.quota.client.open_after_ms": 500}
+    with QuotaAdminClient({**config, **opened}) as admin:
+        assert admin.create_topics([NewTopic("alone", 1)])["alone"].result(20) is None
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan")])
+def test_a_time_limit_that_is_none_is_told(job, seconds):
+    with QuotaAdminClient(job.config("limits")) as admin, pytest.raises(ValueError, match="request_timeout is"):
+        admin.create_topics([NewTopic("limits", 1)], request_timeout=seconds)
+
+
 def test_the_client_for_asyncio(job):
     async def make():
         async with AIOQuotaAdminClient(job.config("async")) as admin:
@@ -260,7 +312,7 @@ def test_a_configuration_that_cannot_be_used_is_told(config, message):
 
 
 def test_a_cluster_without_the_topics_is_told(job):
-    with pytest.raises(ClusterError, match="topic nothing-here does not exist"):
+    with pytest.raises(ClusterError, match="topic nothing-here: Broker: Unknown topic"):
         QuotaAdminClient({**job.config("lost"), "mutation.quota.topics.decisions": "nothing-here"})
 
 

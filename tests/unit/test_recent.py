@@ -73,8 +73,17 @@ def test_asking_changes_neither_what_was_told_nor_what_is_known():
 
 
 def test_what_is_stale_is_forgotten():
-    """A topic a second for an hour: those of the last second and of the five before it are kept."""
+    """A topic a second for an hour, and one that grows all the time: six topics are of the last five seconds."""
     recent = RecentChanges()
     for second in range(3600):
+        recent.note("growing", second, float(second))
         recent.note(f"topic-{second}", 1, float(second))
-    assert len(recent._left) == 6  # noqa: SLF001 nothing else shows what is remembered
+    assert len(recent._left) == 1 + 6  # noqa: SLF001 nothing else shows what is remembered
+
+
+def test_all_that_is_stale_is_forgotten_at_once():
+    recent = RecentChanges()
+    for number in range(100):
+        recent.note(f"topic-{number}", 1, 0.0)
+    recent.note("late", 1, 5.001)
+    assert list(recent._left) == ["late"]  # noqa: SLF001 nothing else shows what is remembered
