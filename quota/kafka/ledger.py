@@ -171,11 +171,13 @@ class Ledger:
 
     def _encoded(self, result: MutationResult) -> bytes:
         """A result that its topic takes: thousands of bad topics have more to be said of them than fits."""
-        encoded = codec.encode(result)
-        if len(encoded) <= max_answer_bytes(self._settings):
-            return encoded
         short = [msgspec.structs.replace(topic, error_message=None) for topic in result.topics]
-        return codec.encode(msgspec.structs.replace(result, topics=short))
+        for topics in (result.topics, short):
+            encoded = codec.encode(msgspec.structs.replace(result, topics=topics))
+            if len(encoded) <= max_answer_bytes(self._settings):
+                return encoded
+        _log.error("%s: its result is larger than limits.max_request_bytes foresees, and is left out", result.source)
+        return codec.encode(msgspec.structs.replace(result, topics=[]))
 
     def _read_places(self) -> None:
         """Read the latest places of the group; they are among the last ones, if no other group is busy."""

@@ -181,13 +181,16 @@ def test_what_was_made_to_do_harm_harms_nobody_else(bench):
     assert (bench.partitions(mine), bench.partitions("fine.after")) == (2, 1)
 
 
-def test_a_result_that_would_be_too_large_for_its_topic_leaves_the_messages_out(bench):
-    limits = bench.settings.limits.model_copy(update={"max_request_bytes": 1024})
-    bench.settings = bench.settings.model_copy(update={"limits": limits})
-    bench.admit("CREATE_TOPICS", *[topic(f"__{number}", 0) for number in range(300)])
-    bench.apply()
-    ((first, *_),) = bench.heard()
-    assert (first.error, first.error_message) == ("TOPIC_AUTHORIZATION_FAILED", None)
+@pytest.mark.parametrize(("limit", "told"), [(64 * 1024, 1000), (1024, 0)])
+def test_a_result_that_would_be_too_large_for_its_topic_says_less(bench, limit, told):
+    """Without its messages, or without its topics where the jobs have another limit than the applier."""
+    limits = bench.settings.limits.model_copy(update={"max_request_bytes": limit})
+    apply = bench.settings.apply.model_copy(update={"topic_pattern": "nothing"})
+    bench.settings = bench.settings.model_copy(update={"limits": limits, "apply": apply})
+    bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
+    assert bench.apply().failed == 1000
+    (topics,) = bench.heard()
+    assert [each.error_message for each in topics] == [None] * told
 
 
 def test_records_that_are_no_results_stop_nobody(bench):
