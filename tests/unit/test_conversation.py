@@ -51,6 +51,7 @@ def result(request, *topics, **fields):
         operation=request.operation,
         validate_only=request.validate_only,
         topics=[TopicResult(topic) if isinstance(topic, str) else topic for topic in topics],
+        timestamp=0,
         source=Source("mutation-decisions", 0, 0),
     )
 
