@@ -210,6 +210,9 @@ class ApplySettings(_Section):
     topic_pattern: Annotated[str, AfterValidator(_pattern)] = ".*"
     """A regular expression that a topic's name must match; {user} and {client_id} stand for the request's own."""
 
+    permissive: bool = True
+    """Carry out what old API versions ask for, which is always admitted. Only a gateway holds such clients back."""
+
     protected_topics: NameList = []
     """Topics that nobody may change, beside those of the deployment and Kafka's own. Several separated by commas."""
 

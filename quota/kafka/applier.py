@@ -18,6 +18,7 @@ from quota.kafka.client import client_config, ends, reason, source_of, tail, tak
 from quota.kafka.ledger import Ledger, Place
 from quota.kafka.target import Stopped, Target, failure
 from quota.record import Source
+from quota.request import Mode
 from quota.result import MutationResult, TopicResult
 from quota.settings import Settings
 from quota.task import Task, admitted
@@ -210,6 +211,8 @@ class Applier:
         decision = heard.decision
         if times > 1:
             return failure(topic.name, KafkaError.INVALID_REQUEST, "Duplicate topic name.")
+        if decision.mode is Mode.PERMISSIVE and not self._settings.apply.permissive:
+            return failure(topic.name, KafkaError.POLICY_VIOLATION, "old API versions pass quotas by: apply.permissive")
         why_not = self._allowed.why_not(topic.name, decision.user, decision.client_id)
         if why_not is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, why_not)

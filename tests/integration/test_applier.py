@@ -45,7 +45,7 @@ class Bench:
 
     def decided(self, operation, *topics, seconds_ago=0, **fields):
         """The bytes of a decision that admits topics, each a dict."""
-        value = request_json(operation=operation, topics=list(topics), api_version=9, **fields)
+        value = request_json(**{"operation": operation, "topics": list(topics), "api_version": 9, **fields})
         record = Record(Source("requests", 0, next(OFFSETS)), round((time.time() - seconds_ago) * 1000), value)
         unlimited = Resolution(Tags("", ""), None, None)
         _, (decision,) = decide(None, [ResolvedRequest(record, read_request(value), unlimited)], Window(11, 1))
@@ -208,6 +208,16 @@ def test_tenants_can_be_kept_to_topics_of_their_own(bench):
     bench.admit("CREATE_TOPICS", topic("alice.orders", 1), topic("bob.orders", 1))
     bench.apply()
     assert bench.results() == [[("alice.orders", "NONE", False), ("bob.orders", "TOPIC_AUTHORIZATION_FAILED", False)]]
+
+
+def test_old_api_versions_can_be_left_out(bench):
+    """They are always admitted: without a gateway that mutes them, they would pass the quotas by."""
+    apply = bench.settings.apply.model_copy(update={"permissive": False})
+    bench.settings = bench.settings.model_copy(update={"apply": apply})
+    bench.admit("CREATE_TOPICS", topic("old.version", 1), api_version=5)
+    bench.admit("CREATE_TOPICS", topic("new.version", 1), api_version=6)
+    bench.apply()
+    assert bench.results() == [[("old.version", "POLICY_VIOLATION", False)], [("new.version", "NONE", False)]]
 
 
 def test_what_the_sender_does_itself_what_is_too_late_and_what_was_refused_is_not_carried_out(bench):
