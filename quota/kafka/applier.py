@@ -14,7 +14,7 @@ from quota import codec
 from quota.allowed import AllowedTopics
 from quota.decision import Decision, TopicDecision
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, ends, reason, source_of, tail, take
+from quota.kafka.client import client_config, ends, partitions_of, reason, source_of, tail, take
 from quota.kafka.ledger import Ledger, Place
 from quota.kafka.target import Stopped, Target, failure
 from quota.record import Source
@@ -127,10 +127,11 @@ class Applier:
         topic = self._settings.topics.decisions
         timeout = self._settings.kafka.timeout_seconds
         try:
-            found = self._consumer.list_topics(topic, timeout).topics[topic].partitions
+            found = partitions_of(self._consumer, topic, timeout)
             new = {
                 number: self._ledger.place(number, *ends(self._consumer, TopicPartition(topic, number), timeout))
-                for number in found.keys() - self._places.keys()
+                for number in found
+                if number not in self._places
             }
         except KafkaException as error:
             if self._places:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota.record import Source
 
@@ -65,3 +65,15 @@ def ends(consumer: Consumer, partition: TopicPartition, seconds: float) -> tuple
             time.sleep(_LOOK_SECONDS)
         else:
             return int(first), int(end)
+
+
+def partitions_of(client: Consumer | Producer, topic: str, seconds: float) -> list[int]:
+    """The partitions of a topic.
+
+    Raises:
+        KafkaException: the cluster does not answer in time, or there is no such topic.
+    """
+    found = client.list_topics(topic, seconds).topics[topic]
+    if found.error is not None:
+        raise KafkaException(KafkaError(found.error.code(), f"topic {topic}: {found.error.str()}"))
+    return sorted(found.partitions)

@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quota import codec
 from quota.decision import ENVELOPE
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, ends, reason, source_of, tail, take
+from quota.kafka.client import client_config, partitions_of, reason, source_of
+from quota.kafka.stored import stored
 from quota.kafka.topics import max_answer_bytes
 from quota.result import MutationResult
 from quota.settings import Settings
@@ -28,8 +29,6 @@ _MARKERS = 2
 
 _TRANSACTION_SECONDS = 900.0
 _TAKE_OVER_SECONDS = 30.0
-_READ_SECONDS = 1.0
-_MANY = 10_000
 _PLACES_READ = 1000
 
 
@@ -86,8 +85,8 @@ class Ledger:
         with self._told():
             self._producer.init_transactions(max(self._timeout, _TAKE_OVER_SECONDS))
             self._read_places()
-            self._most *= max(1, len(self._partitions(self._topics.results)))
-            for message in self._read(self._topics.results, self._most):
+            self._most *= max(1, len(partitions_of(self._producer, self._topics.results, self._timeout)))
+            for message in self._stored(self._topics.results, self._most):
                 self._remember(message)
 
     def knows(self, decision_id: str, timestamp: int) -> bool:
@@ -182,14 +181,11 @@ class Ledger:
     def _read_places(self) -> None:
         """Read the latest places of the group; they are among the last ones, if no other group is busy."""
         for most in (_PLACES_READ, None):
-            for message in self._read(self._topics.places, most):
+            for message in self._stored(self._topics.places, most):
                 if message.key() == self._name.encode():
                     self._places = self._decoded(message, _places_decoder) or self._places
             if self._places:
                 return
-
-    def _partitions(self, topic: str) -> list[int]:
-        return list(self._producer.list_topics(topic, self._timeout).topics[topic].partitions)
 
     def _remember(self, message: Message) -> None:
         """A decision that is written twice is not done twice."""
@@ -205,25 +201,8 @@ class Ledger:
             _log.warning("%s is no record of an applier and is passed over: %s", source_of(message), error)
             return None
 
-    def _read(self, topic: str, most: int | None) -> Iterator[Message]:
-        """The latest records of each partition of a topic, at most so many."""
-        consumer = tail(self._servers, self._name)
-        try:
-            starts = []
-            for partition in self._partitions(topic):
-                first, end = ends(consumer, TopicPartition(topic, partition), self._timeout)
-                starts.append(TopicPartition(topic, partition, first if most is None else max(first, end - most)))
-            consumer.assign(starts)
-            reading = {each.partition for each in starts}
-            while reading:
-                for message in take(consumer, _MANY, _READ_SECONDS):
-                    error = message.error()
-                    if error is None:
-                        yield message
-                    elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                        reading.discard(message.partition())
-        finally:
-            consumer.close()
+    def _stored(self, topic: str, most: int | None) -> Iterator[Message]:
+        return stored(self._servers, topic, self._timeout, most)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

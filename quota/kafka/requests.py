@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 from quota import codec
 from quota.decision import DeadLetter, Decision
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, ends, reason, source_of, tail, take
+from quota.kafka.client import client_config, ends, partitions_of, reason, source_of, tail, take
 from quota.request import MutationRequest
 from quota.result import MutationResult
 from quota.settings import Settings
@@ -123,7 +123,8 @@ class AnswerReader:
         try:
             self._look_for_partitions(settings.kafka.timeout_seconds, from_beginning=from_beginning)
         except KafkaException as error:
-            raise ClusterError(f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}") from None
+            servers = settings.kafka.bootstrap_servers
+            raise ClusterError(f"cannot read answers from Kafka at {servers}: {reason(error)}") from None
 
     def read(self, seconds: float = _POLL_SECONDS) -> Iterator[Heard]:
         """What has come since the last call; waits so long for the first of it."""
@@ -131,7 +132,7 @@ class AnswerReader:
             self._looked = time.monotonic()
             try:
                 self._look_for_partitions(_REFRESH_WAIT_SECONDS, from_beginning=True)
-            except (KafkaException, ClusterError) as error:
+            except KafkaException as error:
                 _log.debug("cannot look for new partitions now: %s", error)
         for message in take(self._consumer, _MOST, seconds):
             if message.error() is not None:
@@ -152,10 +153,7 @@ class AnswerReader:
         """Take on partitions, also those that are added later."""
         new = []
         for topic in self._decoders:
-            found = self._consumer.list_topics(topic, seconds).topics[topic]
-            if found.error is not None:
-                raise ClusterError(f"topic {topic}: {found.error.str()}")
-            for partition in found.partitions:
+            for partition in partitions_of(self._consumer, topic, seconds):
                 if (topic, partition) not in self._known:
                     each = TopicPartition(topic, partition, OFFSET_BEGINNING)
                     if not from_beginning:
