@@ -21,6 +21,9 @@ _LOCATED = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
+NOT_TEXT = "value: not UTF-8"
+"""How the error of bytes begins that are no text."""
+
 encode = msgspec.json.Encoder().encode
 
 
@@ -54,7 +57,7 @@ def check_text(value: bytes, *, whole: bool = True) -> None:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(value, final=whole)
     except UnicodeDecodeError as error:
-        raise BadRecord(f"value: not UTF-8 (byte 0x{value[error.start]:02x} at {error.start})") from None
+        raise BadRecord(f"{NOT_TEXT} (byte 0x{value[error.start]:02x} at {error.start})") from None
 
 
 def text(value: bytes) -> str:

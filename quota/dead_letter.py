@@ -1,5 +1,7 @@
 """From a record that is no request to its dead letter."""
 
+import base64
+
 from quota import codec
 from quota.decision import DeadLetter
 from quota.errors import BadRecord
@@ -38,3 +40,9 @@ def _beginning(value: bytes, max_bytes: int) -> bytes:
     except BadRecord:
         return cut
     return cut.decode(errors="ignore").encode()
+
+
+def value_of(letter: DeadLetter) -> bytes:
+    """The record of a dead letter as it came; of one that was too large the beginning."""
+    value = letter.value or ""
+    return base64.b64decode(value) if letter.error.startswith(codec.NOT_TEXT) else value.encode()

@@ -1,0 +1,78 @@
+"""Dead letters, and sending them again."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from confluent_kafka import KafkaException
+
+from quota import codec
+from quota.decision import DeadLetter
+from quota.errors import BadInput, BadRecord, ClusterError
+from quota.kafka.client import reason
+from quota.kafka.requests import RequestWriter
+from quota.kafka.stored import stored
+from quota.record import Source
+from quota.request import read_request
+from quota.settings import Settings
+
+_decoder = msgspec.json.Decoder(DeadLetter)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A dead letter and the record key that it came under."""
+
+    key: bytes | None
+    letter: DeadLetter
+
+    @property
+    def letter_id(self) -> str:
+        """Where the bad record stands: topic-partition-offset, as a decision's id."""
+        return str(self.letter.source)
+
+
+def read_dead_letters(settings: Settings) -> Iterator[Letter]:
+    """The dead letters that their topic still has, each once.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+    """
+    servers, topic = settings.kafka.bootstrap_servers, settings.topics.dead_letters
+    seen: set[Source] = set()
+    try:
+        for message in stored(servers, topic, settings.kafka.timeout_seconds):
+            try:
+                letter = codec.decode(message.value(), _decoder)
+            except BadRecord:
+                continue  # the audit tells of what is none of ours
+            if letter.source not in seen:  # a crash of the job may have written it twice
+                seen.add(letter.source)
+                yield Letter(message.key(), letter)
+    except KafkaException as error:
+        raise ClusterError(f"cannot read {topic} at {servers}: {reason(error)}") from None
+
+
+def check(letters: Iterable[tuple[Letter, bytes]]) -> None:
+    """Check that records, mended or as they are, are requests now.
+
+    Raises:
+        BadInput: one of them is none.
+    """
+    for letter, value in letters:
+        try:
+            read_request(value)
+        except BadRecord as error:
+            raise BadInput(f"{letter.letter_id} still is no request: {error}; give it mended by --value FILE") from None
+
+
+def send(settings: Settings, letters: Iterable[tuple[Letter, bytes]]) -> None:
+    """Send records again, each under its own record key, as new records of the request topic.
+
+    Raises:
+        ClusterError: the cluster does not take them in time.
+    """
+    writer = RequestWriter(settings)
+    for letter, value in letters:
+        writer.send_bytes(value, letter.key)
+    writer.flush(settings.kafka.timeout_seconds)
