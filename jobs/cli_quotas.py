@@ -1,5 +1,6 @@
 """`mutation-quota quotas`: in the option names of kafka-configs.sh."""
 
+import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
@@ -37,6 +38,7 @@ from jobs.options import (
 from quota.change import change_of
 from quota.errors import BadInput, BadRecord, MutationQuotaError
 from quota.log_record import RATE, QuotaRecord
+from quota.loopholes import loopholes
 from quota.plan import Step, back_to, cancelling, plan, set_to, signed
 from quota.quota_file import read_quota_file, write_quota_file
 from quota.request import ANONYMOUS, NO_CLIENT_ID
@@ -236,8 +238,10 @@ def history(
 
 @app.command()
 def validate(file: QuotaFile) -> None:
-    """Check a file of quotas; no cluster is asked."""
+    """Check a file of quotas, and tell who could pass them by; no cluster is asked."""
     records = _read_file(file)
+    for each in loopholes({record.entity for record in records}):
+        print(f"warning: {each}", file=sys.stderr)
     print(f"{file}: {len(records)} quotas, valid")
 
 
