@@ -140,8 +140,8 @@ class Applier:
         if new:
             self._places |= new
             self._consumer.incremental_assign([TopicPartition(topic, number, new[number].offset) for number in new])
-            self._ledger.begin(self._written_ahead())
-            self._ledger.commit()
+        self._ledger.begin(self._written_ahead())  # also with nothing new: it tells whether another has taken over
+        self._ledger.commit()
 
     def _read(self) -> list[Message]:
         messages = []

@@ -318,6 +318,14 @@ def test_an_applier_that_another_has_taken_over_from_begins_nothing_more(bench):
     assert bench.partitions("only.by.the.second") is None
 
 
+def test_an_idle_applier_that_another_has_taken_over_from_ends_too(bench, monkeypatch):
+    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
+    first = Applier(bench.settings, threading.Event())
+    Applier(bench.settings, threading.Event())
+    with pytest.raises(TakenOver):
+        first.run()
+
+
 def test_an_applier_that_is_taken_over_from_in_a_batch_ends_before_its_next_call(bench, monkeypatch):
     bench.admin.create_topics([NewTopic("kept.by.the.second", 1)])["kept.by.the.second"].result()
     bench.admit("CREATE_TOPICS", topic("made.by.the.first", 1))
