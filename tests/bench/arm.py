@@ -20,7 +20,7 @@ from quota.errors import MutationQuotaError
 from quota.kafka.quota_store import write_record
 from quota.log_record import QuotaRecord
 from quota.settings import Settings
-from tests.bench.figures import Arm, Create, Phase, back_to_normal, between, done, last_answer
+from tests.bench.figures import REST_SECONDS, Arm, Create, Phase, back_to_normal, between, done, last_answer
 from tests.bench.place import cluster, deciding_client, deployment, plain_client, portions
 from tests.bench.storm import EVERY_SECONDS, PARTITIONS, PER_REQUEST, REQUESTS_PER_SECOND, Storm, Tenant
 
@@ -34,7 +34,7 @@ _TELL_SECONDS = 0.5
 _FIRST_BATCH_SECONDS = 90.0
 _CATCH_UP_SECONDS = 180.0
 _GRACE_SECONDS = 30.0
-_REST_SECONDS = 3.0
+_WARM_TOPICS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,6 @@ class Plan:
     embedded: bool
     factor: int
     topics: int
-    rate: float
-    burst: float | None
-    """None for what the settings' window makes of the rate."""
     limit: float
     """For the creation, and again for the deletion: what is not admitted by then is refused."""
     warm_up: float
@@ -59,19 +56,36 @@ class Plan:
         """Of the creation."""
         return self.topics * PARTITIONS
 
-    def burst_in(self, settings: Settings) -> float:
-        """How many mutations pass at once."""
-        return settings.quota.window.burst(self.rate, self.burst)
+    def told(self) -> str:
+        """The storm, in a sentence."""
+        scaled = f", scaled down by {self.factor}" if self.factor > 1 else ""
+        return (
+            f"{self.topics:,} topics of {PARTITIONS} partitions in requests of {PER_REQUEST} topics, "
+            f"{REQUESTS_PER_SECOND} requests a second{scaled}; then all of them deleted in one request."
+        )
 
 
-def run_arm(plan: Plan, settings: Settings, console: Console, *, with_quota: bool) -> Arm:
+@dataclass(frozen=True, slots=True)
+class StormQuota:
+    """The quota of the storm: mutations a second, and at once; None for what the settings' window makes of it."""
+
+    rate: float
+    burst: float | None
+
+    def told(self, settings: Settings) -> str:
+        """In words."""
+        at_once = settings.quota.window.burst(self.rate, self.burst)
+        return f"{self.rate:g} mutations a second, {at_once:,.0f} at once"
+
+
+def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota | None) -> Arm:
     """Run an arm on a cluster of its own; on a cluster that the settings name, in topics of its own.
 
     Raises:
         MutationQuotaError: the job failed, or the cluster does not do what the experiment needs.
     """
-    name = "with a quota" if with_quota else "without a quota"
-    console.print(name, style="bold")
+    name = "without a quota" if quota is None else "with a quota"
+    console.print(name if quota is None else f"{name} of {quota.told(settings)}", style="bold")
     prefix = f"experiment-{uuid.uuid4().hex[:8]}"
     with ExitStack() as stack:
         status = stack.enter_context(console.status("starting a broker and Spark"))
@@ -80,9 +94,8 @@ def run_arm(plan: Plan, settings: Settings, console: Console, *, with_quota: boo
             cluster(deployment(settings, prefix, folder), prefix, embedded=plan.embedded)
         )
         spark = stack.enter_context(prepared_session(settings, "experiment", Path(folder) / "spark.log"))
-        if with_quota:
-            quota = QuotaRecord(QuotaEntity(STORM_USER), plan.rate, plan.burst, comment="KIP-599's experiment")
-            write_record(settings, quota)
+        if quota is not None:
+            write_record(settings, QuotaRecord(QuotaEntity(STORM_USER), quota.rate, quota.burst))
         query = start_enforce(spark, settings)
         stack.callback(stop_between_batches, [query])
 
@@ -90,12 +103,13 @@ def run_arm(plan: Plan, settings: Settings, console: Console, *, with_quota: boo
             alive()
             check([query])
 
-        storm = deciding_client(stack, settings, STORM_USER) if with_quota else plain_client(settings)
+        storm = deciding_client(stack, settings, STORM_USER) if quota else plain_client(settings)
         clients = {DIRECT: plain_client(settings), DECIDED: deciding_client(stack, settings, "tenant")}
         tenants = {who: Tenant(client, settings.kafka.target, f"{prefix}-{who}") for who, client in clients.items()}
         for number, tenant in enumerate(tenants.values()):  # in turns
             stack.enter_context(tenant.at_work(number * EVERY_SECONDS / len(tenants)))
-        return _Course(plan, tenants, storm, f"{prefix}-{STORM_USER}", (console, status), all_well).run(name)
+        course = _Course(plan, tenants, clients[DIRECT], storm, f"{prefix}-{STORM_USER}", console, status, all_well)
+        return course.run(name)
 
 
 @dataclass
@@ -104,6 +118,7 @@ class _Course:
 
     plan: Plan
     tenants: Mapping[str, Tenant]
+    plain: AdminClient
     client: AdminClient
     """The storm's."""
     prefix: str
@@ -117,28 +132,34 @@ class _Course:
     def run(self, name: str) -> Arm:
         """Warm up, measure a baseline, create and delete."""
         self._warm_up()
-        self._rest("baseline", self.plan.baseline)
+        self._rest("baseline", self.plan.baseline + REST_SECONDS)
         self.began = time.monotonic()
-        quiet = between(self._creates(DIRECT), -self.plan.baseline, 0.0)
+        first = -self.plan.baseline - REST_SECONDS
+        quiet = between(self._creates(DIRECT), first, -REST_SECONDS)
         slowest = max(each.seconds_to_use or 0.0 for each in quiet)
         creation = self._phase("creation", self._create, slowest, frozenset())
-        self._rest("rest", _REST_SECONDS)
+        self._rest("rest", REST_SECONDS)
         made = done(creation.settled)
+        if not made:
+            raise MutationQuotaError("no topic of the storm was created")
         deletion = self._phase("deletion", lambda storm: storm.delete(sorted(made)), slowest, made)
-        self._rest("the last answers", _REST_SECONDS)
+        self._rest("the last answers", REST_SECONDS)
         for who, tenant in self.tenants.items():
             if tenant.error:
                 self.console.print(f"  tenant {who}: {tenant.error}", style="red")
-        creates = {who: tuple(between(self._creates(who), -self.plan.baseline, deletion.ended)) for who in self.tenants}
+        creates = {who: tuple(between(self._creates(who), first, deletion.ended)) for who in self.tenants}
         return Arm(name, creates, creation, deletion)
 
     def _warm_up(self) -> None:
-        """Until the job decides, and then for some time: its first batches are slow, and so is a new JVM's code."""
-        storm = Storm(self.client, _FIRST_BATCH_SECONDS, self._now)
-        storm.create([f"{self.prefix}-first"])
+        """Until the job decides, and then for some time: its first batches are slow, and so is a new broker's code."""
+        first = Storm(self.client, _FIRST_BATCH_SECONDS, self._now)
+        first.create([f"{self.prefix}-first"])
+        others = Storm(self.plain, _FIRST_BATCH_SECONDS, self._now)
+        others.create([f"{self.prefix}-warm-{number}" for number in range(min(_WARM_TOPICS, self.plan.topics))])
 
         def is_warm() -> bool:
-            return storm.is_over and any(each.usable is not None for each in self._creates(DECIDED))
+            decided = any(each.usable is not None for each in self._creates(DECIDED))
+            return decided and first.is_over and others.is_over
 
         if not self._wait(is_warm, _FIRST_BATCH_SECONDS, lambda: "warming up: the first decision"):
             raise MutationQuotaError(f"no first decision within {_FIRST_BATCH_SECONDS:.0f} s")
@@ -183,7 +204,9 @@ class _Course:
             if normal is None:
                 return False
             moments.append(self._now() if moments else normal)
-            return {name for name in self.client.list_topics().topics if name in names} == expected
+            return {
+                name for name in self.client.list_topics(timeout=_GRACE_SECONDS).topics if name in names
+            } == expected
 
         def doing() -> str:
             waiting = sum(each.usable is None for each in self._creates(DIRECT))
@@ -221,10 +244,10 @@ class _Course:
         return True
 
     def _tell(self, name: str, phase: Phase) -> None:
-        topics = (
-            f"{len(done(phase.settled)):,} of {len(phase.settled):,} topics in {phase.answered - phase.begun:.1f} s"
-        )
-        caught_up = (
-            "not caught up" if phase.caught_up is None else f"caught up {phase.caught_up - phase.answered:.1f} s"
-        )
-        self.console.print(f"  {name}: {topics}, {caught_up} after that")
+        seconds = phase.answered - phase.begun
+        topics = f"{len(done(phase.settled)):,} of {len(phase.settled):,} topics in {seconds:.1f} s"
+        late = "not at all" if phase.caught_up is None else f"{phase.caught_up - phase.answered:.1f} s after that"
+        self.console.print(f"  {name}: {topics}, caught up {late}")
+        failed = next((each for each in phase.settled if each.error and not each.refused), None)
+        if failed:
+            self.console.print(f"  {failed.name}: {failed.error}", style="red")

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 IN_A_ROW = 3
 """So many creates one after the other as quick as before the storm say that the cluster has caught up."""
 
+REST_SECONDS = 3.0
+"""Before each phase, for what was begun before it: no create of the baseline stands behind the storm."""
+
 _FDS_PER_PARTITION = 1
 _MAPS_PER_PARTITION = 2
 _BYTES_PER_PARTITION = 64 * 1024
@@ -134,6 +137,17 @@ def back_to_normal(creates: Iterable[Create], since: float, usual: float) -> flo
         if len(row) == IN_A_ROW:
             return row[0].usable
     return None
+
+
+def quota_for(mutations: int, creation: Phase) -> float:
+    """A quota for a cluster that was seen to carry a storm out: a quarter of its rate, in two digits, at least 1.
+
+    KIP-599's own advice: find the actual limit first, and leave room for the rest of the load.
+    """
+    seconds = (creation.ended if creation.caught_up is None else creation.caught_up) - creation.begun
+    rate = max(1.0, mutations / seconds / 4)
+    digit = 10.0 ** (math.floor(math.log10(rate)) - 1)
+    return max(1.0, math.floor(rate / digit + 1e-9) * digit)
 
 
 def scale_factor(partitions: int, others: int, room: Room) -> int:

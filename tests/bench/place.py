@@ -8,22 +8,27 @@ from confluent_kafka.admin import AdminClient
 from jobs.embedded import at, embedded_broker
 from quota.kafka.admin import QuotaAdminClient
 from quota.kafka.client import client_config
+from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
-_TOPICS = ("requests", "decisions", "dead_letters", "quotas", "results")
 _LISTING_SECONDS = 30.0
 _AT_ONCE = 50
 
 
 def deployment(settings: Settings, prefix: str, folder: str) -> Settings:
     """Settings of a deployment of its own, which leaves nothing behind."""
-    topics = {part: f"{prefix}-{part}" for part in _TOPICS}
+    topics = {part: f"{prefix}-{part}" for part in _topics(settings)}
     return settings.model_copy(
         update={
             "topics": settings.topics.model_copy(update=topics),
             "storage": settings.storage.model_copy(update={"root": folder}),
         }
     )
+
+
+def _topics(settings: Settings) -> dict[str, str]:
+    """The names of the topics, by what they are for."""
+    return {part: name for part, name in settings.topics if name in settings.topics.names}
 
 
 @contextmanager
@@ -33,6 +38,7 @@ def cluster(settings: Settings, prefix: str, *, embedded: bool) -> Iterator[tupl
         with embedded_broker(settings, port=0) as broker:
             yield at(settings, broker.address), broker.check
         return
+    prepare_topics(settings)
     try:
         yield settings, lambda: None
     finally:
@@ -64,7 +70,7 @@ def deciding_client(stack: ExitStack, settings: Settings, user: str) -> QuotaAdm
         "client.user": user,
         "client.applied_by": "client",
         "kafka.bootstrap_servers": settings.kafka.bootstrap_servers,
-        **{f"topics.{part}": getattr(settings.topics, part) for part in _TOPICS},
+        **{f"topics.{part}": name for part, name in _topics(settings).items()},
     }
     named = {f"mutation.quota.{name}": value for name, value in own.items()}
     client = QuotaAdminClient({**client_config(settings.kafka.target), **named})

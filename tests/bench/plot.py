@@ -10,14 +10,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from tests.bench.arm import DECIDED, DIRECT
-from tests.bench.figures import Arm, Create, Phase, done
+from tests.bench.figures import Arm, Create, Phase
 from tests.bench.storm import PARTITIONS
 
 _LOOKS = {(0, DIRECT): ("#D55E00", "o"), (1, DIRECT): ("#0072B2", "s"), (1, DECIDED): ("#009E73", "^")}
 """Colours of Okabe and Ito, which colour-blind people tell apart, and shapes besides."""
 
-_STYLE = {"svg.hashsalt": "experiment", "svg.fonttype": "path", "font.size": 9, "axes.spines.top": False}
-_BEFORE_SECONDS = 5.0
+_STYLE = {
+    "svg.hashsalt": "experiment",
+    "svg.fonttype": "path",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+_BEFORE_SECONDS = 3.0
 _AFTER_SECONDS = 3.0
 
 
@@ -36,7 +42,7 @@ def draw(arms: Sequence[Arm], rate: float, file: Path) -> None:
             axes[row, 0].yaxis.set_minor_formatter(NullFormatter())
         handles, labels = axes[1, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, markerscale=1.8)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, facecolor="white", dpi=110)
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, facecolor="white", dpi=200)
 
 
 def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: float) -> None:
@@ -54,9 +60,9 @@ def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: floa
         _dots(answered, [(each, each.seconds_to_answer) for each in creates], phase, (colour, shape, label))
         _dots(usable, [(each, each.seconds_to_use) for each in creates], phase, (colour, shape, label))
     for number, phase in enumerate(phases):
-        _steps(mutations, phase, _LOOKS[number, DIRECT][0], dashed=bool(number))
+        _steps(mutations, phase, _LOOKS[number, DIRECT][0], 1.0 if number else 2.0)
     mutations.axhline(rate, color="black", linewidth=0.8, linestyle=":")
-    mutations.annotate(f"quota: {rate:g}/s", (1, rate), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+    mutations.text(1, 0.95, f"dotted: the quota, {rate:g}/s", transform=mutations.transAxes, ha="right", va="top")
     for each in (answered, usable, mutations):
         each.set_yscale("log")
         each.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
@@ -71,15 +77,19 @@ def _dots(axes: Axes, timed: Sequence[tuple[Create, float | None]], phase: Phase
     colour, shape, label = looks
     points = [(create.due - phase.begun, seconds * 1000) for create, seconds in timed if seconds is not None]
     axes.plot(
-        *zip(*points, strict=True), shape, color=colour, markersize=2.4, alpha=0.8, markeredgewidth=0, label=label
+        *zip(*points, strict=True),
+        shape,
+        color=colour,
+        markersize=2.4,
+        markeredgewidth=0,
+        label=label,
+        rasterized=True,  # thousands of shapes would make a large file
     )
 
 
-def _steps(axes: Axes, phase: Phase, colour: str, *, dashed: bool) -> None:
+def _steps(axes: Axes, phase: Phase, colour: str, width: float) -> None:
     """Mutations done in each second."""
-    names = done(phase.settled)
-    per_second = Counter(int(each.at - phase.begun) for each in phase.settled if each.name in names)
+    per_second = Counter(int(each.at - phase.begun) for each in phase.settled if each.error is None)
     if per_second:
         heights = [per_second[second] * PARTITIONS for second in range(max(per_second) + 1)]
-        style = "--" if dashed else "-"
-        axes.stairs(heights, range(len(heights) + 1), color=colour, linestyle=style, linewidth=1.4, baseline=None)
+        axes.stairs(heights, range(len(heights) + 1), color=colour, linewidth=width, baseline=None)

@@ -1,0 +1,150 @@
+"""The page of the docs that tells what the experiment came to."""
+
+import os
+import platform
+import textwrap
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from jobs.checkout import jars_folder
+from quota.settings import Settings
+from tests.bench.arm import DECIDED, DIRECT, Plan, StormQuota
+from tests.bench.figures import Arm, Phase
+from tests.bench.report import milliseconds, storm_table, tenant_tables, waits
+from tests.bench.storm import EVERY_SECONDS
+
+_WIDTH = 118
+
+_METHOD = """\
+Both arms run the same: a broker, the enforcing job on Spark, and two tenants that have nothing to do with the storm;
+broker and job are warmed up alike. Each tenant creates a topic of one partition every {every:g} ms, without waiting
+for those before, and writes a record to it as soon as it is created.
+
+- Tenant *direct* goes straight to the cluster by confluent-kafka's AdminClient: the effect on the cluster alone.
+- Tenant *decided* asks for a decision first, by `QuotaAdminClient`, and has no quota: what a tenant of such a cluster
+  goes through.
+- *Without a quota* the storm goes straight to the cluster by AdminClient, and no request waits for the answer to the
+  one before.
+- *With a quota* it goes through `QuotaAdminClient` at the same pace, which carries out itself what is admitted and
+  asks again for what is refused (`retry_on_quota_violation`), for {limit:g} s each for the creation and the deletion.
+  What is not admitted by then counts as refused. If it is not given (`--quota`), the quota is a quarter of the rate
+  at which the cluster worked off the storm in the first arm: KIP-599 says to find the limit first, and to leave room.
+
+*Answered* is when the create has succeeded, *usable* when the topic's first record is acknowledged, both counted from
+when the create was due. *Before* are {baseline:g} s without a storm. A phase lasts from the storm's first request
+until the cluster has caught up, and {least:g} s at least. *Caught up* means that three topics in a row that tenant
+*direct* begins after the storm's last answer are usable as quickly as the slowest one before the storm, and that the
+metadata has all topics that the storm has made, and none that it has deleted; the moment is when the first of the
+three is usable.
+"""
+
+_EMBEDDED = (
+    "Each arm has a fresh broker with a data folder of its own. Brokers keep the files of deleted partitions for a "
+    "minute (`file.delete.delay.ms`); what it costs to remove them then is in none of these figures."
+)
+_NAMED = "Both arms ran on one cluster, one after the other; the experiment's topics were removed in between."
+
+_ONE_NODE = (
+    "One node that is broker and controller, on {cores} cores that it shares with Spark and with the program that "
+    "measures, has no replicas to fetch, no leaders to elect and no other brokers to tell: on a real cluster the "
+    "storm costs more, and the job does not take its cores. "
+)
+_ONE_RUN = (
+    "One run is one run: look at the orders of magnitude. The phases of the two arms are not equally long, so the "
+    "maximum says more than the percentiles."
+)
+
+
+def page(arms: Sequence[Arm], plan: Plan, quota: StormQuota, settings: Settings) -> str:
+    """The whole page, in Markdown."""
+    method = _METHOD.format(
+        every=EVERY_SECONDS * 1000,
+        limit=plan.limit,
+        baseline=plan.baseline,
+        least=plan.least,
+    )
+    tables = "\n\n".join(
+        f"### {table.title[0].upper()}{table.title[1:]}\n\n{table.markdown()}"
+        for table in (*tenant_tables(arms), storm_table(arms))
+    )
+    return f"""\
+# KIP-599's own experiment
+
+Written by `make experiment`, which does it again.
+
+{_filled(f"{plan.told()} The storm's quota: {quota.told(settings)}.")}
+
+![Each create of the tenants, and what was carried out of the storm](experiment.svg)
+
+## What came out
+
+{tables}
+
+## How to read it
+
+{_reading(arms, quota, settings)}
+
+{_filled((_ONE_NODE.format(cores=os.cpu_count()) if plan.embedded else "") + _ONE_RUN)}
+
+## How it was measured
+
+{method}
+{_filled(_EMBEDDED if plan.embedded else _NAMED)}
+
+{_filled(f"On {_machine(plan, settings)}.")}
+"""
+
+
+def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
+    """What the figures say, whichever they are."""
+    without, with_quota = arms
+    answered, usable = zip(*(waits(arm, DIRECT, "creation") for arm in arms), strict=True)
+    _, deleting = zip(*(waits(arm, DIRECT, "deletion") for arm in arms), strict=True)
+    asked = [waits(with_quota, tenant, "before")[0].p50 for tenant in (DIRECT, DECIDED)]
+    at_once = settings.quota.window.burst(quota.rate, quota.burst)
+    answer = (
+        "**The answer does not tell.** The controller answers once a change stands in its log: without a quota the "
+        f"slowest answer to tenant *direct* while the storm was created took {milliseconds(answered[0].largest)} ms. "
+        "Brokers carry changes out in the order of that log, and what comes behind the storm waits for all of it: "
+        f"a topic of the tenant took no record for up to {milliseconds(usable[0].largest)} ms. "
+        "That is the queue that KIP-599 speaks of."
+    )
+    with_it = (
+        f"**With the quota** it was {milliseconds(usable[1].largest)} ms at most, and {milliseconds(usable[1].p50)} ms "
+        f"for half of the topics ({milliseconds(usable[0].p50)} ms without). A bucket that is full lets "
+        f"{at_once:,.0f} mutations pass at once, and they have a queue of their own; `controller_mutation_burst` makes "
+        "it shorter (`--burst`)."
+    )
+    deletion = (
+        f"**The deletion**, one request: up to {milliseconds(deleting[0].largest)} ms without a quota, "
+        f"{milliseconds(deleting[1].largest)} ms with one."
+    )
+    cost = (
+        f"**What it costs.** The storm was spread over {_seconds(with_quota.creation)} s instead of "
+        f"{_seconds(without.creation)} s, and its deletion over {_seconds(with_quota.deletion)} s instead of "
+        f"{_seconds(without.deletion)} s: that is the intention. A decision costs every tenant some time before: with "
+        f"no storm about, half of the creates of tenant *decided* were answered within {milliseconds(asked[1])} ms, "
+        f"those of tenant *direct* within {milliseconds(asked[0])} ms."
+    )
+    return "\n".join(_filled(f"- {point}", "  ") for point in (answer, with_it, deletion, cost))
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _seconds(phase: Phase) -> str:
+    return f"{phase.answered - phase.begun:.0f}"
+
+
+def _machine(plan: Plan, settings: Settings) -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    kafka = "a named cluster"
+    if plan.embedded:
+        (jar,) = jars_folder(settings.broker.jars).glob("kafka_2.13-*.jar")
+        kafka = f"the embedded Kafka {jar.stem.removeprefix('kafka_2.13-')} (heap {settings.broker.memory})"
+    packages = ", ".join(f"{name} {version(name)}" for name in ("confluent-kafka", "pyspark"))
+    return (
+        f"{os.cpu_count()} cores and {memory:.0f} GB, {platform.system()}; Python {platform.python_version()}, "
+        f"{packages}; {kafka}"
+    )
