@@ -12,6 +12,7 @@ from jobs.running import stop_between_batches
 from jobs.service import prepared_session
 from quota.entity import QuotaEntity
 from quota.kafka.quota_store import write_record
+from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord
 from quota.settings import load_settings
 from tests.appliers import applying
@@ -43,6 +44,7 @@ def _part(folder, name, arguments, kills):
     settings = load_settings([f"storage.root={folder}", "client.applied_by=applier"], environment={})
     with embedded_broker(settings, port=0) as broker:
         settings = deployed(at(settings, broker.address), name, folder)
+        prepare_topics(settings)
         with prepared_session(settings, "storm", folder / "spark.log") as spark:
             write_record(settings, QuotaRecord(QuotaEntity(None), arguments.rate))
             query = start_enforce(spark, settings)

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from quota.errors import MutationQuotaError
 from quota.kafka.quota_store import write_record
 from quota.log_record import QuotaRecord
 from quota.settings import Settings
-from tests.bench.figures import REST_SECONDS, Arm, Create, Phase, back_to_normal, between, done, last_answer
+from tests.bench.figures import REST_SECONDS, Arm, Create, Phase, Settled, back_to_normal, between, done, last_answer
 from tests.bench.place import cluster, deciding_client, deployment, plain_client, portions
 from tests.bench.storm import EVERY_SECONDS, PARTITIONS, PER_REQUEST, REQUESTS_PER_SECOND, Storm, Tenant
 
@@ -137,12 +137,12 @@ class _Course:
         first = -self.plan.baseline - REST_SECONDS
         quiet = between(self._creates(DIRECT), first, -REST_SECONDS)
         slowest = max(each.seconds_to_use or 0.0 for each in quiet)
-        creation = self._phase("creation", self._create, slowest, frozenset())
+        creation = self._phase("creation", self._create, slowest)
         self._rest("rest", REST_SECONDS)
         made = done(creation.settled)
         if not made:
             raise MutationQuotaError("no topic of the storm was created")
-        deletion = self._phase("deletion", lambda storm: storm.delete(sorted(made)), slowest, made)
+        deletion = self._phase("deletion", lambda storm: storm.delete(sorted(made)), slowest)
         self._rest("the last answers", REST_SECONDS)
         for who, tenant in self.tenants.items():
             if tenant.error:
@@ -165,7 +165,7 @@ class _Course:
             raise MutationQuotaError(f"no first decision within {_FIRST_BATCH_SECONDS:.0f} s")
         self._rest("warming up", self.plan.warm_up)
 
-    def _phase(self, name: str, begin: Callable[[Storm], None], usual: float, before: frozenset[str]) -> Phase:
+    def _phase(self, name: str, begin: Callable[[Storm], None], usual: float) -> Phase:
         """The creation or the deletion, from its first request until the cluster has caught up."""
         begun = self._now()
         storm = Storm(self.client, self.plan.limit, self._now)
@@ -176,7 +176,7 @@ class _Course:
 
         self._wait(lambda: storm.is_over, self.plan.limit + _GRACE_SECONDS, doing)
         settled = storm.settled
-        caught_up = self._catch_up(name, last_answer(settled, begun), usual, before ^ done(settled))
+        caught_up = self._catch_up(name, settled, last_answer(settled, begun), usual)
         self._rest(name, begun + self.plan.least - self._now())
         ended = self._now() if caught_up is None else max(caught_up, begun + self.plan.least)
         phase = Phase(begun, settled, caught_up, ended)
@@ -190,23 +190,22 @@ class _Course:
             time.sleep(max(0.0, started + number / REQUESTS_PER_SECOND - time.monotonic()))
             storm.create(request)
 
-    def _catch_up(self, name: str, answered: float, usual: float, expected: frozenset[str]) -> float | None:
+    def _catch_up(self, name: str, settled: Sequence[Settled], answered: float, usual: float) -> float | None:
         """When the cluster has caught up; None if it has not in time.
 
         That is when topics that a tenant begins after the storm's last answer are usable as quickly as before, and
-        the cluster's metadata has those topics of the storm that it is to have.
+        the cluster's metadata has the topics that the storm has made, and not those that it has deleted.
         """
+        changed = done(settled)
+        expected = changed if name == "creation" else frozenset[str]()
         moments: list[float] = []
-        names = set(self._names)
 
         def caught_up() -> bool:
             normal = back_to_normal(self._creates(DIRECT), answered, usual)
             if normal is None:
                 return False
             moments.append(self._now() if moments else normal)
-            return {
-                name for name in self.client.list_topics(timeout=_GRACE_SECONDS).topics if name in names
-            } == expected
+            return changed & self.client.list_topics(timeout=_GRACE_SECONDS).topics.keys() == expected
 
         def doing() -> str:
             waiting = sum(each.usable is None for each in self._creates(DIRECT))
