@@ -116,7 +116,7 @@ class Dispatcher:
         self._do(partial(self._conversation.end, time.monotonic()))
         self._workers.shutdown(wait=False, cancel_futures=True)
         for future in list(self._unfinished):  # those whose topics were still being looked at
-            _fail(future, _error(KafkaError._DESTROY, "the client was closed"))  # noqa: SLF001
+            _fail(future, _closed("the topic"))
         if not inside:
             self._listener.join(_JOIN_SECONDS)
 
@@ -252,6 +252,8 @@ class Dispatcher:
         match outcome:
             case Throttled(name, throttle_time_ms):
                 return ThrottlingQuotaExceededError(name, throttle_time_ms)
+            case Unheard(name) if self._closed.is_set():
+                return _closed(name)
             case Unheard(name, Wait.DECISION):
                 servers = self._options.settings.kafka.bootstrap_servers
                 reason = f"no decision on topic {name} in time; is mutation-quota enforce running on {servers}?"
@@ -267,6 +269,10 @@ class Dispatcher:
 
 def _error(code: int, message: str) -> KafkaException:
     return KafkaException(KafkaError(code, message))
+
+
+def _closed(name: str) -> KafkaException:
+    return _error(KafkaError._DESTROY, f"the client was closed before {name} was done")  # noqa: SLF001
 
 
 def _fail(future: Future[None], error: BaseException) -> None:

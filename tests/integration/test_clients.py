@@ -233,7 +233,7 @@ def test_closing_waits_for_the_calls_or_fails_them_and_a_closed_client_says_so(j
     admin = QuotaAdminClient(job.config("closer", applied_by="applier"))  # and there is none
     left = admin.create_topics([NewTopic("closer.left", 1)])["closer.left"]
     admin.close(wait=False)
-    assert error_of(left, timeout=0)[0] == "_TIMED_OUT"
+    assert error_of(left, timeout=0)[0] == "_DESTROY"
 
 
 def test_callbacks_may_fail_ask_again_and_close_the_client(job):
