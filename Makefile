@@ -7,7 +7,7 @@ PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench-quotas experiment storm lint format jars setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench-quotas experiment storm conformance lint format jars setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -39,6 +39,9 @@ experiment: setup ## KIP-599's own experiment, without a quota and with one; abo
 
 storm: setup ## applications far above their quotas, and an applier that is killed; some minutes
 	@$(BIN)/python -m tests.bench.applications
+
+conformance: setup ## buckets beside Kafka's own classes, and the job beside a real broker; about three minutes
+	@$(BIN)/python -m tests.conformance
 
 lint: $(PACKAGES) ## ruff and mypy
 	@$(BIN)/ruff check .

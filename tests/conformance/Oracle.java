@@ -1,0 +1,228 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
+import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.common.utils.AppInfoParser;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.network.Session;
+import org.apache.kafka.server.config.ClientQuotaManagerConfig;
+import org.apache.kafka.server.quota.ClientQuotaManager.UserEntity;
+import org.apache.kafka.server.quota.ControllerMutationQuota;
+import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
+
+/**
+ * What a KRaft controller decides, by the controller's own classes: lines in, lines out, under a clock that is told.
+ *
+ * <p>A sequence is a user of its own, and begins with {@code S W start plain|modelled}; {@code end} has it played.
+ * Each line between is a step, and begins with how long after the step before it is, in ms (less than 0: the clock
+ * steps back; {@code told+N}: N ms after the time that the last try was told to wait).
+ *
+ * <ul>
+ *   <li>{@code try WAIT strict|permissive COST...} is answered by the time, the tokens before and after, the throttle
+ *       time in ms and a letter a topic: A admitted, R refused, F refused for a debt within rounding.
+ *   <li>{@code quota WAIT RATE|none} and {@code expire WAIT} are answered by the time.
+ * </ul>
+ *
+ * <p>{@code plain} is Kafka as it is. {@code modelled} is Kafka kept from those differences that change what the next
+ * step finds: its clock stands still where it would step back behind the last write of the bucket, its metric is read
+ * (which fills the bucket) in the moment before a quota changes, and a debt within rounding that it has just refused is
+ * paid off, and the topic tried again.
+ */
+public final class Oracle {
+    private static final double ROUNDING_ABSOLUTE = 1e-9; // docs/differences-from-kafka.md and the rules of the bucket
+    private static final double ROUNDING_RELATIVE = 1e-12;
+
+    public static void main(String[] args) {
+        try {
+            serve();
+            System.exit(0); // the quota managers' threads would go on
+        } catch (Exception failed) {
+            failed.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    private static void serve() throws Exception {
+        PrintStream out = new PrintStream(System.out, false);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        Map<String, Controller> controllers = new HashMap<>();
+        out.println(AppInfoParser.getVersion());
+        out.flush();
+        int sequences = 0;
+        for (String header = in.readLine(); header != null; header = in.readLine()) {
+            String[] parts = header.split(" ");
+            List<String> steps = new ArrayList<>(); // all of them first, so that no pipe is full on both sides
+            for (String line = in.readLine(); !line.equals("end"); line = in.readLine()) {
+                steps.add(line);
+            }
+            Controller controller = controllers.computeIfAbsent(parts[0] + " " + parts[1], Controller::new);
+            boolean modelled = parts[3].equals("modelled");
+            Bucket bucket = new Bucket(controller, "user-" + sequences++, Long.parseLong(parts[2]), modelled);
+            for (String step : steps) {
+                out.println(bucket.play(step.split(" ")));
+            }
+            out.flush();
+        }
+    }
+
+    private static final class Clock implements Time {
+        private long now;
+
+        @Override
+        public long milliseconds() {
+            return now;
+        }
+
+        @Override
+        public long nanoseconds() {
+            return now * 1_000_000;
+        }
+
+        @Override
+        public void sleep(long ms) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void waitObject(Object object, Supplier<Boolean> condition, long deadline) {
+            throw new UnsupportedOperationException();
+        }
+    }
+
+    /** The quota manager of a controller, as kafka.server.QuotaFactory makes it. */
+    private static final class Controller {
+        private final Clock clock = new Clock();
+        private final Metrics metrics = new Metrics(new MetricConfig(), new ArrayList<>(), clock, false);
+        private final ControllerMutationQuotaManager manager;
+
+        Controller(String window) {
+            String[] parts = window.split(" ");
+            int num = Integer.parseInt(parts[0]);
+            ClientQuotaManagerConfig config = new ClientQuotaManagerConfig(num, Integer.parseInt(parts[1]));
+            manager = new ControllerMutationQuotaManager(config, metrics, clock, "oracle", Optional.empty());
+        }
+    }
+
+    private static final class Bucket {
+        private final Controller controller;
+        private final String user;
+        private final Session session;
+        private final boolean modelled;
+        private long now;
+        private long latest;
+        private long changedAt = Long.MIN_VALUE; // no step goes back behind a change of the quota: Kafka's quota has no past
+        private long writtenAt;
+        private double written;
+        private String rate = "none";
+        private boolean changed; // so that the next try writes the bucket, refused or not
+        private int told;
+
+        Bucket(Controller controller, String user, long start, boolean modelled) throws Exception {
+            this.controller = controller;
+            this.user = user;
+            this.session = new Session(new KafkaPrincipal("User", user), InetAddress.getLoopbackAddress());
+            this.modelled = modelled;
+            this.now = this.latest = start;
+        }
+
+        String play(String[] step) {
+            boolean change = step[0].equals("quota");
+            now += step[1].startsWith("told") ? told + Long.parseLong(step[1].substring(4)) : Long.parseLong(step[1]);
+            now = Math.max(now, change ? latest : changedAt);
+            latest = Math.max(latest, now);
+            controller.clock.now = modelled ? Math.max(now, writtenAt) : now;
+            if (change) {
+                change(step[2]);
+            } else if (step[0].equals("expire")) {
+                expire();
+            } else {
+                return now + " " + attempt(step);
+            }
+            return Long.toString(now);
+        }
+
+        private void change(String rate) {
+            if (modelled && metric() != null) {
+                tokens();
+            }
+            Optional<Quota> quota =
+                    rate.equals("none") ? Optional.empty() : Optional.of(Quota.upperBound(Double.parseDouble(rate)));
+            controller.manager.updateQuota(Optional.of(new UserEntity(user)), Optional.empty(), quota);
+            changedAt = metric() == null ? changedAt : now;
+            changed |= !rate.equals(this.rate);
+            this.rate = rate;
+        }
+
+        private String attempt(String[] step) {
+            boolean strict = step[2].equals("strict");
+            ControllerMutationQuota quota = strict
+                    ? controller.manager.newStrictQuotaFor(session, "")
+                    : controller.manager.newPermissiveQuotaFor(session, "");
+            double before = tokens();
+            if (metric() == null) {
+                throw new IllegalStateException("no metric of " + user);
+            }
+            StringBuilder verdicts = new StringBuilder();
+            for (int i = 3; i < step.length; i++) {
+                verdicts.append(charge(quota, Double.parseDouble(step[i])));
+            }
+            double after = tokens();
+            if (changed || verdicts.indexOf("A") >= 0 || verdicts.indexOf("F") >= 0) {
+                writtenAt = controller.clock.now;
+                written = after;
+                changed = false;
+            }
+            told = quota.throttleTime();
+            return before + " " + after + " " + told + " " + verdicts;
+        }
+
+        private char charge(ControllerMutationQuota quota, double cost) {
+            try {
+                quota.record(cost);
+                return 'A';
+            } catch (ThrottlingQuotaExceededException refused) {
+                double debt = -tokens();
+                if (!modelled || debt > ROUNDING_ABSOLUTE + ROUNDING_RELATIVE * Math.abs(written)) {
+                    return 'R';
+                }
+                sensor().record(-debt, controller.clock.now, false);
+                quota.record(cost);
+                return 'F';
+            }
+        }
+
+        /** What Metrics.ExpireSensorTask does every 30 seconds in a controller. */
+        private void expire() {
+            if (sensor().hasExpired()) {
+                controller.metrics.removeSensor(sensor().name());
+            }
+        }
+
+        private Sensor sensor() {
+            return controller.manager.getOrCreateQuotaSensors(session, "").quotaSensor();
+        }
+
+        private double tokens() {
+            return (double) metric().metricValue();
+        }
+
+        private KafkaMetric metric() {
+            Map<String, String> tags = Map.of("user", user, "client-id", "");
+            return controller.metrics.metric(
+                    controller.metrics.metricName("tokens", "ControllerMutation", "", tags));
+        }
+    }
+}
