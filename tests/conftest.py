@@ -2,12 +2,16 @@
 
 import itertools
 
+import hypothesis
 import pytest
 
 from jobs.embedded import at, embedded_broker
 from jobs.session import end_session, spark_session
 from quota.settings import load_settings
 from tests.deployments import deployed
+
+hypothesis.settings.register_profile("tests", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("tests")
 
 _NUMBERS = itertools.count()
 """Of deployments: a test's parameters stand in no topic's name."""

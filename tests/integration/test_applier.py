@@ -205,9 +205,9 @@ def test_records_that_are_no_results_stop_nobody(bench):
 def test_tenants_can_be_kept_to_topics_of_their_own(bench):
     apply = bench.settings.apply.model_copy(update={"topic_pattern": r"{user}\..+"})
     bench.settings = bench.settings.model_copy(update={"apply": apply})
-    bench.admit("CREATE_TOPICS", topic("alice.orders", 1), topic("bob.orders", 1))
+    bench.admit("CREATE_TOPICS", topic("alice.kept", 1), topic("bob.kept", 1))
     bench.apply()
-    assert bench.results() == [[("alice.orders", "NONE", False), ("bob.orders", "TOPIC_AUTHORIZATION_FAILED", False)]]
+    assert bench.results() == [[("alice.kept", "NONE", False), ("bob.kept", "TOPIC_AUTHORIZATION_FAILED", False)]]
 
 
 def test_old_api_versions_can_be_left_out(bench):
