@@ -34,7 +34,7 @@ test-integration: setup ## the slow part: a real broker, the jobs, Delta
 bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 	@$(BIN)/python -m tests.bench.quotas
 
-experiment: setup ## KIP-599's own experiment, without a quota and with one; about five minutes
+experiment: setup ## KIP-599's own experiment, without a quota and with one; about six minutes
 	@$(BIN)/python -m tests.bench.experiment
 
 storm: setup ## applications far above their quotas, and an applier that is killed; some minutes

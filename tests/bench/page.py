@@ -9,7 +9,7 @@ from importlib.metadata import version
 from jobs.checkout import jars_folder
 from quota.settings import Settings
 from tests.bench.arm import DECIDED, DIRECT, Plan, StormQuota
-from tests.bench.figures import Arm, Phase
+from tests.bench.figures import Arm, Phase, between, done, summary
 from tests.bench.report import milliseconds, storm_table, tenant_tables, waits
 from tests.bench.storm import EVERY_SECONDS
 
@@ -17,8 +17,8 @@ _WIDTH = 118
 
 _METHOD = """\
 Both arms run the same: a broker, the enforcing job on Spark, and two tenants that have nothing to do with the storm;
-broker and job are warmed up alike. Each tenant creates a topic of one partition every {every:g} ms, without waiting
-for those before, and writes a record to it as soon as it is created.
+broker and job are warmed up alike. Each tenant creates a topic of one partition every {every:g} ms, without waiting for
+those before, and writes a record to it as soon as it is created.
 
 - Tenant *direct* goes straight to the cluster by confluent-kafka's AdminClient: the effect on the cluster alone.
 - Tenant *decided* asks for a decision first, by `QuotaAdminClient`, and has no quota: what a tenant of such a cluster
@@ -31,23 +31,25 @@ for those before, and writes a record to it as soon as it is created.
   at which the cluster worked off the storm in the first arm: KIP-599 says to find the limit first, and to leave room.
 
 *Answered* is when the create has succeeded, *usable* when the topic's first record is acknowledged, both counted from
-when the create was due. *Before* are {baseline:g} s without a storm. A phase lasts from the storm's first request
-until the cluster has caught up, and {least:g} s at least. *Caught up* means that three topics in a row that tenant
-*direct* begins after the storm's last answer are usable as quickly as the slowest one before the storm, and that the
-metadata has all topics that the storm has made, and none that it has deleted; the moment is when the first of the
-three is usable.
+when the create was due. *Before* are {baseline:g} s without a storm. A phase lasts from the storm's first request until
+the cluster has caught up, and {least:g} s at least. *Caught up* means that three topics in a row that tenant *direct*
+begins after the storm's last answer are usable as quickly as the slowest one before the storm, and that the metadata
+has all topics that the storm has made and none that it has deleted; the moment is when the first of the three is
+usable.
 """
 
 _EMBEDDED = (
+    "The storm is divided by what file descriptors, memory maps and memory of the machine leave room for. "
     "Each arm has a fresh broker with a data folder of its own. Brokers keep the files of deleted partitions for a "
-    "minute (`file.delete.delay.ms`); what it costs to remove them then is in none of these figures."
+    "minute (`file.delete.delay.ms`): removing them falls behind the end of the arm without a quota, and for some of "
+    "them into the other one's deletion."
 )
 _NAMED = "Both arms ran on one cluster, one after the other; the experiment's topics were removed in between."
 
 _ONE_NODE = (
     "One node that is broker and controller, on {cores} cores that it shares with Spark and with the program that "
-    "measures, has no replicas to fetch, no leaders to elect and no other brokers to tell: on a real cluster the "
-    "storm costs more, and the job does not take its cores. "
+    "measures, has no replicas to fetch, no leaders to elect and no other brokers to tell. A real cluster has more to "
+    "do for each topic, and the job takes none of its cores. "
 )
 _ONE_RUN = (
     "One run is one run: look at the orders of magnitude. The phases of the two arms are not equally long, so the "
@@ -100,33 +102,48 @@ def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
     without, with_quota = arms
     answered, usable = zip(*(waits(arm, DIRECT, "creation") for arm in arms), strict=True)
     _, deleting = zip(*(waits(arm, DIRECT, "deletion") for arm in arms), strict=True)
-    asked = [waits(with_quota, tenant, "before")[0].p50 for tenant in (DIRECT, DECIDED)]
-    at_once = settings.quota.window.burst(quota.rate, quota.burst)
+    as_long = summary(
+        each.seconds_to_use
+        for each in between(with_quota.creates[DIRECT], with_quota.creation.begun, without.creation.ended)
+    )
     answer = (
         "**The answer does not tell.** The controller answers once a change stands in its log: without a quota the "
         f"slowest answer to tenant *direct* while the storm was created took {milliseconds(answered[0].largest)} ms. "
         "Brokers carry changes out in the order of that log, and what comes behind the storm waits for all of it: "
         f"a topic of the tenant took no record for up to {milliseconds(usable[0].largest)} ms. "
-        "That is the queue that KIP-599 speaks of."
+        "It is the queue that KIP-599 speaks of, before the brokers instead of the controller."
     )
     with_it = (
-        f"**With the quota** it was {milliseconds(usable[1].largest)} ms at most, and {milliseconds(usable[1].p50)} ms "
-        f"for half of the topics ({milliseconds(usable[0].p50)} ms without). A bucket that is full lets "
-        f"{at_once:,.0f} mutations pass at once, and they have a queue of their own; `controller_mutation_burst` makes "
-        "it shorter (`--burst`)."
+        f"**With the quota** it was {milliseconds(usable[1].largest)} ms at most. Half of the topics were usable "
+        f"within {milliseconds(usable[1].p50)} ms, and within {milliseconds(as_long.p50)} ms in the first "
+        f"{without.creation.ended:.0f} s, which is how long the storm without a quota was felt "
+        f"({milliseconds(usable[0].p50)} ms without). The bucket is full when the storm begins, so that "
+        f"{settings.quota.window.burst(quota.rate, quota.burst):,.0f} mutations pass at once and make a queue of their "
+        "own; `controller_mutation_burst` makes that one shorter (`--burst`)."
     )
     deletion = (
-        f"**The deletion**, one request: up to {milliseconds(deleting[0].largest)} ms without a quota, "
-        f"{milliseconds(deleting[1].largest)} ms with one."
+        f"**The deletion**, one request: up to {milliseconds(deleting[0].largest)} ms without a quota "
+        f"({len(without.deletion.settled):,} topics), {milliseconds(deleting[1].largest)} ms with one "
+        f"({len(with_quota.deletion.settled):,} topics, and the bucket was not full any more)."
     )
     cost = (
-        f"**What it costs.** The storm was spread over {_seconds(with_quota.creation)} s instead of "
-        f"{_seconds(without.creation)} s, and its deletion over {_seconds(with_quota.deletion)} s instead of "
-        f"{_seconds(without.deletion)} s: that is the intention. A decision costs every tenant some time before: with "
-        f"no storm about, half of the creates of tenant *decided* were answered within {milliseconds(asked[1])} ms, "
-        f"those of tenant *direct* within {milliseconds(asked[0])} ms."
+        f"**What it costs.** The storm is told to wait, which is the intention: in {_seconds(with_quota.creation)} s "
+        f"it got {_done(with_quota.creation)} topics created and in another {_seconds(with_quota.deletion)} s "
+        f"{_done(with_quota.deletion)} deleted, instead of {_done(without.creation)} in {_seconds(without.creation)} s "
+        f"and {_done(without.deletion)} in {_seconds(without.deletion)} s. Everyone has to ask: with no storm about, "
+        f"half of the creates of tenant *decided* were answered within {_either(arms, DECIDED)} ms in the two arms, "
+        f"those of tenant *direct* within {_either(arms, DIRECT)} ms."
     )
     return "\n".join(_filled(f"- {point}", "  ") for point in (answer, with_it, deletion, cost))
+
+
+def _done(phase: Phase) -> str:
+    return f"{len(done(phase.settled)):,} of {len(phase.settled):,}"
+
+
+def _either(arms: Sequence[Arm], tenant: str) -> str:
+    """The medians before the storm, which is the same in both arms."""
+    return " and ".join(milliseconds(waits(arm, tenant, "before")[0].p50) for arm in arms)
 
 
 def _filled(text: str, indent: str = "") -> str:
@@ -134,7 +151,7 @@ def _filled(text: str, indent: str = "") -> str:
 
 
 def _seconds(phase: Phase) -> str:
-    return f"{phase.answered - phase.begun:.0f}"
+    return f"{phase.answered - phase.begun:.1f}"
 
 
 def _machine(plan: Plan, settings: Settings) -> str:

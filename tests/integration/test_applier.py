@@ -30,6 +30,7 @@ from quota.timeline import Resolution
 from tests.appliers import applying
 from tests.deployments import deployed
 from tests.factories import request_json
+from tests.waiting import until
 
 OFFSETS = itertools.count()
 """Of requests, which tell their decisions apart."""
@@ -386,11 +387,3 @@ def test_an_applier_outlives_a_cluster_that_is_away_for_some_seconds(base_settin
             broker.start()
             bench.admit("CREATE_TOPICS", topic("away.after", 1))
             until(lambda: bench.partitions("away.after") == 1)
-
-
-def until(condition, seconds=60):
-    """Wait for something to come true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.1)

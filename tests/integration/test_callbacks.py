@@ -16,7 +16,7 @@ from quota.cluster import Cluster
 from quota.entity import QuotaEntity
 from quota.epoch import LATEST
 from quota.errors import ClusterError
-from quota.kafka.cluster import publish_cluster
+from quota.kafka.cluster import publish_cluster, read_cluster
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import alter_callback, write_record
 from quota.kafka.topics import prepare_topics
@@ -24,6 +24,7 @@ from quota.log_record import CallbackRecord, QuotaRecord
 from tests.callbacks import Closing, Failing
 from tests.factories import request_json
 from tests.integration.test_pipeline import DEADLINE_SECONDS, consume, finish, produce, table
+from tests.waiting import until
 
 CHECKOUT = str(Path(__file__).parents[2])
 
@@ -104,6 +105,12 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     assert (change["altered_by"], dict(change["callback_configs"])["group.pay.users"]) == ("ann", "alice;bob")
 
 
+def all_led(settings, names):
+    """Whether the broker that is asked knows of topics and their leaders by now."""
+    topics = read_cluster(settings.kafka.bootstrap_servers, 10).topics
+    return all(None not in topics.get(name, [None]) for name in names)
+
+
 def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, command):
     """alice owns 6 partitions and bob 2, on the real broker; the quota of all is 100."""
     settings, options = judged_by(deployment, PartitionProportionalCallback, **{"minimum.share": "0.05"})
@@ -114,6 +121,8 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     names = {"alice.orders": 6, "bob.clicks": 2}
     for future in admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()]).values():
         future.result(DEADLINE_SECONDS)
+    read_log(settings)  # the first consumer of a broker makes it create a topic of its own
+    until(lambda: all_led(settings, [*names, "__consumer_offsets"]))
     try:
         published = command("cluster", "publish", *options, "--json")
         assert published["published"]
