@@ -14,7 +14,7 @@ from tests.aftermath import examine
 CALL_SECONDS = 30.0
 """The time limit of a call."""
 
-PREFIX = "storm."
+PREFIX = "storm-"
 """What the names of all topics begin with."""
 
 
@@ -66,7 +66,7 @@ class Storm:
             else:
                 count += 1
                 topics = [
-                    NewTopic(f"{PREFIX}{number}.{count}.{each}", rng.randint(1, 3)) for each in range(rng.randint(1, 3))
+                    NewTopic(f"{PREFIX}{number}-{count}-{each}", rng.randint(1, 3)) for each in range(rng.randint(1, 3))
                 ]
                 call = client.create_topics(topics, retry_on_quota_violation=rng.random() < 0.7)
             with self._lock:

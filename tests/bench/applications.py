@@ -32,7 +32,7 @@ def main():
     for number, (part, kills) in enumerate(_PARTS.items()):
         print(f"{part}: ten applications with forty threads for {arguments.seconds:g} s", flush=True)
         with TemporaryDirectory(prefix="mutation-quota-") as folder:
-            report = _part(Path(folder), f"storm-{number}", arguments, kills)
+            report = _part(Path(folder), f"bench-{number}", arguments, kills)
         print(report, flush=True)
         for each in report.wrong:
             print(f"  WRONG: {each}")
