@@ -142,5 +142,7 @@ def _as_json(letter: "Letter") -> dict[str, Any]:
 
 
 def _short(text: str) -> str:
-    text = text if text.isprintable() else repr(text)
+    from jobs.quota_views import plain
+
+    text = plain(text)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -158,14 +158,14 @@ def callback_text(setting: CallbackSetting | None) -> str:
     if setting is None:
         return "that of the settings"
     configs = " ".join(f"{name}={value}" for name, value in sorted(setting.configs.items()))
-    return _plain(f"{setting.class_name} {configs}".rstrip())
+    return plain(f"{setting.class_name} {configs}".rstrip())
 
 
 def history_line(row: dict[str, Any]) -> str:
     """One change, for people."""
-    who = f" by {_plain(row['altered_by'])}" if row["altered_by"] else ""
+    who = f" by {plain(row['altered_by'])}" if row["altered_by"] else ""
     later = f", from {shown(row['effective_at'])} on" if row["effective_at"] > row["timestamp"] else ""
-    why = f"  # {_plain(row['comment'])}" if row["comment"] else ""
+    why = f"  # {plain(row['comment'])}" if row["comment"] else ""
     match row["kind"]:
         case "bucket_reset":
             what = f"buckets with {', '.join(f'{name} {value!r}' for name, value in row['bucket'].items())} reset"
@@ -182,7 +182,7 @@ def history_line(row: dict[str, Any]) -> str:
     return f"{shown(row['timestamp'])}{who}  {what}{later}{why}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text of someone else, without what a terminal would obey."""
     return text if text.isprintable() else repr(text)
 
