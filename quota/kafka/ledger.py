@@ -109,6 +109,7 @@ class Ledger:
         """
         with self._told():
             self._write_places()
+            self._flush()
 
     def place(self, partition: int, first: int, end: int) -> Place:
         """Where to go on in a partition of the decisions that has those from `first` to before `end`."""
@@ -126,8 +127,10 @@ class Ledger:
     def begin(self, places: Mapping[int, Place]) -> None:
         """Begin what ends with `commit`; how far it will have come then is said now.
 
+        Whether another applier has taken over is known by the next `hold` or `commit`, which wait for the broker.
+
         Raises:
-            ClusterError: another applier has taken over, or the cluster does not answer.
+            ClusterError: the cluster does not answer.
         """
         with self._told():
             self._producer.begin_transaction()
@@ -157,7 +160,6 @@ class Ledger:
 
     def _write_places(self) -> None:
         self._producer.produce(self._topics.places, codec.encode(self._begun), self._name.encode())
-        self._flush()
 
     def _flush(self) -> None:
         """Have the broker take what was produced, which fails for whoever is not the latest.
