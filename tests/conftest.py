@@ -10,7 +10,10 @@ from jobs.session import end_session, spark_session
 from quota.settings import load_settings
 from tests.deployments import deployed
 
-hypothesis.settings.register_profile("tests", deadline=None)  # a busy machine is no failure
+# A busy machine is no failure, and the same code gives the same result. Chance is for those who look for more:
+# `pytest --hypothesis-profile=random`, and the long forms (`make conformance`).
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 _NUMBERS = itertools.count()
