@@ -7,7 +7,7 @@ PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench-quotas experiment storm conformance lint format jars setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench-quotas bench-repeats experiment storm conformance lint format jars setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -33,6 +33,9 @@ test-integration: setup ## the slow part: a real broker, the jobs, Delta
 
 bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 	@$(BIN)/python -m tests.bench.quotas
+
+bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about three minutes
+	@$(BIN)/python -m tests.bench.repeats
 
 experiment: setup ## KIP-599's own experiment, without a quota and with one; about six minutes
 	@$(BIN)/python -m tests.bench.experiment

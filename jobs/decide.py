@@ -1,7 +1,7 @@
 """The adapter that puts `quota.admission` behind applyInPandasWithState."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
@@ -10,11 +10,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import jobs.worker  # noqa: F401 what the workers keep
+from jobs.bucket_state import bucket_of, state_of
 from jobs.rows import Row, from_row, is_bucket, record_of
 from quota import codec
 from quota.admission import decide, in_order
-from quota.bucket import Bucket, Window
+from quota.bucket import Window
 from quota.decision import DeadLetter, Decision
+from quota.repeats import Repeats
 from schemas.buckets import ANSWERED, STATE
 
 _FRAME_BYTES = 4 * 1024 * 1024
@@ -25,6 +27,7 @@ class Answering:
     """How requests are decided, and where the answers go."""
 
     window: Window
+    repeats: Repeats
     max_request_bytes: int
     decisions_topic: str
     dead_letters_topic: str
@@ -53,15 +56,15 @@ def _decide_bucket(
 
 def _answers_of_bucket(answering: Answering, rows: Iterable[Row], state: GroupState) -> Iterator[Row]:
     """Decide in order. Rows wait as the bytes they came in, which are a fraction of what they are decoded."""
-    before = bucket = Bucket(*state.get) if state.exists else None
+    before = bucket = bucket_of(state.get) if state.exists else None
     for row in in_order(rows, record_of):
         request = from_row(row, answering.max_request_bytes)
         if isinstance(request, DeadLetter):
             raise TypeError(f"a dead letter among the requests of a bucket: {request.source}")
-        bucket, (decision,) = decide(bucket, [request], answering.window)
+        bucket, (decision,) = decide(bucket, [request], answering.window, answering.repeats)
         yield _answer(answering.decisions_topic, row, decision)
     if bucket is not None and bucket != before:
-        state.update(astuple(bucket))
+        state.update(state_of(bucket))
 
 
 def _answers(answering: Answering, rows: Iterable[Row]) -> Iterator[Row]:

@@ -49,6 +49,7 @@ def answering_of(settings: Settings) -> Answering:
     """How the settings have requests answered."""
     return Answering(
         window=settings.quota.window,
+        repeats=settings.policy.repeats,
         max_request_bytes=settings.limits.max_request_bytes,
         decisions_topic=settings.topics.decisions,
         dead_letters_topic=settings.topics.dead_letters,

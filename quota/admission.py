@@ -7,12 +7,12 @@ from typing import Self, TypeVar
 import msgspec
 
 from quota.bucket import Bucket, Window, deepest_debt, in_debt, throttle_ms, tokens_at
-from quota.decision import Decision, ErrorCode, Outcome, Shadow, TopicDecision
+from quota.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, TopicDecision
 from quota.record import Record
+from quota.repeats import NOT_REMEMBERED, Answered, Repeats
 from quota.request import Mode, MutationRequest, TopicMutation
 from quota.resolution import ResolvedRequest
 from quota.terms import Quota
-from quota.timeline import Resolution
 
 T = TypeVar("T")
 
@@ -28,21 +28,29 @@ class _Admission:
     controller_throttle_ms: int
     tokens_before: float | None
     tokens: float | None
+    first: Answered | None = None
+    """What was admitted of this very request before, and costs nothing now."""
 
 
 def decide(
-    bucket: Bucket | None, requests: Iterable[ResolvedRequest], window: Window
+    bucket: Bucket | None, requests: Iterable[ResolvedRequest], window: Window, repeats: Repeats = NOT_REMEMBERED
 ) -> tuple[Bucket | None, list[Decision]]:
     """Decide requests that share a bucket, in the order given.
 
     Requests without a limit may come along with a bucket of None: they touch none.
+
+    Args:
+        bucket: the bucket before, None where it was never seen.
+        requests: the requests.
+        window: how much of a quota may be used at once.
+        repeats: how long a request is remembered, so that it is not charged twice.
 
     Returns:
         The bucket afterwards, and one decision a request.
     """
     decisions = []
     for resolved in requests:
-        admission = _admit(bucket, resolved.resolution, resolved.request, resolved.record.timestamp, window)
+        admission = _admit(bucket, resolved, window, repeats)
         bucket = admission.bucket
         decisions.append(_decision(resolved, admission, window))
     return bucket, decisions
@@ -65,9 +73,8 @@ def in_order(items: Iterable[T], record_of: Callable[[T], Record]) -> list[T]:
     return [item for _, item in placed]
 
 
-def _admit(
-    kept: Bucket | None, resolution: Resolution, request: MutationRequest, now: int, window: Window
-) -> _Admission:
+def _admit(kept: Bucket | None, resolved: ResolvedRequest, window: Window, repeats: Repeats) -> _Admission:
+    resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
     limit = resolution.limit
     if limit is None:
         return _Admission(kept, [True] * len(request.topics), 0, None, None)
@@ -78,18 +85,25 @@ def _admit(
 
     quota = limit.quota
     stored = before if bucket is None else bucket.tokens
-    admitted, tokens = _charge(before, stored, request.topics, request.mode, quota)
+    remembered = {} if bucket is None else bucket.remembered
+    first = repeats.first(remembered, request, now)
+    paid = first.topics if first else 0
+    charged, tokens = _charge(before, stored, request.topics[paid:], request.mode, quota)
+    admitted = [True] * paid + charged
+    if any(charged):
+        answered = first or Answered(str(resolved.record.source), now, 0)
+        remembered = repeats.remember(remembered, request, msgspec.structs.replace(answered, topics=sum(admitted)))
     throttled = not all(admitted) if request.mode is Mode.STRICT else in_debt(tokens, stored)
 
     # A refused try leaves the bucket as it was, so that rounding cannot pile up over many tries.
     if bucket is None:
-        bucket = Bucket(tokens, now, *quota.bounds, resolution.reset_at)
+        bucket = Bucket(tokens, now, *quota.bounds, resolution.reset_at, remembered)
     elif now < bucket.updated_at:  # a request that is late may know an older quota, which is not the bucket's any more
-        bucket = replace(bucket, tokens=tokens)
-    elif any(admitted) or bucket.bounds != quota.bounds:
-        bucket = Bucket(tokens, now, *quota.bounds, bucket.reset_at)
+        bucket = replace(bucket, tokens=tokens, remembered=remembered)
+    elif any(charged) or bucket.bounds != quota.bounds:
+        bucket = Bucket(tokens, now, *quota.bounds, bucket.reset_at, remembered)
     throttle = throttle_ms(tokens, bucket.tokens, quota.rate) if throttled else 0
-    return _Admission(bucket, admitted, throttle, before, tokens)
+    return _Admission(bucket, admitted, throttle, before, tokens, first)
 
 
 def _is_reset(bucket: Bucket, reset_at: int | None) -> bool:
@@ -139,6 +153,7 @@ def _decision(resolved: ResolvedRequest, admission: _Admission, window: Window) 
         throttle_time_ms=told.throttle_time_ms,
         retry_at=record.timestamp + told.throttle_time_ms,
         shadow=judged.as_shadow() if resolution.shadow else None,
+        repeats=Repeat(admission.first.decision_id, admission.first.topics) if admission.first else None,
         tokens_before=admission.tokens_before,
         tokens=admission.tokens,
         apply=request.apply,

@@ -6,8 +6,9 @@ epoch milliseconds, throttle times in milliseconds.
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from quota.repeats import Remembered
 from quota.terms import Limit, Quota
 
 MAX_THROTTLE_MS = 2**31 - 1
@@ -45,6 +46,8 @@ class Bucket:
     max_debt_ms: int | None = None
     reset_at: int | None = None
     """The latest reset by an operator that this bucket has followed, epoch ms."""
+    remembered: Remembered = field(default_factory=dict)
+    """The requests that it has admitted of late, where the settings want them to be remembered."""
 
     @property
     def bounds(self) -> tuple[float, float | None, int | None]:

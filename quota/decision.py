@@ -51,6 +51,13 @@ class Shadow(msgspec.Struct, frozen=True):
     throttle_time_ms: int
 
 
+class Repeat(msgspec.Struct, frozen=True):
+    """Which decision admitted the same request before: the first `topics` of it are not charged again."""
+
+    decision_id: str
+    topics: int
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to one request. Times are in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
 
@@ -83,6 +90,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     apply: bool = False
     expires_at: int | None = None
+    repeats: Repeat | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from quota.dead_letter import check_size, dead_letter
 from quota.decision import DeadLetter
 from quota.errors import BadRecord
 from quota.record import Record
+from quota.repeats import NOT_REMEMBERED, Repeats
 from quota.request import MutationRequest, read_request
 from quota.timeline import EXEMPT, Resolution
 
@@ -35,6 +36,8 @@ class Policy:
     """Principals that are never throttled."""
     shadow: bool = False
     """Decide and report, but admit, whatever the quota."""
+    repeats: Repeats = NOT_REMEMBERED
+    """How long requests are remembered, so that they are not charged twice."""
 
 
 @dataclass(frozen=True, slots=True)

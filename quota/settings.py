@@ -26,6 +26,7 @@ from pydantic import (
 from quota.bucket import Window
 from quota.callbacks.setting import DEFAULT_CLASS, Callbacks
 from quota.errors import BadInput
+from quota.repeats import Repeats
 from quota.resolution import DEFAULT_MAX_BYTES, Policy
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
@@ -162,6 +163,16 @@ class QuotaSettings(_Section):
         return Window(self.window_num, self.window_size_seconds)
 
 
+class RepeatSettings(_Section):
+    """Requests that are sent twice, as by a gateway that crashed: what was admitted once is not charged again."""
+
+    window_seconds: SecondsOrZero = 0.0
+    """How long a bucket remembers the requests it has admitted; 0: not at all, so that each is charged."""
+
+    most_per_bucket: Count = 1000
+    """How many it remembers at most; then the oldest are forgotten."""
+
+
 class LimitSettings(_Section):
     """What a single record may ask of the jobs."""
 
@@ -279,6 +290,7 @@ class Settings(_Section):
     storage: StorageSettings = StorageSettings()
     topics: TopicSettings = TopicSettings()
     quota: QuotaSettings = QuotaSettings()
+    repeats: RepeatSettings = RepeatSettings()
     limits: LimitSettings = LimitSettings()
     enforce: EnforceSettings = EnforceSettings()
     audit: AuditSettings = AuditSettings()
@@ -290,8 +302,9 @@ class Settings(_Section):
     @property
     def policy(self) -> Policy:
         """What holds for all requests alike."""
-        quota = self.quota
-        return Policy(self.limits.max_request_bytes, frozenset(quota.exempt_users), quota.shadow)
+        quota, repeats = self.quota, self.repeats
+        remembered = Repeats(round(repeats.window_seconds * 1000), repeats.most_per_bucket)
+        return Policy(self.limits.max_request_bytes, frozenset(quota.exempt_users), quota.shadow, remembered)
 
 
 def in_bytes(memory: str) -> int:

@@ -50,7 +50,7 @@ def simulate(
             yield msgspec.structs.replace(dead_letter(record, error, policy.max_bytes), timestamp=None)
         else:
             tags = resolved.resolution.tags
-            buckets[tags], (decision,) = decide(buckets.get(tags), [resolved], window)
+            buckets[tags], (decision,) = decide(buckets.get(tags), [resolved], window, policy.repeats)
             yield decision
 
 

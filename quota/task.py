@@ -25,6 +25,8 @@ class Task:
     validate_only: bool = False
     expires_at: int | None = None
     maybe_done: bool = False
+    repeats: str | None = None
+    """The decision that admitted this before: it is that one's to be carried out, and only looked at here."""
 
     @property
     def name(self) -> str:

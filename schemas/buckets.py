@@ -1,10 +1,10 @@
 """The stateful stage of `enforce`: what goes into it, its state, and what comes out."""
 
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType
 
 from schemas.kafka import ANSWER, RECORD
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Part of the checkpoint's path: goes up when the state or the plan changes incompatibly."""
 
 STATE = StructType(
@@ -15,6 +15,7 @@ STATE = StructType(
         StructField("burst", DoubleType()),  # its own burst, null for Q * S * W
         StructField("max_debt_ms", LongType()),  # its bound on debt, null for none
         StructField("reset_at", LongType()),  # the latest reset that the bucket has followed, epoch ms
+        StructField("more", BinaryType()),  # what else it has (`jobs.bucket_state`), else null: room for later versions
     ]
 )
 """One bucket, in KIP-599's names."""

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 
 from schemas.source import SOURCE
 
-VERSION = 3
+VERSION = 4
 
 _TOPICS = ArrayType(
     StructType(
@@ -41,6 +41,13 @@ _SHADOW = StructType(
         StructField("error_codes", ArrayType(IntegerType())),  # in the order of the topics
         StructField("controller_throttle_ms", IntegerType()),
         StructField("throttle_time_ms", IntegerType()),
+    ]
+)
+
+_REPEATS = StructType(
+    [
+        StructField("decision_id", StringType()),
+        StructField("topics", IntegerType()),  # how many of the first topics
     ]
 )
 
@@ -69,6 +76,7 @@ _JUDGEMENT = [
     StructField("tokens_before", DoubleType()),  # K before and after, null for unlimited
     StructField("tokens", DoubleType()),
     StructField("apply", BooleanType()),  # whether an applier carries it out, or the sender itself
+    StructField("repeats", _REPEATS),  # what admitted the same request before, and was not charged again; else null
 ]
 
 RECORD = StructType(

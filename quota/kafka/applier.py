@@ -206,9 +206,13 @@ class Applier:
     def _plan(self, heard: _Heard) -> list[Task | TopicResult]:
         """What is to be done about each admitted topic of a decision."""
         names = Counter(topic.name for topic in heard.decision.topics)
-        return [self._plan_topic(heard, topic, names[topic.name]) for topic in admitted(heard.decision.topics)]
+        paid = heard.decision.repeats.topics if heard.decision.repeats else 0
+        return [
+            self._plan_topic(heard, topic, names[topic.name], repeated=number < paid)
+            for number, topic in enumerate(admitted(heard.decision.topics))
+        ]
 
-    def _plan_topic(self, heard: _Heard, topic: TopicDecision, times: int) -> Task | TopicResult:
+    def _plan_topic(self, heard: _Heard, topic: TopicDecision, times: int, *, repeated: bool) -> Task | TopicResult:
         decision = heard.decision
         if times > 1:
             return failure(topic.name, KafkaError.INVALID_REQUEST, "Duplicate topic name.")
@@ -219,7 +223,8 @@ class Applier:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, why_not)
         too_old = decision.timestamp + round(self._settings.apply.max_age_seconds * 1000)
         expires_at = too_old if decision.expires_at is None else min(decision.expires_at, too_old)
-        return Task(decision.operation, topic, decision.validate_only, expires_at, heard.maybe_done)
+        first = decision.repeats.decision_id if decision.repeats and repeated else None
+        return Task(decision.operation, topic, decision.validate_only, expires_at, heard.maybe_done, first)
 
 
 def _result(heard: _Heard, topics: list[TopicResult]) -> MutationResult:

@@ -174,18 +174,20 @@ class Target:
             return {task.name: failure(task.name, KafkaError.UNKNOWN, str(error)) for task in tasks}
 
     def _looked_at(self, tasks: Sequence[Task], seconds: float) -> _Answers:
-        """What needs no call: too late, not charged for, or done already."""
+        """What needs no call: too late, another decision's, not charged for, or done already."""
         now = time.time() * 1000
-        late = {task.name for task in tasks if task.expires_at is not None and now >= task.expires_at}
+        not_now = {
+            task.name for task in tasks if task.repeats or (task.expires_at is not None and now >= task.expires_at)
+        }
         looks = [
             task
             for task in tasks
-            if task.operation is not Operation.CREATE_TOPICS or (task.maybe_done and task.name in late)
+            if task.operation is not Operation.CREATE_TOPICS or (_may_be_done(task) and task.name in not_now)
         ]
         current = self.partitions([task.name for task in looks], seconds) if looks else {}
         answers: _Answers = {}
         for task in tasks:
-            verdict = (_too_late if task.name in late else _verdict)(task, current.get(task.name))
+            verdict = (_not_now if task.name in not_now else _verdict)(task, current.get(task.name))
             if verdict is not None:
                 answers[task.name] = verdict
         return answers
@@ -227,9 +229,17 @@ def _answer(task: Task, error: KafkaError) -> TopicResult | _Again:
     return failure(task.name, error.code(), error.str())
 
 
-def _too_late(task: Task, current: int | None) -> TopicResult:
-    if task.maybe_done and task.is_done(current):
+def _may_be_done(task: Task) -> bool:
+    return task.maybe_done or task.repeats is not None
+
+
+def _not_now(task: Task, current: int | None) -> TopicResult:
+    """What is said of a task that must not be carried out: it is done already, or why it is not done."""
+    if _may_be_done(task) and task.is_done(current):
         return TopicResult(task.name, found_done=True)
+    if task.repeats is not None:
+        not_twice = f"decision {task.repeats} admitted this before, and it is not carried out twice; see its result"
+        return failure(task.name, KafkaError.POLICY_VIOLATION, not_twice)
     late = f"too late: it was to be done before {task.expires_at} (epoch ms)"
     return failure(task.name, KafkaError.REQUEST_TIMED_OUT, late)
 

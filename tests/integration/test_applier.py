@@ -1,6 +1,7 @@
 """The applier on a real cluster: what it carries out, what it does not, and each once whatever happens to it."""
 
 import itertools
+import json
 import threading
 import time
 
@@ -51,6 +52,12 @@ class Bench:
         unlimited = Resolution(Tags("", ""), None, None)
         _, (decision,) = decide(None, [ResolvedRequest(record, read_request(value), unlimited)], Window(11, 1))
         return codec.encode(decision)
+
+    def repeated(self, decision):
+        """The bytes of the decision on the same request, sent again."""
+        decision = json.loads(decision)
+        first, decision["decision_id"] = decision["decision_id"], f"requests-0-{next(OFFSETS)}"
+        return codec.encode({**decision, "repeats": {"decision_id": first, "topics": len(decision["topics"])}})
 
     def write(self, *decisions):
         """Put decisions into their topic, all into one partition."""
@@ -387,3 +394,23 @@ def test_an_applier_outlives_a_cluster_that_is_away_for_some_seconds(base_settin
             broker.start()
             bench.admit("CREATE_TOPICS", topic("away-after", 1))
             until(lambda: bench.partitions("away-after") == 1)
+
+
+def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
+    """The second decision hears how the topic is, and makes it no second time: nothing was charged for that."""
+    create = bench.decided("CREATE_TOPICS", topic("sent-twice", 2))
+    delete = bench.decided("DELETE_TOPICS", topic("sent-twice", 2))
+    bench.write(create, bench.repeated(create))
+    bench.apply()
+    bench.write(delete, bench.repeated(create), bench.repeated(delete))
+    bench.apply()
+    until(lambda: bench.partitions("sent-twice") is None)
+    (made, found, deleted, again, gone) = bench.heard()
+    assert [(each.error, each.found_done) for (each,) in (made, found, deleted, gone)] == [
+        ("NONE", False),
+        ("NONE", True),
+        ("NONE", False),
+        ("NONE", True),
+    ]
+    assert again[0].error == "POLICY_VIOLATION"
+    assert "admitted this before, and it is not carried out twice" in again[0].error_message

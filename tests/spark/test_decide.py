@@ -1,19 +1,22 @@
 """The adapter behind applyInPandasWithState, without Spark's help: frames and a state as it hands them over."""
 
 import json
+from dataclasses import replace
 
+import msgspec
 import pandas as pd
 import pytest
 
 from jobs.decide import Answering, _decide_bucket
 from quota.bucket import Window
 from quota.change import SINCE_EVER
+from quota.repeats import NOT_REMEMBERED, Repeats
 from schemas.buckets import STATE
 from schemas.kafka import RECORD
 from tests.factories import request_json
 from tests.spark.rows import kafka_rows
 
-ANSWERING = Answering(Window(100), 1024 * 1024, "decisions", "dead-letters")
+ANSWERING = Answering(Window(100), NOT_REMEMBERED, 1024 * 1024, "decisions", "dead-letters")
 
 
 class State:
@@ -39,9 +42,9 @@ def resolved(rows, error=None, resolution=JUDGED):
     return [dict(zip(RECORD.names, row, strict=True)) | extra for row in rows]
 
 
-def decide(rows, state, key='["alice",""]', frames=1):
+def decide(rows, state, key='["alice",""]', frames=1, answering=ANSWERING):
     cut = [rows[start::frames] for start in range(frames)]
-    out = _decide_bucket(ANSWERING, (key,), [pd.DataFrame({"request": each}) for each in cut], state)
+    out = _decide_bucket(answering, (key,), [pd.DataFrame({"request": each}) for each in cut], state)
     return [(each["topic"], each["key"], json.loads(each["value"])) for frame in out for each in frame["answer"]]
 
 
@@ -55,7 +58,7 @@ def test_a_keys_rows_are_decided_in_order_however_many_frames_they_come_in(frame
         *[(offset, "ADMITTED") for offset in range(7)],
         (7, "REJECTED"),
     ]
-    assert state.get == (-60.0, 0, 5.0, None, None, None)
+    assert state.get == (-60.0, 0, 5.0, None, None, None, None)
 
 
 def test_an_answer_goes_under_its_requests_own_key():
@@ -76,11 +79,28 @@ def test_dead_letters_and_unlimited_requests_leave_no_state():
 
 
 def test_a_refused_try_writes_no_state():
-    state = State((-60.0, 0, 5.0, None, None, None))
+    state = State((-60.0, 0, 5.0, None, None, None, None))
     state.update = None  # calling it would fail
     ((_, _, refused),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[1000])), state)
     assert (refused["outcome"], refused["tokens"]) == ("REJECTED", -55.0)
 
 
+def test_what_a_bucket_remembers_is_kept_from_batch_to_batch():
+    remembering = replace(ANSWERING, repeats=Repeats(60_000))
+    state = State()
+    rows = resolved(kafka_rows([request_json(80)] * 2, timestamps=[0, 0]))
+    ((_, _, first),) = decide(rows[:1], state, answering=remembering)
+    ((_, _, second),) = decide(rows[1:], state, answering=remembering)
+    assert (first["tokens"], second["tokens"]) == (420, 420)
+    assert second["repeats"] == {"decision_id": first["decision_id"], "topics": 1}
+
+
+def test_what_another_version_keeps_besides_is_passed_over():
+    more = msgspec.msgpack.encode({"of_a_later_version": [1, 2], "remembered": {}})
+    state = State((100.0, 0, 5.0, None, None, None, more))
+    ((_, _, decided),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[0])), state)
+    assert decided["tokens"] == 99
+
+
 def test_the_state_has_kips_names():
-    assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at"]
+    assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at", "more"]

@@ -12,6 +12,7 @@ from jobs.resolve import FixedQuotas
 from quota import codec
 from quota.bucket import Window
 from quota.entity import QuotaEntity
+from quota.repeats import NOT_REMEMBERED
 from quota.resolution import Policy
 from quota.simulate import simulate
 from schemas.kafka import ANSWER, RECORD
@@ -19,7 +20,7 @@ from tests.factories import PERMISSIVE, request_json, timeline
 from tests.spark.rows import answers, frame, kafka_rows
 
 WINDOW = Window(100)
-ANSWERING = Answering(WINDOW, 1024 * 1024, "decisions", "dead-letters")
+ANSWERING = Answering(WINDOW, NOT_REMEMBERED, 1024 * 1024, "decisions", "dead-letters")
 USER_DEFAULTS, ALICE = QuotaEntity(None), QuotaEntity("alice")
 
 
@@ -69,7 +70,7 @@ def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(spark, stre
     assert (found[0, 1][1]["outcome"], found[0, 1][1]["throttle_time_ms"]) == ("REJECTED", 11_000)
     (row,) = spark.read.format("statestore").load(stream.checkpoint).collect()
     assert row.key.bucket == '["alice",""]'
-    assert tuple(row.value.groupState) == (-60.0, 1000, 5.0, None, None, None)
+    assert tuple(row.value.groupState) == (-60.0, 1000, 5.0, None, None, None, None)
 
 
 def fuzz_log(seed, count):
