@@ -19,7 +19,7 @@ from quota.entity import display_name
 from quota.epoch import LATEST
 from quota.errors import BadRecord
 from quota.log_record import FIELDS, CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
-from quota.record import Record
+from quota.record import Record, check_stamped
 from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import RECORD
 from schemas.source import SOURCE
@@ -42,7 +42,13 @@ def dead_letter_rows(records: DataFrame) -> DataFrame:
     return (
         _parsed(records, dead_letters.RECORD)
         .where("ours")
-        .select("parsed.*")
+        # Where the bad record has no time that is to be trusted, there is the dead letter's own.
+        .select(
+            "parsed.source",
+            "parsed.error",
+            "parsed.value",
+            F.coalesce("parsed.timestamp", "timestamp").alias("timestamp"),
+        )
         .transform(_in_time)
         .select(*dead_letters.TABLE.names)
     )
@@ -81,18 +87,20 @@ def quota_change_rows(changes: DataFrame) -> DataFrame:
 
 def skipped_quota_rows(changes: DataFrame) -> DataFrame:
     """Records of the quota topic that are no quotas, for the dead letters table."""
-    return changes.where(F.col("error").isNotNull()).transform(_in_time).select(*dead_letters.TABLE.names)
+    seen = F.coalesce(F.col("timestamp"), F.unix_millis(F.current_timestamp()))  # it may have none to be trusted
+    skipped = changes.where(F.col("error").isNotNull()).withColumn("timestamp", seen)
+    return skipped.transform(_in_time).select(*dead_letters.TABLE.names)
 
 
 def _parsed(records: DataFrame, schema: StructType) -> DataFrame:
     """Records with their JSON `parsed`, and whether they are `ours`: with a source, and with times that are some."""
     parsed = F.from_json(F.col("value").cast("string"), schema)
-    sources = [F.col(f"parsed.source.{part}").isNotNull() for part in SOURCE.names]
-    times = {name: F.col(f"parsed.{name}") for name in ("timestamp", "retry_at", "expires_at") if name in schema.names}
-    if "expires_at" in times:
-        times["expires_at"] = F.coalesce(times["expires_at"], F.lit(0))  # the one that may be missing
-    in_time = [time.between(0, LATEST + MAX_THROTTLE_MS) for time in times.values()]
-    ours = F.coalesce(reduce(and_, [*sources, *in_time]), F.lit(False))
+    times = [name for name in ("timestamp", "retry_at", "expires_at") if name in schema.names]
+    # All but the last: a decision may hold for ever, and a dead letter's record have no time that is to be trusted.
+    needed = [*(f"source.{part}" for part in SOURCE.names), *({"error"} & set(schema.names)), *times[:-1]]
+    there = [F.col(f"parsed.{name}").isNotNull() for name in needed]
+    in_time = [F.coalesce(F.col(f"parsed.{name}"), F.lit(0)).between(0, LATEST + MAX_THROTTLE_MS) for name in times]
+    ours = F.coalesce(reduce(and_, [*there, *in_time]), F.lit(False))
     return records.withColumn("parsed", parsed).withColumn("ours", ours)
 
 
@@ -111,9 +119,10 @@ def _read_quota_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 def _read_quota(record: Record) -> Row:
     source = {"topic": record.source.topic, "partition": record.source.partition, "offset": record.source.offset}
-    row: Row = {"source": source, "timestamp": record.timestamp}
+    row: Row = {"source": source, "timestamp": record.timestamp if record.stamped else None}
     try:
         change = read_log_record(record.value, record.key)
+        check_stamped(by_broker=record.stamped)
     except BadRecord as error:
         return row | {"error": str(error), "value": None if record.value is None else codec.text(record.value)}
     row["effective_at"] = change_of(change, record.timestamp).moment

@@ -18,6 +18,7 @@ from jobs.options import (
     settings_of,
     text_of,
 )
+from quota.entity import written_tags
 from quota.errors import BadInput
 from quota.log_record import ResetRecord
 
@@ -59,4 +60,4 @@ def reset(
 
     prepare_topics(settings, [settings.topics.quotas])
     since = write_record(settings, record)
-    print(f"Reset buckets with {', '.join(f'{tag} {name!r}' for tag, name in bucket.items())} from {shown(since)} on.")
+    print(f"Reset buckets with {written_tags(bucket)} from {shown(since)} on.")

@@ -40,7 +40,7 @@ def list_letters(
     """List the dead letters that their topic still has; the table dead_letters keeps them all."""
     settings = settings_of(context, overrides, config, server)
     found = _matching(settings, since, error)
-    found.sort(key=lambda each: each.letter.timestamp or 0)
+    found.sort(key=lambda each: each.at)
     left_out = max(0, len(found) - limit)
     from jobs.quota_views import print_json
 
@@ -48,7 +48,7 @@ def list_letters(
         print_json({"dead_letters": [_as_json(each) for each in found[left_out:]], "left_out": left_out})
         return
     for each in found[left_out:]:
-        print(f"{shown(each.letter.timestamp or 0)}  {each.letter_id}  {_short(each.letter.error)}")
+        print(f"{shown(each.at)}  {each.letter_id}  {_short(each.letter.error)}")
     if left_out:
         print(f"and {left_out} earlier ones (--limit)", file=sys.stderr)
 
@@ -104,7 +104,7 @@ def resend(
 
     letters = _by_id(settings, letter_ids) if letter_ids else _matching(settings, since, error)
     pairs = [(letter, value_of(letter.letter) if value is None else _read(value)) for letter in letters]
-    check(pairs)
+    check(pairs, settings.policy)
     if not dry_run:
         send(settings, pairs)
     for letter, _ in pairs:
@@ -115,11 +115,7 @@ def _matching(settings: Settings, since: str | None, error: str | None) -> "list
     from quota.kafka.dead_letters import read_dead_letters
 
     after = 0 if since is None else moment_of("--since", since)
-    return [
-        each
-        for each in read_dead_letters(settings)
-        if (each.letter.timestamp or 0) >= after and (error or "") in each.letter.error
-    ]
+    return [each for each in read_dead_letters(settings) if each.at >= after and (error or "") in each.letter.error]
 
 
 def _by_id(settings: Settings, ids: list[str]) -> "list[Letter]":

@@ -36,6 +36,7 @@ from jobs.options import (
     text_of,
 )
 from quota.change import change_of
+from quota.entity import quoted
 from quota.errors import BadInput, BadRecord, MutationQuotaError
 from quota.log_record import RATE, QuotaRecord
 from quota.loopholes import loopholes
@@ -193,7 +194,7 @@ def resolve(
         found = judged_by(*names, moment, log.quotas, settings.policy)
     except BadRecord as error:
         raise MutationQuotaError(
-            f"requests of user {names[0]!r} with client-id {names[1]!r} are dead letters: {error}"
+            f"requests of user {quoted(names[0])} with client-id {quoted(names[1])} are dead letters: {error}"
         ) from None
     levels = [] if found.callback else log.timeline.levels(*names, moment)
     if as_json:

@@ -16,7 +16,7 @@ from quota import codec
 from quota.admission import decide, in_order
 from quota.bucket import Window
 from quota.decision import DeadLetter, Decision
-from quota.repeats import Repeats
+from quota.resolution import Policy
 from schemas.buckets import ANSWERED, STATE
 
 _FRAME_BYTES = 4 * 1024 * 1024
@@ -27,8 +27,7 @@ class Answering:
     """How requests are decided, and where the answers go."""
 
     window: Window
-    repeats: Repeats
-    max_request_bytes: int
+    policy: Policy
     decisions_topic: str
     dead_letters_topic: str
 
@@ -58,10 +57,10 @@ def _answers_of_bucket(answering: Answering, rows: Iterable[Row], state: GroupSt
     """Decide in order. Rows wait as the bytes they came in, which are a fraction of what they are decoded."""
     before = bucket = bucket_of(state.get) if state.exists else None
     for row in in_order(rows, record_of):
-        request = from_row(row, answering.max_request_bytes)
+        request = from_row(row, answering.policy)
         if isinstance(request, DeadLetter):
             raise TypeError(f"a dead letter among the requests of a bucket: {request.source}")
-        bucket, (decision,) = decide(bucket, [request], answering.window, answering.repeats)
+        bucket, (decision,) = decide(bucket, [request], answering.window, answering.policy.repeats)
         yield _answer(answering.decisions_topic, row, decision)
     if bucket is not None and bucket != before:
         state.update(state_of(bucket))
@@ -70,7 +69,7 @@ def _answers_of_bucket(answering: Answering, rows: Iterable[Row], state: GroupSt
 def _answers(answering: Answering, rows: Iterable[Row]) -> Iterator[Row]:
     """Answer what touches no bucket: one by one, as it comes."""
     for row in rows:
-        request = from_row(row, answering.max_request_bytes)
+        request = from_row(row, answering.policy)
         if isinstance(request, DeadLetter):
             yield _answer(answering.dead_letters_topic, row, request)
         else:

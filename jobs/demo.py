@@ -87,7 +87,11 @@ class _Example:
             _request("old", "legacy", _OLD_API, _TOPICS),
             _request("old again", "legacy", _OLD_API, 1),
         )
-        writer.send_bytes(b'{"request_id": "bad", "operation": "TRUNCATE_TOPICS"}', b"mallory")
+        writer.send_bytes(
+            self._settings.topics.requests_of("mallory"),
+            b'{"request_id": "bad", "operation": "TRUNCATE_TOPICS"}',
+            b"mallory",
+        )
         answers = self._hear(reader, query, 5, "deciding: the first batch warms Spark up")
         heard = {each.request_id: each for each in answers if isinstance(each, Decision)}
         letters = [each for each in answers if isinstance(each, DeadLetter)]

@@ -5,12 +5,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.decide import Answering, decide_requests
 from jobs.resolve import QuotaSource, resolve_requests
-from jobs.source import read_topics
+from jobs.source import read_requests
 from jobs.storage import checkpoint_path
 from jobs.trigger import trigger
 from quota.kafka.quota_log import KafkaQuotas
 from quota.kafka.topics import max_answer_bytes
-from quota.resolution import Policy
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
@@ -22,9 +21,9 @@ _PRODUCER_BYTES = 16 * 1024 * 1024
 def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query on topics that are prepared (`quota.kafka.topics`)."""
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
-    records = read_topics(spark, settings, [settings.topics.requests], settings.enforce.max_requests_per_batch)
+    records = read_requests(spark, settings, settings.enforce.max_requests_per_batch)
     quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)
-    answers = enforce(records, quotas, settings.policy, answering_of(settings))
+    answers = enforce(records, quotas, answering_of(settings))
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
@@ -39,9 +38,9 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     )
 
 
-def enforce(records: DataFrame, source: QuotaSource, policy: Policy, answering: Answering) -> DataFrame:
+def enforce(records: DataFrame, source: QuotaSource, answering: Answering) -> DataFrame:
     """From records of the request topic (`schemas.kafka.RECORD`) to answers (`schemas.kafka.ANSWER`)."""
-    resolved = resolve_requests(records, source, policy)
+    resolved = resolve_requests(records, source, answering.policy)
     return decide_requests(resolved, answering)
 
 
@@ -49,8 +48,7 @@ def answering_of(settings: Settings) -> Answering:
     """How the settings have requests answered."""
     return Answering(
         window=settings.quota.window,
-        repeats=settings.policy.repeats,
-        max_request_bytes=settings.limits.max_request_bytes,
+        policy=settings.policy,
         decisions_topic=settings.topics.decisions,
         dead_letters_topic=settings.topics.dead_letters,
     )

@@ -9,7 +9,7 @@ from quota import codec
 from quota.bucket import Window
 from quota.callbacks.setting import CallbackSetting
 from quota.change import CallbackCancellation, Change, QuotaChange, change_of
-from quota.entity import QuotaEntity
+from quota.entity import QuotaEntity, quoted, written_tags
 from quota.kafka.quota_log import LogEntry
 from quota.log_record import CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord, configs_of
 from quota.plan import Step
@@ -106,11 +106,13 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
 def _sharing(tags: dict[str, str]) -> str:
     user, client = tags.get("user"), tags.get("client-id")
     if tags.keys() - {"user", "client-id"}:
-        return f"of {', '.join(f'{name} {value!r}' for name, value in tags.items())}, shared by all who have these tags"
+        return f"of {written_tags(tags)}, shared by all who have these tags"
     if user and client:
-        return f"of user {user!r} with client-id {client!r} alone"
+        return f"of user {quoted(user)} with client-id {quoted(client)} alone"
     return (
-        f"of user {user!r}, shared by all its client-ids" if user else f"of client-id {client!r}, shared by all users"
+        f"of user {quoted(user)}, shared by all its client-ids"
+        if user
+        else f"of client-id {quoted(client or '')}, shared by all users"
     )
 
 
@@ -168,7 +170,7 @@ def history_line(row: dict[str, Any]) -> str:
     why = f"  # {plain(row['comment'])}" if row["comment"] else ""
     match row["kind"]:
         case "bucket_reset":
-            what = f"buckets with {', '.join(f'{name} {value!r}' for name, value in row['bucket'].items())} reset"
+            what = f"buckets with {written_tags(row['bucket'])} reset"
         case "callback":
             what = f"callback: {callback_text(row['callback'])}"
         case "callback_cancel":

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from typing import Protocol
 
 import pyarrow as pa
@@ -65,8 +64,8 @@ def _resolve_batches(
     schema = to_arrow_schema(RESOLVED)
     for batch in batches:
         # By time, because a callback can be told of changes only forwards.
-        rows = sorted(batch.to_pylist(), key=itemgetter("timestamp"))
+        rows = sorted(((record_of(row), row) for row in batch.to_pylist()), key=lambda pair: pair[0].timestamp)
         if rows:
-            quotas = source.known(rows[-1]["timestamp"])
-            resolved = [to_row(row, resolve(record_of(row), quotas, policy)) for row in rows]
+            quotas = source.known(rows[-1][0].timestamp)
+            resolved = [to_row(row, resolve(record, quotas, policy)) for record, row in rows]
             yield pa.RecordBatch.from_pylist(resolved, schema)

@@ -9,8 +9,7 @@ from quota import codec
 from quota.dead_letter import dead_letter
 from quota.decision import DeadLetter
 from quota.record import Record, Source
-from quota.request import read_request
-from quota.resolution import ResolvedRequest
+from quota.resolution import Policy, ResolvedRequest, request_of
 from quota.timeline import Resolution
 
 Row = dict[str, Any]
@@ -23,7 +22,8 @@ _resolution_decoder = msgspec.json.Decoder(Resolution)
 def record_of(row: Row) -> Record:
     """The record in a row of `schemas.kafka.RECORD`."""
     source = Source(row["topic"], row["partition"], row["offset"])
-    return Record(source, row["timestamp"], row["value"], row["key"])
+    stamped = row["timestamp"] is not None
+    return Record(source, row["timestamp"] if stamped else 0, row["value"], row["key"], stamped)
 
 
 def to_row(record: Row, resolved: ResolvedRequest | DeadLetter) -> Row:
@@ -35,12 +35,12 @@ def to_row(record: Row, resolved: ResolvedRequest | DeadLetter) -> Row:
     return {"bucket": bucket, "request": {**record, "resolution": codec.encode(resolution).decode()}}
 
 
-def from_row(request: Row, max_bytes: int) -> ResolvedRequest | DeadLetter:
+def from_row(request: Row, policy: Policy) -> ResolvedRequest | DeadLetter:
     """What `to_row` was given; the request is read anew from its bytes, which is cheaper than to carry it along."""
     record = record_of(request)
     if request["error"] is not None:
-        return dead_letter(record, request["error"], max_bytes)
-    return ResolvedRequest(record, read_request(request["value"]), _resolution(request["resolution"]))
+        return dead_letter(record, request["error"], policy.max_bytes)
+    return ResolvedRequest(record, request_of(record, policy), _resolution(request["resolution"]))
 
 
 def is_bucket(key: str) -> bool:

@@ -14,10 +14,12 @@ from jobs.running import check, stop_between_batches, stop_signals
 from jobs.service import prepared_session, start_queries
 from jobs.storage import local_folder
 from jobs.tenants import Traffic, set_tenant_quotas, tenants
+from jobs.user_topics import UserTopicsWatch
 from jobs.view import View
 from quota.callbacks.loading import check as check_callbacks
 from quota.decision import Decision
 from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.kafka.user_topics import UserTopics
 from quota.settings import Settings
 
 _PORT = 9092
@@ -48,6 +50,8 @@ def run_live(settings: Settings) -> None:
             watched.append(broker.check)
             settings = at(settings, broker.address)
             set_tenant_quotas(settings)
+            if settings.topics.by_users is not None:
+                UserTopics(settings).prepare([tenant.user for tenant in tenants()])
             traffic = Traffic(RequestWriter(settings), tenants())
         print("starting Spark", flush=True)
         log = local_folder(settings, "logs") / "spark.log"
@@ -55,7 +59,7 @@ def run_live(settings: Settings) -> None:
         reader = stack.enter_context(closing(AnswerReader(settings)))
         queries = start_queries(spark, settings)
         stack.callback(stop_between_batches, queries)
-        watched.append(lambda: check(queries))
+        watched += [lambda: check(queries), UserTopicsWatch(spark, settings)]
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
         _follow(View(title, settings.quota.window), reader, traffic, watched, stop)
         print("stopping", flush=True)

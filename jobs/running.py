@@ -4,7 +4,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.errors import StreamingQueryException
@@ -36,8 +36,15 @@ def stop_signals() -> Iterator[threading.Event]:
             signal.signal(each, handler)
 
 
-def run_until(stop: threading.Event, queries: Sequence[StreamingQuery]) -> None:
+def run_until(
+    stop: threading.Event, queries: Sequence[StreamingQuery], watch: Callable[[], None] | None = None
+) -> None:
     """Wait until all queries have ended by themselves or `stop` is set, and then stop them between two batches.
+
+    Args:
+        stop: ends it.
+        queries: what runs.
+        watch: called all the time, and may end it by raising.
 
     Raises:
         MutationQuotaError: a query failed; with its reason in one line.
@@ -45,6 +52,8 @@ def run_until(stop: threading.Event, queries: Sequence[StreamingQuery]) -> None:
     try:
         while not stop.is_set() and any(query.isActive for query in queries):
             check(queries)
+            if watch is not None:
+                watch()
             stop.wait(_LOOK_SECONDS)
     finally:
         stop_between_batches(queries)

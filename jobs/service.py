@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from jobs.deployment import claim_storage
 from jobs.enforce import start_enforce
 from jobs.running import run_until, stop_signals
 from jobs.session import end_session, spark_session
+from jobs.user_topics import UserTopicsWatch
 from quota.callbacks.loading import check as check_callbacks
 from quota.kafka.quota_log import read_log
 from quota.kafka.topics import prepare_topics
@@ -31,7 +32,7 @@ def run_enforce(settings: Settings, *, once: bool) -> None:
     with stop_signals() as stop, prepared_session(settings, "enforce") as spark:
         _tell_callback(settings)
         if not once:
-            _run(stop, *start_queries(spark, settings))
+            _run(stop, *start_queries(spark, settings), watch=UserTopicsWatch(spark, settings))
             return
         _run(stop, start_enforce(spark, settings, once=True))
         if settings.enforce.with_audit and not stop.is_set():
@@ -78,6 +79,6 @@ def _tell_callback(settings: Settings) -> None:
         _log.info("callback: %s, by the %s", found.class_name, by)
 
 
-def _run(stop: threading.Event, *queries: StreamingQuery) -> None:
+def _run(stop: threading.Event, *queries: StreamingQuery, watch: Callable[[], None] | None = None) -> None:
     _log.info("running: %s", ", ".join(query.name for query in queries))
-    run_until(stop, queries)
+    run_until(stop, queries, watch)

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from quota.bucket import Window
 from quota.decision import DeadLetter, Decision
+from quota.entity import quoted
 from quota.kafka.requests import Heard
 
 _SECONDS = 10.0
@@ -81,7 +82,7 @@ class View:
 
     def _add_bucket(self, table: Table, bucket: _BucketView, now: float) -> None:
         last = bucket.last
-        user, client = last.user_tag or "*", last.client_tag or "*"
+        user, client = (_legible(tag) if tag else "*" for tag in (last.user_tag, last.client_tag))
         if last.quota is None or last.tokens is None:
             table.add_row("*", "*", "unlimited", "", "", "", str(bucket.admitted), str(bucket.refused))
             return
@@ -98,6 +99,11 @@ class View:
             str(bucket.admitted),
             Text(str(bucket.refused), style="red" if bucket.refused else ""),
         )
+
+
+def _legible(name: str) -> str:
+    """A name as it is, where nobody can take it for another one."""
+    return name if name.isascii() and name.isprintable() else quoted(name)
 
 
 def _share(values: Sequence[int], percent: int) -> str:

@@ -16,7 +16,7 @@ def dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
     return DeadLetter(
         error=error,
         value=None if value is None else codec.text(value),
-        timestamp=record.timestamp,
+        timestamp=record.timestamp if record.stamped else None,
         source=record.source,
     )
 

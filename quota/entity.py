@@ -1,5 +1,6 @@
 """Quota entities: for whom a quota is set, which of them wins, and who shares its bucket (KIP-257, KIP-599)."""
 
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -24,13 +25,26 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """As Kafka's tools write it."""
         parts = (("user-principal", self.user), ("client-id", self.client_id))
         return ", ".join(
-            f"the default {kind}" if name is None else f"{kind} {name!r}" for kind, name in parts if name is not UNSET
+            f"the default {kind}" if name is None else f"{kind} {quoted(name)}"
+            for kind, name in parts
+            if name is not UNSET
         )
 
     @property
     def key(self) -> bytes:
         """The record key of this entity's quota: the entity itself, always spelled the same."""
         return _encode(self)
+
+
+def quoted(name: str) -> str:
+    """A name as a person may tell it from all others: what is not ASCII may look like something else."""
+    shown, spelled = repr(name), ascii(name)
+    return shown if shown == spelled else f"{shown} (spelled {spelled})"
+
+
+def written_tags(tags: Mapping[str, str]) -> str:
+    """Tags and their values, for people."""
+    return ", ".join(f"{tag} {quoted(value)}" for tag, value in tags.items())
 
 
 def display_name(part: str | UnsetType | None) -> str | None:

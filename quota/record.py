@@ -2,6 +2,8 @@
 
 import msgspec
 
+from quota.errors import BadRecord
+
 
 class Source(msgspec.Struct, frozen=True):
     """Where a record stands in Kafka."""
@@ -21,8 +23,23 @@ class Record(msgspec.Struct, frozen=True):
     timestamp: int
     value: bytes | None
     key: bytes | None = None
+    stamped: bool = True
+    """Whether the broker has stamped it; a time that its producer wrote is as good as none."""
 
     @property
     def size(self) -> int:
         """Bytes of key and value."""
         return len(self.key or b"") + len(self.value or b"")
+
+
+def check_stamped(*, by_broker: bool) -> None:
+    """Check who has stamped a record.
+
+    Raises:
+        BadRecord: its producer.
+    """
+    if not by_broker:
+        raise BadRecord(
+            "timestamp: its producer's own, with which it could write itself tokens; "
+            "set message.timestamp.type=LogAppendTime on the topic"
+        )

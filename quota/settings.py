@@ -26,8 +26,9 @@ from pydantic import (
 from quota.bucket import Window
 from quota.callbacks.setting import DEFAULT_CLASS, Callbacks
 from quota.errors import BadInput
+from quota.identity import topic_of
 from quota.repeats import Repeats
-from quota.resolution import DEFAULT_MAX_BYTES, Policy
+from quota.resolution import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS, Policy
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
@@ -98,6 +99,12 @@ class TopicSettings(_Section):
     results: TopicName = "mutation-results"
     places: TopicName = "mutation-places"
 
+    identity: Literal["payload", "topic"] = "payload"
+    """Who tells a request's user: the payload, which a trusted gateway writes, or its topic `<requests>.<user>`."""
+
+    retired_users: NameList = []
+    """Users whose topics were deleted for good; without it one that is gone stops the job. Several by commas."""
+
     create: bool = True
     """Create missing topics with the settings they need."""
 
@@ -108,7 +115,20 @@ class TopicSettings(_Section):
     """Of the topics created; -1 leaves it to the cluster."""
 
     trust_producer_timestamps: bool = False
-    """Start on CreateTime topics too. A client that writes its own time writes itself tokens."""
+    """Take the time of CreateTime topics too. A client that writes its own time writes itself tokens."""
+
+    @property
+    def by_users(self) -> str | None:
+        """What the topics of users are named after, where these tell who they are."""
+        return self.requests if self.identity == "topic" else None
+
+    def requests_of(self, user: str) -> str:
+        """The topic that a user's requests go to.
+
+        Raises:
+            BadInput: no topic can have the name that this takes.
+        """
+        return self.requests if self.by_users is None else topic_of(user, self.by_users)
 
     @property
     def names(self) -> list[str]:
@@ -121,6 +141,8 @@ class TopicSettings(_Section):
         for name in names:
             if names.count(name) > 1 or name in {".", ".."}:
                 raise ValueError(f"{name} cannot be the name of a topic here, or of two")
+            if self.by_users is not None and name.startswith(f"{self.by_users}."):
+                raise ValueError(f"{name} would be a user's topic (topics.identity=topic)")
         return self
 
 
@@ -178,6 +200,12 @@ class LimitSettings(_Section):
 
     max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
     """A larger record is a dead letter. The decisions and dead letters topics must take six times as much."""
+
+    max_topics: Count = DEFAULT_MAX_TOPICS
+    """A request for more topics is a dead letter."""
+
+    max_name_chars: Count = DEFAULT_MAX_NAME_CHARS
+    """A request with a longer user, client-id, request id or topic name is a dead letter."""
 
 
 class EnforceSettings(_Section):
@@ -302,9 +330,15 @@ class Settings(_Section):
     @property
     def policy(self) -> Policy:
         """What holds for all requests alike."""
-        quota, repeats = self.quota, self.repeats
-        remembered = Repeats(round(repeats.window_seconds * 1000), repeats.most_per_bucket)
-        return Policy(self.limits.max_request_bytes, frozenset(quota.exempt_users), quota.shadow, remembered)
+        return Policy(
+            max_bytes=self.limits.max_request_bytes,
+            max_topics=self.limits.max_topics,
+            max_name_chars=self.limits.max_name_chars,
+            exempt_users=frozenset(self.quota.exempt_users),
+            shadow=self.quota.shadow,
+            repeats=Repeats(round(self.repeats.window_seconds * 1000), self.repeats.most_per_bucket),
+            requests_of_users=self.topics.by_users,
+        )
 
 
 def in_bytes(memory: str) -> int:

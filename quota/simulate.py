@@ -24,7 +24,12 @@ class _Stamped(msgspec.Struct):
     timestamp: EpochMs
 
 
+class _Placed(msgspec.Struct):
+    topic: str
+
+
 _stamp_decoder = msgspec.json.Decoder(_Stamped)
+_place_decoder = msgspec.json.Decoder(_Placed)
 
 
 def simulate(
@@ -36,12 +41,16 @@ def simulate(
 ) -> Iterator[Decision | DeadLetter]:
     """Decide requests, one JSON object with a `timestamp` (epoch ms) a line, in the order of the lines.
 
+    Where its topic tells a request's user, a line has its `topic` too.
+
     Yields:
         One answer a line; a line that is no request gives a dead letter in its place.
     """
     buckets: dict[Tags, Bucket | None] = {}
     for number, line in enumerate(lines):
-        record = Record(Source(topic, 0, number), 0, line.rstrip(b"\r\n"))
+        value = line.rstrip(b"\r\n")
+        source = Source(topic if policy.requests_of_users is None else _topic(value) or topic, 0, number)
+        record = Record(source, 0, value)
         timestamp, error = _timestamp(record.value)
         resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), quotas, policy)
         if isinstance(resolved, DeadLetter):
@@ -70,6 +79,14 @@ def read_quotas(lines: Iterable[bytes], callbacks: Callbacks | None = None) -> C
             raise BadRecord(f"{number}: {error}") from None
         quotas.add(change_of(record, SINCE_EVER))
     return quotas
+
+
+def _topic(value: bytes) -> str | None:
+    """The topic that a line tells."""
+    try:
+        return codec.decode(value, _place_decoder).topic
+    except BadRecord:
+        return None
 
 
 def _timestamp(value: bytes | None) -> tuple[int | None, str | None]:

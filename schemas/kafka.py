@@ -7,7 +7,7 @@ from schemas.source import SOURCE
 RECORD = StructType(
     [
         *SOURCE.fields,
-        StructField("timestamp", LongType()),  # epoch ms, of the topic
+        StructField("timestamp", LongType()),  # epoch ms; null where it is its producer's own, and not to be trusted
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),
     ]

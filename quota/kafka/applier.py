@@ -91,7 +91,9 @@ class Applier:
         self._ledger = Ledger(settings)
         self._target = Target(client_config(settings.kafka.target), stop, self._ledger.hold)
         self._allowed = AllowedTopics(
-            settings.apply.topic_pattern, [*settings.topics.names, *settings.apply.protected_topics]
+            settings.apply.topic_pattern,
+            [*settings.topics.names, *settings.apply.protected_topics],
+            settings.topics.by_users,
         )
         self._consumer = tail(settings.kafka.bootstrap_servers, settings.apply.group, {"auto.offset.reset": "error"})
         self._places: dict[int, Place] = {}

@@ -64,4 +64,5 @@ class ClientOptions:
     def _with(cls, settings: Settings, target: dict[str, Any]) -> Self:
         user = settings.client.user or str(target.get("sasl.username") or ANONYMOUS)
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
+        settings.topics.requests_of(user)  # it must have a topic, where users have topics of their own
         return cls(settings, target, user, client_id)

@@ -12,8 +12,8 @@ from quota.errors import BadInput, BadRecord, ClusterError
 from quota.kafka.client import reason
 from quota.kafka.requests import RequestWriter
 from quota.kafka.stored import stored
-from quota.record import Source
-from quota.request import read_request
+from quota.record import Record, Source
+from quota.resolution import Policy, request_of
 from quota.settings import Settings
 
 _decoder = msgspec.json.Decoder(DeadLetter)
@@ -25,6 +25,8 @@ class Letter:
 
     key: bytes | None
     letter: DeadLetter
+    at: int
+    """The time of the bad record, or of its dead letter where that has none to be trusted (epoch ms)."""
 
     @property
     def letter_id(self) -> str:
@@ -48,12 +50,13 @@ def read_dead_letters(settings: Settings) -> Iterator[Letter]:
                 continue  # the audit tells of what is none of ours
             if letter.source not in seen:  # a crash of the job may have written it twice
                 seen.add(letter.source)
-                yield Letter(message.key(), letter)
+                at = message.timestamp()[1] if letter.timestamp is None else letter.timestamp
+                yield Letter(message.key(), letter, at)
     except KafkaException as error:
         raise ClusterError(f"cannot read {topic} at {servers}: {reason(error)}") from None
 
 
-def check(letters: Iterable[tuple[Letter, bytes]]) -> None:
+def check(letters: Iterable[tuple[Letter, bytes]], policy: Policy) -> None:
     """Check that records, mended or as they are, are requests now.
 
     Raises:
@@ -61,18 +64,18 @@ def check(letters: Iterable[tuple[Letter, bytes]]) -> None:
     """
     for letter, value in letters:
         try:
-            read_request(value)
+            request_of(Record(letter.letter.source, 0, value), policy)
         except BadRecord as error:
             raise BadInput(f"{letter.letter_id} still is no request: {error}; give it mended by --value FILE") from None
 
 
 def send(settings: Settings, letters: Iterable[tuple[Letter, bytes]]) -> None:
-    """Send records again, each under its own record key, as new records of the request topic.
+    """Send records again, each under its own record key, as new records of the topic that they came from.
 
     Raises:
         ClusterError: the cluster does not take them in time.
     """
     writer = RequestWriter(settings)
     for letter, value in letters:
-        writer.send_bytes(value, letter.key)
+        writer.send_bytes(letter.letter.source.topic, value, letter.key)
     writer.flush(settings.kafka.timeout_seconds)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
 
 from quota.callbacks.quotas import CallbackQuotas
 from quota.callbacks.setting import Callbacks
@@ -14,6 +14,7 @@ from quota.change import change_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.client import client_config, reason
 from quota.log_record import LogRecord, read_log_record
+from quota.record import check_stamped
 from quota.settings import Settings
 from quota.timeline import QuotaTimeline
 
@@ -30,12 +31,15 @@ class KafkaQuotas:
     topic: str
     timeout_seconds: float
     callbacks: Callbacks
+    trust_producer_timestamps: bool = False
 
     @classmethod
     def of(cls, settings: Settings, timeout_seconds: float) -> Self:
         """The quota topic of the settings."""
         servers = settings.kafka.bootstrap_servers
-        return cls(servers, settings.topics.quotas, timeout_seconds, settings.quota.callbacks)
+        topics = settings.topics
+        callbacks = settings.quota.callbacks
+        return cls(servers, topics.quotas, timeout_seconds, callbacks, topics.trust_producer_timestamps)
 
     def known(self, until: int) -> CallbackQuotas:
         """All changes stamped up to `until` (epoch ms): the log is read on to its present end.
@@ -94,6 +98,7 @@ class QuotaLog:
         self.entries: list[LogEntry] = []
         self._newest = 0
         self._keep = keep
+        self._trusting = quotas.trust_producer_timestamps
         self._topic = quotas.topic
         self._where = f"topic {quotas.topic} at {quotas.bootstrap_servers}"
         self._timeout = quotas.timeout_seconds
@@ -172,10 +177,11 @@ class QuotaLog:
         self._positions[partition] = offset + 1
         try:
             record = read_log_record(message.value(), message.key())
+            kind, timestamp = message.timestamp()
+            check_stamped(by_broker=self._trusting or kind == TIMESTAMP_LOG_APPEND_TIME)
         except BadRecord as error:
             _log.warning("skipped a quota that is none (%s-%d-%d): %s", self._topic, partition, offset, error)
             return
-        timestamp = message.timestamp()[1]
         self._newest = max(self._newest, timestamp)
         self.quotas.add(change_of(record, timestamp))
         if self._keep:

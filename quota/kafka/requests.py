@@ -39,7 +39,7 @@ class RequestWriter:
             linger_ms: what is sent to one partition within this time goes as one batch and gets one timestamp.
             config: librdkafka's settings, over those of `settings`.
         """
-        self._topic = settings.topics.requests
+        self._topics = settings.topics
         self._producer = Producer(
             client_config(
                 settings.kafka.bootstrap_servers,
@@ -53,13 +53,20 @@ class RequestWriter:
         )
 
     def send(self, *requests: MutationRequest, delivered: Delivered | None = None) -> None:
-        """Hand requests over to be sent, in this order."""
-        for request in requests:
-            self.send_bytes(codec.encode(request), request.user.encode(), delivered)
+        """Hand requests over to be sent, in this order.
 
-    def send_bytes(self, value: bytes | None, key: bytes | None = None, delivered: Delivered | None = None) -> None:
+        Raises:
+            BadInput: where users have topics of their own, this user's name can be no part of one.
+        """
+        for request in requests:
+            topic = self._topics.requests_of(request.user)
+            self.send_bytes(topic, codec.encode(request), request.user.encode(), delivered)
+
+    def send_bytes(
+        self, topic: str, value: bytes | None, key: bytes | None = None, delivered: Delivered | None = None
+    ) -> None:
         """Hand any record over to be sent."""
-        self._producer.produce(self._topic, value, key, on_delivery=delivered)
+        self._producer.produce(topic, value, key, on_delivery=delivered)
         if delivered is None:  # nobody else calls `poll`
             self._producer.poll(0)
 

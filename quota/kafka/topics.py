@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from quota.decision import ENVELOPE, GROWTH
 from quota.errors import ClusterError
+from quota.identity import user_of
 from quota.kafka.client import client_config, reason
 from quota.settings import Settings
 
@@ -49,9 +50,8 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
     """The topics of a deployment with the settings that they need."""
     topics = settings.topics
     answers = {**_STAMPED_BY_BROKER, "max.message.bytes": str(max_answer_bytes(settings))}
-    requests = max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_MAX_BYTES)
     return (
-        TopicSpec(topics.requests, topics.partitions, {**_STAMPED_BY_BROKER, "max.message.bytes": str(requests)}),
+        *([] if topics.by_users else [requests_spec(settings, topics.requests)]),
         TopicSpec(topics.decisions, topics.partitions, answers),
         TopicSpec(topics.dead_letters, topics.partitions, answers),
         # One partition gives the changes one order; a week's changes are kept whole, so that
@@ -71,6 +71,12 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
     )
 
 
+def requests_spec(settings: Settings, name: str) -> TopicSpec:
+    """A topic of requests: that of all, or a user's own."""
+    most = max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_MAX_BYTES)
+    return TopicSpec(name, settings.topics.partitions, {**_STAMPED_BY_BROKER, "max.message.bytes": str(most)})
+
+
 def max_answer_bytes(settings: Settings) -> int:
     """How large a decision or a dead letter can become."""
     return GROWTH * settings.limits.max_request_bytes + ENVELOPE
@@ -78,6 +84,8 @@ def max_answer_bytes(settings: Settings) -> int:
 
 def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str, str]:
     """Create what is missing, if the settings say so, and check what is there.
+
+    Where users have topics of their own for requests, those that are there stand for the topic of requests.
 
     Args:
         settings: the settings.
@@ -89,31 +97,56 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
     Raises:
         ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; says what to do.
     """
-    timeout = settings.kafka.timeout_seconds
     admin = AdminClient(client_config(settings.kafka.bootstrap_servers))
-    try:
-        existing = set(admin.list_topics(timeout=timeout).topics)
-    except KafkaException as error:
-        raise ClusterError(
-            f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}; "
-            "start it (mutation-quota broker) or set kafka.bootstrap_servers"
-        ) from None
+    existing = existing_topics(admin, settings)
     specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
     missing = [spec for spec in specs if spec.name not in existing]
     if missing and not settings.topics.create:
         raise ClusterError(
             f"missing topics: {', '.join(spec.name for spec in missing)}; create them or set topics.create=true"
         )
-    _create(admin, missing, settings)
+    create_topics(admin, missing, settings)
     names = [spec.name for spec in specs]
-    described = _once_known(_describe_topics, admin, names, timeout)
-    configs = _once_known(_describe_configs, admin, names, timeout)
-    for problem in _problems(described, configs, settings):
+    if not needed or settings.topics.requests in needed:
+        names += user_topics(existing, settings)
+    described, configs = describe(admin, names, settings.kafka.timeout_seconds)
+    for problem in problems(described, configs, settings):
         raise ClusterError(problem)
+    return ids_of(described)
+
+
+def existing_topics(admin: AdminClient, settings: Settings) -> set[str]:
+    """The names of all topics.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+    """
+    try:
+        return set(admin.list_topics(timeout=settings.kafka.timeout_seconds).topics)
+    except KafkaException as error:
+        raise ClusterError(
+            f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}; "
+            "start it (mutation-quota broker) or set kafka.bootstrap_servers"
+        ) from None
+
+
+def user_topics(existing: Collection[str], settings: Settings) -> list[str]:
+    """Those topics by which users make requests, each its own."""
+    by_users = settings.topics.by_users
+    return [] if by_users is None else sorted(name for name in existing if user_of(name, by_users) is not None)
+
+
+def ids_of(described: Mapping[str, TopicDescription]) -> dict[str, str]:
+    """The id that the cluster gave each topic."""
     return {name: str(topic.topic_id) for name, topic in described.items()}
 
 
-def _create(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> None:
+def create_topics(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> None:
+    """Create topics; one that another program creates at the same time is as good.
+
+    Raises:
+        ClusterError: the cluster does not.
+    """
     if not specs:
         return
     futures = admin.create_topics(
@@ -130,6 +163,19 @@ def _create(admin: AdminClient, specs: list[TopicSpec], settings: Settings) -> N
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another job was faster
                 raise ClusterError(f"cannot create topic {name}: {reason(error)}") from None
     _log.info("created topics %s", ", ".join(futures))
+
+
+def describe(
+    admin: AdminClient, names: list[str], timeout: float
+) -> tuple[dict[str, TopicDescription], dict[str, dict[str, str]]]:
+    """What topics are like, and their configs.
+
+    Raises:
+        ClusterError: the cluster does not say.
+    """
+    if not names:
+        return {}, {}
+    return _once_known(_describe_topics, admin, names, timeout), _once_known(_describe_configs, admin, names, timeout)
 
 
 def _describe_topics(admin: AdminClient, names: list[str], timeout: float) -> dict[str, TopicDescription]:
@@ -161,11 +207,12 @@ def _once_known(
         time.sleep(_LOOK_SECONDS)
 
 
-def _problems(
+def problems(
     described: Mapping[str, TopicDescription], configs: Mapping[str, Mapping[str, str]], settings: Settings
 ) -> Iterator[str]:
+    """What is wrong with topics, and what to do."""
     topics = settings.topics
-    for name in {topics.requests, topics.quotas} & configs.keys():
+    for name in sorted({topics.requests, topics.quotas} & configs.keys()) + user_topics(configs, settings):
         if configs[name]["message.timestamp.type"] != "LogAppendTime" and not topics.trust_producer_timestamps:
             yield (
                 f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so that a client could "

@@ -90,7 +90,7 @@ def run(spark: SparkSession, folder: Path, count: int) -> tuple[list[float], flo
     for number, values in enumerate(requests(count)):
         frame(spark, kafka_rows(values)).coalesce(1).write.parquet(str(folder / "in" / f"part-{number}"))
     records = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*"))
-    answering = Answering(Window(), repeats(count), 1024 * 1024, "decisions", "dead-letters")
+    answering = Answering(Window(), Policy(repeats=repeats(count)), "decisions", "dead-letters")
     query = (
         enforce(records, FixedQuotas(quotas()), Policy(), answering)
         .writeStream.format("noop")

@@ -10,13 +10,14 @@ import pytest
 from jobs.decide import Answering, _decide_bucket
 from quota.bucket import Window
 from quota.change import SINCE_EVER
-from quota.repeats import NOT_REMEMBERED, Repeats
+from quota.repeats import Repeats
+from quota.resolution import Policy
 from schemas.buckets import STATE
 from schemas.kafka import RECORD
 from tests.factories import request_json
 from tests.spark.rows import kafka_rows
 
-ANSWERING = Answering(Window(100), NOT_REMEMBERED, 1024 * 1024, "decisions", "dead-letters")
+ANSWERING = Answering(Window(100), Policy(), "decisions", "dead-letters")
 
 
 class State:
@@ -86,7 +87,7 @@ def test_a_refused_try_writes_no_state():
 
 
 def test_what_a_bucket_remembers_is_kept_from_batch_to_batch():
-    remembering = replace(ANSWERING, repeats=Repeats(60_000))
+    remembering = replace(ANSWERING, policy=Policy(repeats=Repeats(60_000)))
     state = State()
     rows = resolved(kafka_rows([request_json(80)] * 2, timestamps=[0, 0]))
     ((_, _, first),) = decide(rows[:1], state, answering=remembering)

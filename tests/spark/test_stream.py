@@ -12,7 +12,6 @@ from jobs.resolve import FixedQuotas
 from quota import codec
 from quota.bucket import Window
 from quota.entity import QuotaEntity
-from quota.repeats import NOT_REMEMBERED
 from quota.resolution import Policy
 from quota.simulate import simulate
 from schemas.kafka import ANSWER, RECORD
@@ -20,7 +19,7 @@ from tests.factories import PERMISSIVE, request_json, timeline
 from tests.spark.rows import answers, frame, kafka_rows
 
 WINDOW = Window(100)
-ANSWERING = Answering(WINDOW, NOT_REMEMBERED, 1024 * 1024, "decisions", "dead-letters")
+ANSWERING = Answering(WINDOW, Policy(), "decisions", "dead-letters")
 USER_DEFAULTS, ALICE = QuotaEntity(None), QuotaEntity("alice")
 
 
@@ -41,7 +40,7 @@ def stream(spark, tmp_path):
                 spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in" / "*"))
             )
             query = (
-                enforce(records, FixedQuotas(quotas), Policy(), ANSWERING)
+                enforce(records, FixedQuotas(quotas), ANSWERING)
                 .writeStream.format("parquet")
                 .option("path", str(tmp_path / "out"))
                 .option("checkpointLocation", str(tmp_path / "checkpoint"))

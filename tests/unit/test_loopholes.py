@@ -3,8 +3,13 @@
 import pytest
 from msgspec import UNSET
 
+from quota.bucket import Window
+from quota.change import SINCE_EVER
+from quota.decision import Outcome
 from quota.entity import QuotaEntity
 from quota.loopholes import loopholes
+from quota.simulate import simulate
+from tests.factories import request_json, timeline
 from tests.unit.test_simulate import run
 
 NEW_BUCKET, NO_QUOTA = "gets a full bucket with each new client-id", "has no quota with a client-id that none names"
@@ -35,15 +40,40 @@ def test_who_can_pass_quotas_by(entities, expected):
     found = loopholes(entities)
     assert len(found) == len(expected)
     for text, (who, how) in zip(found, expected, strict=True):
-        assert text.startswith(f"{who} {how}")
+        assert str(text).startswith(f"{who} {how}")
 
 
 def test_what_stops_it_is_told():
     (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
-    assert found == (
-        "user 'alice' gets a full bucket with each new client-id, by the quota of "
-        "user-principal 'alice', the default client-id; set one for the user alone, without a client-id, in its place"
+    assert str(found) == (
+        "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
+        "the default client-id; set one for user-principal 'alice' alone, without a client-id, in its place"
     )
+
+
+LAYOUTS = {
+    "a default for each client-id of alice": [QuotaEntity(None), QuotaEntity("alice", None)],
+    "a default for each client-id of anybody": [QuotaEntity(None, None)],
+    "a default for client-ids, whoever uses them": [QuotaEntity(UNSET, None)],
+    "a quota of one client-id": [QuotaEntity(UNSET, "app")],
+    "no quota": [],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_layout_that_validate_offers_stops_fresh_client_ids(layout):
+    """Each request of ten mutations by another client-id, at a rate of 1 and so a burst of 11: all, or two of them."""
+    entities = LAYOUTS[layout]
+    assert admitted(entities) == 50
+    found = [each for each in loopholes(entities) if each.user in {"alice", None}]
+    assert admitted([each for each in entities if each not in {hole.by for hole in found}] + [found[0].instead]) == 2
+
+
+def admitted(entities):
+    """How many of fifty requests of alice at one moment get through, each under a client-id of its own."""
+    requests = [request_json(10, client_id=f"fresh-{number}", timestamp=0) for number in range(50)]
+    quotas = timeline(*[(entity, 1.0, SINCE_EVER) for entity in entities])
+    return sum(each.outcome is Outcome.ADMITTED for each in simulate(requests, quotas, Window()))
 
 
 def test_validate_warns_of_them(tmp_path):

@@ -81,7 +81,7 @@ def test_no_dead_letter_is_larger_than_its_topic_takes(value, key):
 def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
     """The worst of them: all topics refused, the names in the tags and in the entity once more."""
     quotas = timeline((QuotaEntity(None, None), 5.0, 0))
-    resolved = resolve(record(request_bytes), quotas, Policy(100_000))
+    resolved = resolve(record(request_bytes), quotas, Policy(100_000, max_name_chars=100_000))
     _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], Window())
     assert decision.topics[0].error_code == 89
     assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
