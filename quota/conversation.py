@@ -167,7 +167,7 @@ class Conversation:
 
     def decided(self, decision: Decision, now: float) -> None:
         """Hear a decision; one that is heard before, or is somebody else's, is passed over."""
-        if decision.request_id not in self._unheard:
+        if decision.request_id not in self._unheard or not self._is_ours(decision):
             return
         del self._unheard[decision.request_id]
         self._muted_until = max(self._muted_until, now + decision.throttle_time_ms / 1000)
@@ -181,6 +181,8 @@ class Conversation:
 
     def applied(self, result: MutationResult) -> None:
         """Hear what an applier did; it may come before the decision."""
+        if not self._is_ours(result):
+            return
         tried = self._unapplied.pop(result.request_id, None) or self._undecided.get(result.request_id)
         if tried is not None:
             self.carried_out(tried.call, result.topics)
@@ -202,6 +204,10 @@ class Conversation:
         for call in list(self._calls):
             self._time_is_over(call, now)
         self._timers.clear()
+
+    def _is_ours(self, answer: Decision | MutationResult) -> bool:
+        """Whether it answers this user and client; another one may have guessed the id of a request of ours."""
+        return (answer.user, answer.client_id) == (self._user, self._client_id)
 
     def _try(self, call: Call, topics: list[TopicMutation], now: float) -> None:
         topics = [topic for topic in topics if topic.name in call.unsettled]

@@ -61,10 +61,11 @@ class Dispatcher:
         applied_by = AppliedBy(options.settings.client.applied_by)
         self._with_results = applied_by is AppliedBy.APPLIER
         self._closed = threading.Event()
-        self._reader = self._first_reader()
         self._writer = RequestWriter(
             options.settings, config={**options.control, "message.timeout.ms": int(self._limit * 1000)}
         )
+        self._topic = options.settings.topics.requests_of(options.user)
+        self._reader = self._first_reader()
         self.target = Target(options.target, self._closed)
         self._conversation = Conversation(
             Effects(self._send, self._carry_out_soon, self._settle, self._went_on),
@@ -122,6 +123,7 @@ class Dispatcher:
 
     def _first_reader(self) -> AnswerReader | None:
         try:
+            self._writer.check_topic(self._options.user)
             return self._new_reader()
         except ClusterError as error:
             if self._options.open_after_seconds is None:
@@ -197,9 +199,9 @@ class Dispatcher:
                     self._conversation.decided(answer, now)
                 case MutationResult():
                     self._conversation.applied(answer)
-                case DeadLetter(error=error, value=value):
+                case DeadLetter(error=error, value=value, source=source):
                     found = _REQUEST_ID.match(value or "")
-                    if found:
+                    if found and source.topic == self._topic:  # one of somebody else's topic is nothing to us
                         self._conversation.rejected(found[1], KafkaError.INVALID_REQUEST, "INVALID_REQUEST", error)
         self._conversation.due(now)
 

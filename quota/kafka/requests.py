@@ -40,6 +40,7 @@ class RequestWriter:
             config: librdkafka's settings, over those of `settings`.
         """
         self._topics = settings.topics
+        self._kafka = settings.kafka
         self._producer = Producer(
             client_config(
                 settings.kafka.bootstrap_servers,
@@ -51,6 +52,21 @@ class RequestWriter:
                 },
             )
         )
+
+    def check_topic(self, user: str) -> None:
+        """Check that there is a topic for a user's requests.
+
+        Raises:
+            ClusterError: there is none, or the cluster does not tell.
+        """
+        topic = self._topics.requests_of(user)
+        try:
+            partitions_of(self._producer, topic, self._kafka.timeout_seconds)
+        except KafkaException as error:
+            hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.by_users else ""
+            raise ClusterError(
+                f"cannot send requests to Kafka at {self._kafka.bootstrap_servers}: {reason(error)}{hint}"
+            ) from None
 
     def send(self, *requests: MutationRequest, delivered: Delivered | None = None) -> None:
         """Hand requests over to be sent, in this order.

@@ -135,6 +135,12 @@ def test_what_is_no_request_fails_with_the_reason_of_its_dead_letter(job):
     with QuotaAdminClient(job.config("wrong")) as admin:
         future = admin.create_topics([NewTopic("minus", -5)])["minus"]
         assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
+        (future,) = admin.create_topics([NewTopic("x" * 1025, 1)]).values()
+        name, message = error_of(future)
+        assert (name, message.split("(")[0]) == (
+            "INVALID_REQUEST",
+            "topics[0].name: longer than the 1024 characters that limits.max_name_chars allows ",
+        )
 
 
 def test_without_retries_the_refused_fail_at_once_and_the_others_are_made(job):

@@ -1,28 +1,40 @@
 """Users by the topics that their requests come in, and records that their producers have stamped."""
 
 import json
+import time
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from jobs.deployment import claim_storage
+from jobs.audit import start_audit
+from jobs.cli_tenants import acl_line
 from jobs.enforce import start_enforce
 from jobs.user_topics import UserTopicsWatch
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError, MutationQuotaError
+from quota.kafka.admin import QuotaAdminClient
+from quota.kafka.dead_letters import check, read_dead_letters, send
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import write_record
+from quota.kafka.requests import RequestWriter
 from quota.kafka.topics import prepare_topics
 from quota.kafka.user_topics import UserTopics
 from quota.log_record import QuotaRecord
+from quota.request import read_request
 from tests.factories import request_json
-from tests.integration.test_pipeline import DEADLINE_SECONDS, consume, produce
-from tests.waiting import until
+from tests.integration.test_pipeline import DEADLINE_SECONDS, consume, finish, produce, table
+
+BY_TOPIC = ("--set", "topics.identity=topic")
 
 
 def admin_of(settings):
     return AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+
+
+def create(settings, topic, **config):
+    admin = admin_of(settings)
+    admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(DEADLINE_SECONDS)
 
 
 def delete(settings, *topics):
@@ -31,11 +43,17 @@ def delete(settings, *topics):
         future.result(DEADLINE_SECONDS)
 
 
-def stamped_by_producers(settings, topic):
-    """Have a topic take its producers' time from now on."""
-    entry = ConfigEntry("message.timestamp.type", "CreateTime", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+def timestamp_type(settings, topic):
     admin = admin_of(settings)
+    (found,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    return found.result(DEADLINE_SECONDS)["message.timestamp.type"].value
+
+
+def stamp(settings, topic, by):
+    """Have a topic take another time from now on."""
+    entry = ConfigEntry("message.timestamp.type", by, incremental_operation=AlterConfigOpType.SET)
+    admin = admin_of(settings)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     (future,) = admin.incremental_alter_configs([resource]).values()
     future.result(DEADLINE_SECONDS)
 
@@ -54,11 +72,8 @@ def by_topic(deployment):
     settings = deployment.model_copy(update={"topics": topics})
     prepare_topics(settings)
     yield settings
-    left = [
-        name for name in admin_of(settings).list_topics(timeout=10).topics if name.startswith(f"{topics.requests}.")
-    ]
-    if left:
-        delete(settings, *left)
+    there = admin_of(settings).list_topics(timeout=10).topics
+    delete(settings, *[name for name in there if name.startswith(topics.requests)])
 
 
 def test_a_user_is_who_the_topic_says_also_of_a_topic_that_comes_later(spark, by_topic):
@@ -67,20 +82,118 @@ def test_a_user_is_who_the_topic_says_also_of_a_topic_that_comes_later(spark, by
     for user in ("alice", "mallory", "carol"):
         write_record(by_topic, QuotaRecord(QuotaEntity(user), 1.0))
     UserTopics(by_topic).prepare(["alice", "mallory"])
+    create(by_topic, topics.requests)  # nobody's
     query = start_enforce(spark, by_topic)
     try:
+        produce(by_topic, topics.requests, request_json(5))
         produce(by_topic, topics.requests_of("mallory"), request_json(60), nameless(13), key=b"alice")
         produce(by_topic, topics.requests_of("alice"), request_json(1))
-        (_, lie), *_ = consume(by_topic, topics.dead_letters, 1)
         consume(by_topic, topics.decisions, 2)
         UserTopics(by_topic).prepare(["carol"])
-        produce(by_topic, topics.requests_of("carol"), nameless(12))
-        decided = {each["user"]: each for _, each in consume(by_topic, topics.decisions, 3)}
+        writer = RequestWriter(by_topic)
+        writer.send(read_request(request_json(12, user="carol")))
+        writer.flush(DEADLINE_SECONDS)
+        consume(by_topic, topics.decisions, 3)
+
+        (lie,) = read_dead_letters(by_topic)
+        mended = [(lie, request_json(0, user="mallory"))]
+        check(mended, by_topic.policy)
+        send(by_topic, mended)
+        *decided, again = [each for _, each in consume(by_topic, topics.decisions, 4)]
     finally:
         query.stop()
-    assert lie["error"] == f"user: not the one whose topic {topics.requests}.mallory is (value: 'alice')"
-    assert {user: (each["tokens"], each["quota_entity"]) for user, each in decided.items()} == {
+    assert lie.letter.error == f"user: not the one whose topic {topics.requests}.mallory is (value: 'alice')"
+    assert {each["user"]: (each["tokens"], each["quota_entity"]) for each in decided} == {
         "alice": (10.0, {"user": "alice"}),
         "mallory": (-2.0, {"user": "mallory"}),
         "carol": (-1.0, {"user": "carol"}),
     }
+    assert (again["user"], again["source"]["topic"]) == ("mallory", f"{topics.requests}.mallory")
+
+
+def test_a_topic_that_takes_producers_time_while_the_job_runs_gives_nobody_tokens(spark, deployment):
+    """In debt by one; a request of a day later is dead, also for the table, and the debt is there after it."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 0.001, controller_mutation_burst=10.0))
+    query = start_enforce(spark, deployment)
+    try:
+        produce(deployment, topics.requests, request_json(11))
+        consume(deployment, topics.decisions, 1)
+        stamp(deployment, topics.requests, "CreateTime")
+        producer = Producer({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+        tomorrow = int(time.time() * 1000) + 24 * 3600 * 1000
+        producer.produce(topics.requests, request_json(1), b"alice", partition=0, timestamp=tomorrow)
+        assert producer.flush(DEADLINE_SECONDS) == 0
+        (_, letter), *_ = consume(deployment, topics.dead_letters, 1)
+        stamp(deployment, topics.requests, "LogAppendTime")
+        produce(deployment, topics.requests, request_json(1))
+        _, refused = consume(deployment, topics.decisions, 2)[1]
+    finally:
+        query.stop()
+    assert letter["error"].startswith("timestamp: its producer's own")
+    assert letter["timestamp"] is None
+    assert (refused["outcome"], round(refused["tokens"])) == ("REJECTED", -1)
+    (listed,) = read_dead_letters(deployment)
+    assert tomorrow - 24 * 3600 * 1000 < listed.at < tomorrow
+    for _ in range(2):
+        finish(start_audit(spark, deployment, once=True))
+    (row,) = table(deployment, "dead_letters")
+    assert (row["error"], int(row["timestamp"].timestamp() * 1000)) == (letter["error"], listed.at)
+
+
+def test_a_quota_that_its_producer_has_stamped_does_not_take_effect(spark, deployment, caplog):
+    prepare_topics(deployment)
+    quotas = deployment.topics.quotas
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    stamp(deployment, quotas, "CreateTime")
+    produce(deployment, quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": 1e9}', key=b"x")
+    (change,) = read_log(deployment).timeline.configured(at=2**62)
+    assert change.quota.rate == 5.0
+    assert "skipped a quota that is none" in caplog.text
+    finish(start_audit(spark, deployment, once=True))
+    assert [row["controller_mutation_rate"] for row in table(deployment, "quota_changes")] == [5.0]
+    (row,) = table(deployment, "dead_letters")
+    assert row["error"].startswith("timestamp: its producer's own")
+    trusting = deployment.topics.model_copy(update={"trust_producer_timestamps": True})
+    (change,) = read_log(deployment.model_copy(update={"topics": trusting})).timeline.configured(at=2**62)
+    assert change.quota.rate == 1e9
+
+
+def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, command):
+    """At the start; `tenants prepare` mends it, and tells who is to be let in."""
+    topic = by_topic.topics.requests_of("alice")
+    create(by_topic, topic, **{"message.timestamp.type": "CreateTime"})
+    with pytest.raises(ClusterError, match=f"topic {topic} is stamped by producers"):
+        prepare_topics(by_topic)
+    told = command("tenants", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
+    assert acl_line(by_topic.kafka.bootstrap_servers, "alice", topic) in told
+    assert timestamp_type(by_topic, topic) == timestamp_type(by_topic, f"{by_topic.topics.requests}.bob.eu")
+    assert {topic, by_topic.topics.requests_of("bob.eu")} < prepare_topics(by_topic).keys()
+    with pytest.raises(ClusterError, match=r"bob_eu.* collides with"):
+        UserTopics(by_topic).prepare(["bob_eu"])
+    assert "users have no topics of their own" in command("tenants", "prepare", "--user", "alice", exit_code=2)
+
+
+def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
+    """Offsets of the old one would have its requests passed over."""
+    UserTopicsWatch(spark, by_topic)()
+    UserTopics(by_topic).prepare(["alice"])
+    UserTopicsWatch(spark, by_topic)()
+    delete(by_topic, by_topic.topics.requests_of("alice"))
+    UserTopicsWatch(spark, by_topic)()
+    UserTopics(by_topic).prepare(["alice"])
+    with pytest.raises(MutationQuotaError, match=r"alice is not the one that .* was begun with"):
+        UserTopicsWatch(spark, by_topic)()
+
+
+def test_a_client_without_a_topic_is_told_at_once(by_topic):
+    own = {
+        f"mutation.quota.topics.{name}": value
+        for name, value in by_topic.topics.model_dump(
+            include={"requests", "decisions", "dead_letters", "identity"}
+        ).items()
+    }
+    config = {"bootstrap.servers": by_topic.kafka.bootstrap_servers, "mutation.quota.client.user": "nobody", **own}
+    with pytest.raises(ClusterError, match=r"requests.nobody: .*mutation-quota tenants prepare --user nobody makes it"):
+        QuotaAdminClient(config)

@@ -41,3 +41,13 @@ def test_the_waist_of_the_stateful_stage_is_two_columns_wide(spark):
     """Each further column costs about as much per key as the whole stage."""
     resolved = resolve_requests(frame(spark, []), FixedQuotas(timeline()), Policy(1024))
     assert resolved.columns == ["bucket", "request"]
+
+
+def test_a_record_without_a_time_of_the_brokers_is_dead_and_judges_nothing_beside_it(spark):
+    """It goes through the same two columns, by no bucket; the requests around it are as they would be without it."""
+    quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, SINCE_EVER)))
+    rows = kafka_rows([request_json(1)] * 3, timestamps=[5, None, 6])
+    found = resolve_requests(frame(spark, rows), quotas, Policy()).orderBy("request.offset").collect()
+    assert [row.bucket for row in found] == ['["alice",""]', "[0]", '["alice",""]']
+    assert found[1].request.error.startswith("timestamp: its producer's own")
+    assert [row.request.timestamp for row in found] == [5, None, 6]

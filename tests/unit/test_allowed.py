@@ -93,3 +93,10 @@ def test_a_client_id_is_a_name_and_no_pattern(client_id, others):
     allowed = AllowedTopics("{client_id}")
     assert may(allowed, client_id, client_id=client_id)
     assert not may(allowed, others, client_id=client_id)
+
+
+def test_topics_by_which_users_make_requests_are_nobodys():
+    allowed = AllowedTopics(users_of="mutation-requests")
+    assert allowed.why_not("mutation-requests.bob", "bob", "app") == "topic mutation-requests.bob is protected"
+    assert may(allowed, "mutation-requestsXbob")
+    assert may(AllowedTopics(), "mutation-requests.bob")

@@ -1348,3 +1348,19 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
 
 
 TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase
+
+
+@pytest.mark.parametrize("somebody", [{"user": "mallory"}, {"client_id": "other"}])
+def test_an_answer_to_somebody_else_who_guessed_the_id_is_nothing_to_us(somebody):
+    """Neither does it mute, nor is anything carried out or told by it; our own answer still counts."""
+    client = Client(APPLIER)
+    call = client.ask("a")
+    (request,) = client.sent
+    client.conversation.decided(msgspec.structs.replace(decision(request, "a", 99_000), **somebody), client.now)
+    client.conversation.applied(msgspec.structs.replace(result(request, failed("a")), **somebody))
+    assert client.outcomes[call] == {}
+    client.ask("b")
+    assert client.asked == ["a", "b"]
+    client.hear(of=0)
+    client.hear_result("a", of=0)
+    assert client.outcomes[call] == {"a": TopicResult("a")}

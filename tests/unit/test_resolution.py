@@ -85,3 +85,17 @@ def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
     _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], Window())
     assert decision.topics[0].error_code == 89
     assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
+
+
+def test_a_record_that_its_producer_stamped_is_dead_without_a_time():
+    stamped = Record(Source("t", 0, 7), 99, request_json(1), stamped=False)
+    found = resolve(stamped, timeline(), Policy())
+    assert isinstance(found, DeadLetter)
+    assert found.error.startswith("timestamp: its producer's own")
+    assert found.timestamp is None
+
+
+def test_what_is_no_text_is_told_as_such_whoever_stamped_it():
+    """Its value is base64 then, which the error tells."""
+    found = resolve(Record(Source("t", 0, 7), 99, b"\xff", stamped=False), timeline(), Policy())
+    assert (found.error, found.value, found.timestamp) == ("value: not UTF-8 (byte 0xff at 0)", "/w==", None)

@@ -60,6 +60,7 @@ def test_any_spark_property_can_be_given(write):
         ("quota.window_num=1" + "0" * 310, "quota.window_num: "),
         ("kafka.timeout_seconds=inf", "kafka.timeout_seconds: "),
         ("topics.decisions=mutation-requests", "topics: value error, mutation-requests cannot be the name"),
+        ("topics.identity=header", "topics.identity: "),
         ("spark.conf=x", "spark.conf takes its entries one by one"),
         ("spark.conf.=x", "spark.conf takes its entries one by one"),
         ("window_num=3", "expected section.key=value"),
@@ -71,6 +72,13 @@ def test_a_wrong_setting_is_one_line_with_its_key_and_value(override, error):
         load_settings([override], environment={})
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_no_topic_of_the_jobs_may_be_a_users():
+    names = ["topics.decisions=mutation-requests.decisions", "topics.identity=topic"]
+    with pytest.raises(BadInput, match=r"mutation-requests.decisions would be a user's topic"):
+        load_settings(names, environment={})
+    assert load_settings(names[:1], environment={}).topics.requests_of("alice") == "mutation-requests"
 
 
 def test_a_wrong_variable_is_named():

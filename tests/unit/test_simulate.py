@@ -159,3 +159,38 @@ def test_clusters_and_callbacks_are_lines_of_the_quotas_too(simulate):
     answers = simulate(requests, quotas, "--set", f"quota.callback_classes={name}")
     assert [each["quota"] for each in answers] == [100, 50, 100, 100, 10]
     assert [each["callback"] for each in answers] == [name, name, name, None, name]
+
+
+def test_a_line_tells_its_topic_where_topics_tell_users(simulate):
+    """Mallory names alice; a line without a topic is nobody's; one that names no user is its topic's."""
+    requests = [
+        at(0, 60, topic="mutation-requests.mallory"),
+        at(0, 1, topic="mutation-requests.alice"),
+        at(0, 1, user="", topic="mutation-requests.alice"),
+        at(0, 1),
+    ]
+    lie, *decided, nobodys = simulate(requests, (ALICE,), "--set", "topics.identity=topic")
+    assert lie["error"] == "user: not the one whose topic mutation-requests.mallory is (value: 'alice')"
+    assert [(each["user"], each["tokens"]) for each in decided] == [("alice", 54), ("alice", 53)]
+    assert [each["source"]["topic"] for each in decided] == ["mutation-requests.alice"] * 2
+    assert nobodys["error"].startswith("user: nobody's topic")
+
+
+def test_an_empty_client_id_slips_past_no_default(simulate):
+    """Left out or empty it is a client of its own name; each has its burst of 55 once."""
+    quotas = [{"entity": {"client-id": None}, "controller_mutation_rate": 5}]
+    answers = simulate([at(0, 60), at(0, 60, client_id=""), at(0, 1, client_id="<none>"), at(0, 1)], quotas)
+    assert [(each["client_id"], each["outcome"]) for each in answers] == [
+        ("<none>", "ADMITTED"),
+        ("<none>", "REJECTED"),
+        ("<none>", "REJECTED"),
+        ("<none>", "REJECTED"),
+    ]
+
+
+def test_limits_hold_for_lines_too(simulate):
+    options = ("--set", "limits.max_topics=1", "--set", "limits.max_name_chars=7")
+    many, long, fits = simulate([at(0, 1, 1), at(0, 1, user="eightxxx"), at(0, 1)], (ALICE,), *options)
+    assert many["error"] == "topics: more than the 1 that limits.max_topics allows (2)"
+    assert long["error"].startswith("user: longer than the 7 characters that limits.max_name_chars allows")
+    assert fits["outcome"] == "ADMITTED"
