@@ -45,7 +45,8 @@ def run_demo(settings: Settings) -> None:
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         storage = settings.storage.model_copy(update={"root": folder})
         quota = settings.quota.model_copy(update={"window_num": 100, "window_size_seconds": 1})
-        settings = settings.model_copy(update={"storage": storage, "quota": quota})
+        topics = settings.topics.model_copy(update={"identity": "payload"})  # it plays the gateway
+        settings = settings.model_copy(update={"storage": storage, "quota": quota, "topics": topics})
         console.print("KIP-599's worked example: Q = 5 mutations/s, S = 100, W = 1 s, B = 500", style="bold")
         with console.status("starting a broker"), embedded_broker(settings, port=0) as broker:
             settings = at(settings, broker.address)
@@ -88,7 +89,7 @@ class _Example:
             _request("old again", "legacy", _OLD_API, 1),
         )
         writer.send_bytes(
-            self._settings.topics.requests_of("mallory"),
+            self._settings.topics.requests,
             b'{"request_id": "bad", "operation": "TRUNCATE_TOPICS"}',
             b"mallory",
         )

@@ -199,10 +199,10 @@ class Dispatcher:
                     self._conversation.decided(answer, now)
                 case MutationResult():
                     self._conversation.applied(answer)
-                case DeadLetter(error=error, value=value, source=source):
-                    found = _REQUEST_ID.match(value or "")
-                    if found and source.topic == self._topic:  # one of somebody else's topic is nothing to us
-                        self._conversation.rejected(found[1], KafkaError.INVALID_REQUEST, "INVALID_REQUEST", error)
+                case DeadLetter(error=error):
+                    request_id = rejected_id(answer, self._topic)
+                    if request_id is not None:
+                        self._conversation.rejected(request_id, KafkaError.INVALID_REQUEST, "INVALID_REQUEST", error)
         self._conversation.due(now)
 
     def _send(self, request: MutationRequest, until: float) -> None:
@@ -267,6 +267,12 @@ class Dispatcher:
                 return _error(code, message or "")
             case _:
                 return None
+
+
+def rejected_id(letter: DeadLetter, topic: str) -> str | None:
+    """The id of the request that a dead letter may be of, if it came by our topic: in another one anybody writes it."""
+    found = _REQUEST_ID.match(letter.value or "")
+    return found[1] if found and letter.source.topic == topic else None
 
 
 def _error(code: int, message: str) -> KafkaException:

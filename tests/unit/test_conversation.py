@@ -11,8 +11,9 @@ from quota.admission import decide
 from quota.bucket import Window
 from quota.change import SINCE_EVER
 from quota.conversation import AppliedBy, Asking, Call, Conversation, Effects, Throttled, Unheard, Wait
-from quota.decision import ErrorCode, Outcome
+from quota.decision import DeadLetter, ErrorCode, Outcome
 from quota.entity import QuotaEntity, Tags
+from quota.kafka.dispatcher import rejected_id
 from quota.record import Source
 from quota.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.resolution import ResolvedRequest
@@ -1364,3 +1365,11 @@ def test_an_answer_to_somebody_else_who_guessed_the_id_is_nothing_to_us(somebody
     client.hear(of=0)
     client.hear_result("a", of=0)
     assert client.outcomes[call] == {"a": TopicResult("a")}
+
+
+def test_a_dead_letter_of_somebody_elses_topic_is_nothing_to_us():
+    """Its value is what anybody wrote; where it is cut off our id still stands at its beginning."""
+    letter = DeadLetter(error="e", value='{"request_id":"me-1","us', timestamp=None, source=Source("r.alice", 0, 7))
+    assert rejected_id(letter, "r.alice") == "me-1"
+    assert rejected_id(letter, "r.bob") is None
+    assert rejected_id(msgspec.structs.replace(letter, value=None), "r.alice") is None
