@@ -1,7 +1,7 @@
 """From records of the topics to rows of the tables, on static frames."""
 
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from chispa import assert_df_equality
@@ -72,6 +72,24 @@ def test_a_dead_letter_becomes_a_typed_row(spark):
     letter = {"error": "user: expected str", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
     rows = spark.createDataFrame([letter | {"date": date(1970, 1, 2), "timestamp": NOON}], dead_letters.TABLE)
     assert_df_equality(dead_letter_rows(records(spark, letter)), rows)
+
+
+def test_a_dead_letter_whose_record_has_no_time_has_its_own(spark):
+    letter = {"error": "timestamp: its producer's own", "value": "{", "timestamp": None, "source": SOURCE}
+    (row,) = dead_letter_rows(records(spark, letter)).collect()
+    assert (row.date, row.error) == (date(1970, 1, 2), letter["error"])
+    assert stray_rows(records(spark, letter), dead_letters.RECORD).collect() == []
+    (stray,) = stray_rows(records(spark, {"timestamp": None, "source": SOURCE}), dead_letters.RECORD).collect()
+    assert stray.error == "value: not a record of topic"
+
+
+def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today(spark):
+    quota = json.dumps({"entity": {"user": "alice"}, "controller_mutation_rate": 5}).encode()
+    changes = read_quota_changes(frame(spark, kafka_rows([quota], timestamps=[None])))
+    assert quota_change_rows(changes).collect() == []
+    (row,) = skipped_quota_rows(changes).collect()
+    assert row.error.startswith("timestamp: its producer's own")
+    assert datetime.now(UTC) - row.timestamp.astimezone(UTC) < timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
