@@ -15,9 +15,12 @@ from jobs.audit_rows import (
     skipped_quota_rows,
     stray_rows,
 )
+from jobs.checkpoint import check_audit_checkpoint
+from jobs.files import Files
+from jobs.gaps import check_gaps
 from jobs.source import read_topics
 from jobs.storage import checkpoint_path, table_path
-from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, append_new, prepare_tables
+from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, append_new, newest_batches, prepare_tables
 from jobs.trigger import trigger
 from quota.settings import Settings
 from schemas import dead_letters, decisions
@@ -31,13 +34,23 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
     """Start the query on topics that are prepared (`quota.kafka.topics`).
 
     Raises:
-        MutationQuotaError: something that is no table of this program stands in a table's place.
+        MutationQuotaError: it cannot go on with the tables or the checkpoint that are there.
     """
     prepare_tables(spark, settings)
+    files = Files(spark, settings)
+    checkpoint = check_audit_checkpoint(files, NAME, VERSION, newest_batches(spark, settings))
+    fail = settings.audit.fail_on_data_loss
+    check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (
-        read_topics(spark, settings, topics, settings.audit.max_records_per_batch)
+        read_topics(
+            spark,
+            settings,
+            topics,
+            settings.audit.max_records_per_batch,
+            fail_on_data_loss=fail,
+        )
         .writeStream.queryName(NAME)
         .foreachBatch(partial(keep, settings))
         .option("checkpointLocation", checkpoint_path(settings, NAME, VERSION))

@@ -65,6 +65,9 @@ def broker(
 def enforce(
     context: typer.Context,
     once: Once = False,
+    begin_anew: Annotated[
+        bool, typer.Option("--begin-anew", help="With full buckets and the oldest requests; sets the checkpoint aside.")
+    ] = False,
     overrides: Overrides = None,
     config: ConfigFile = None,
     server: BootstrapServer = None,
@@ -72,7 +75,7 @@ def enforce(
     """Decide mutation requests: from the request topic to decisions and dead letters."""
     from jobs.service import run_enforce
 
-    run_enforce(settings_of(context, overrides, config, server), once=once)
+    run_enforce(settings_of(context, overrides, config, server), once=once, anew=begin_anew)
 
 
 @app.command()

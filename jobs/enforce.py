@@ -3,7 +3,11 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.checkpoint import check_checkpoint
 from jobs.decide import Answering, decide_requests
+from jobs.deployment import Deployment
+from jobs.files import Files
+from jobs.gaps import check_gaps
 from jobs.resolve import QuotaSource, resolve_requests
 from jobs.source import read_requests
 from jobs.storage import checkpoint_path
@@ -19,9 +23,18 @@ _PRODUCER_BYTES = 16 * 1024 * 1024
 
 
 def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """Start the query on topics that are prepared (`quota.kafka.topics`)."""
+    """Start the query on topics that are prepared (`quota.kafka.topics`).
+
+    Raises:
+        MutationQuotaError: it cannot go on with the checkpoint that is there, or with none.
+    """
+    files = Files(spark, settings)
+    retired = Deployment.read(files).retired
+    positions = check_checkpoint(files, NAME, STATE_VERSION).positions(files)
+    unread = [position for position in positions if position.topic not in retired]
+    check_gaps(settings, NAME, unread, fail=settings.enforce.fail_on_data_loss)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
-    records = read_requests(spark, settings, settings.enforce.max_requests_per_batch)
+    records = read_requests(spark, settings)
     quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)
     answers = enforce(records, quotas, answering_of(settings))
     return (

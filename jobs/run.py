@@ -11,10 +11,9 @@ from rich.live import Live
 from jobs.broker import free_port, listening
 from jobs.embedded import at, embedded_broker
 from jobs.running import check, stop_between_batches, stop_signals
-from jobs.service import prepared_session, start_queries
+from jobs.service import looking_after, prepared_session, start_queries
 from jobs.storage import local_folder
 from jobs.tenants import Traffic, set_tenant_quotas, tenants
-from jobs.user_topics import UserTopicsWatch
 from jobs.view import View
 from quota.callbacks.loading import check as check_callbacks
 from quota.decision import Decision
@@ -59,7 +58,7 @@ def run_live(settings: Settings) -> None:
         reader = stack.enter_context(closing(AnswerReader(settings)))
         queries = start_queries(spark, settings)
         stack.callback(stop_between_batches, queries)
-        watched += [lambda: check(queries), UserTopicsWatch(spark, settings)]
+        watched += [lambda: check(queries), looking_after(spark, settings, queries)]
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
         _follow(View(title, settings.quota.window), reader, traffic, watched, stop)
         print("stopping", flush=True)

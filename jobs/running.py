@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quota.errors import MutationQuotaError
@@ -16,6 +15,21 @@ _LOOK_SECONDS = 0.2
 _BATCH_SECONDS = 30.0
 
 _OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
+
+
+class QueryFailed(MutationQuotaError):
+    """A query has ended by an error; the message is its reason in one line."""
+
+    def __init__(self, name: str, text: str) -> None:
+        """Tell what Spark said.
+
+        Args:
+            name: the query's.
+            text: all of it.
+        """
+        super().__init__(f"{name} failed: {_cause(text)}")
+        self.name = name
+        self.text = text
 
 
 @contextmanager
@@ -37,26 +51,26 @@ def stop_signals() -> Iterator[threading.Event]:
 
 
 def run_until(
-    stop: threading.Event, queries: Sequence[StreamingQuery], watch: Callable[[], None] | None = None
+    stop: threading.Event, queries: Sequence[StreamingQuery], look: Callable[[], None] = lambda: None
 ) -> None:
     """Wait until all queries have ended by themselves or `stop` is set, and then stop them between two batches.
 
     Args:
         stop: ends it.
-        queries: what runs.
-        watch: called all the time, and may end it by raising.
+        queries: those that run.
+        look: called now and then, and once when they have ended; may end it by raising.
 
     Raises:
-        MutationQuotaError: a query failed; with its reason in one line.
+        QueryFailed: a query failed.
     """
     try:
         while not stop.is_set() and any(query.isActive for query in queries):
             check(queries)
-            if watch is not None:
-                watch()
+            look()
             stop.wait(_LOOK_SECONDS)
     finally:
         stop_between_batches(queries)
+        look()
     check(queries)
 
 
@@ -64,12 +78,13 @@ def check(queries: Sequence[StreamingQuery]) -> None:
     """Raise the failure of the first query that has failed.
 
     Raises:
-        MutationQuotaError: with the reason in one line.
+        QueryFailed: with the reason in one line.
     """
     for query in queries:
         failure = query.exception()
         if failure is not None:
-            raise MutationQuotaError(f"{query.name} failed: {_cause(failure)}")
+            because = getattr(failure, "_cause", None)  # what Spark says of the reason is not in the text
+            raise QueryFailed(query.name, f"{failure}\n{getattr(because, '_stackTrace', '')}")
 
 
 def stop_between_batches(queries: Sequence[StreamingQuery]) -> None:
@@ -92,8 +107,7 @@ def _last_batch(query: StreamingQuery) -> int | None:
     return progress["batchId"] if progress else None
 
 
-def _cause(failure: StreamingQueryException) -> str:
-    text = str(failure)
+def _cause(text: str) -> str:
     ours = _OUR_ERROR.search(text)
     if ours:
         return ours[1]

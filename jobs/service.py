@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,8 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit import start_audit
+from jobs.checkpoint import FirstBatch, begin_anew
 from jobs.deployment import claim_storage
-from jobs.enforce import start_enforce
+from jobs.enforce import NAME, start_enforce
+from jobs.failures import advised
+from jobs.files import Files
 from jobs.running import run_until, stop_signals
 from jobs.session import end_session, spark_session
 from jobs.user_topics import UserTopicsWatch
@@ -19,23 +22,30 @@ from quota.callbacks.loading import check as check_callbacks
 from quota.kafka.quota_log import read_log
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
+from schemas.buckets import STATE_VERSION
 
 _log = logging.getLogger(__name__)
 
 
-def run_enforce(settings: Settings, *, once: bool) -> None:
+def run_enforce(settings: Settings, *, once: bool, anew: bool = False) -> None:
     """Enforce until stopped, or until all requests that are there are decided; with the audit, if the settings say so.
 
-    With `once` the audit comes after the decisions, so that it keeps them all.
+    Args:
+        settings: the settings.
+        once: end when all is decided; the audit comes after the decisions then, so that it keeps them all.
+        anew: begin with full buckets and the oldest requests, whatever the checkpoint holds.
+
+    Raises:
+        MutationQuotaError: a query cannot start, or failed; in one line, with what to do.
     """
     check_callbacks(settings.quota.callbacks)
     with stop_signals() as stop, prepared_session(settings, "enforce") as spark:
         _tell_callback(settings)
-        if not once:
-            _run(stop, *start_queries(spark, settings), watch=UserTopicsWatch(spark, settings))
-            return
-        _run(stop, start_enforce(spark, settings, once=True))
-        if settings.enforce.with_audit and not stop.is_set():
+        if anew:
+            begin_anew(Files(spark, settings), NAME)
+        queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
+        _run(stop, *queries, look=looking_after(spark, settings, queries))
+        if once and settings.enforce.with_audit and not stop.is_set():
             _run(stop, start_audit(spark, settings, once=True))
 
 
@@ -50,14 +60,16 @@ def prepared_session(settings: Settings, name: str, log: Path | None = None) -> 
     """A session on topics and a storage root that belong together.
 
     Raises:
-        MutationQuotaError: they do not, or the cluster is not as the jobs need it.
+        MutationQuotaError: they do not, or the cluster is not as the jobs need it; or a query failed inside the block,
+            with what to do.
     """
     topics = settings.topics
     topic_ids = prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
     spark = spark_session(settings, f"mutation-quota {name}", log)
     try:
-        claim_storage(spark, settings, topic_ids)
-        yield spark
+        claim_storage(Files(spark, settings), settings, topic_ids)
+        with advised(settings):
+            yield spark
     finally:
         end_session(spark)
 
@@ -70,6 +82,19 @@ def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuer
     return queries
 
 
+def looking_after(spark: SparkSession, settings: Settings, queries: Sequence[StreamingQuery]) -> Callable[[], None]:
+    """What is to be called now and then while these queries run, one of which enforces."""
+    files = Files(spark, settings)
+    (enforcing,) = [query for query in queries if query.name == NAME]
+    batch, topics = FirstBatch(files, enforcing, STATE_VERSION), UserTopicsWatch(files, settings)
+
+    def look() -> None:
+        batch.look()
+        topics.look()
+
+    return look
+
+
 def _tell_callback(settings: Settings) -> None:
     """Say who judges, where it is not the eight levels; the quota log goes before the settings."""
     log = read_log(settings)
@@ -79,6 +104,6 @@ def _tell_callback(settings: Settings) -> None:
         _log.info("callback: %s, by the %s", found.class_name, by)
 
 
-def _run(stop: threading.Event, *queries: StreamingQuery, watch: Callable[[], None] | None = None) -> None:
+def _run(stop: threading.Event, *queries: StreamingQuery, look: Callable[[], None] = lambda: None) -> None:
     _log.info("running: %s", ", ".join(query.name for query in queries))
-    run_until(stop, queries, watch)
+    run_until(stop, queries, look)

@@ -16,23 +16,30 @@ _LOG_APPEND_TIME = 1
 """Kafka's number for records that the broker has stamped."""
 
 
-def read_requests(spark: SparkSession, settings: Settings, max_records: int) -> DataFrame:
-    """Requests from their beginning, at most so many a batch: of one topic, or of all users' own, also of new ones."""
-    by_users = settings.topics.by_users
-    if by_users is None:
-        return read_topics(spark, settings, [settings.topics.requests], max_records)
-    which = {"subscribePattern": pattern_of(by_users)}
-    if settings.topics.retired_users:
-        which["failOnDataLoss"] = "false"  # which Spark knows for all topics only
-    return _read(spark, settings, which, max_records)
+def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
+    """Requests from their beginning: of one topic, or of all users' own, also of new ones."""
+    enforce, by_users = settings.enforce, settings.topics.by_users
+    subscribed = (
+        {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
+    )
+    # A user's topic that is gone for good is lost data, too, and Spark knows that for all topics only.
+    fail = enforce.fail_on_data_loss and not settings.topics.retired_users
+    return _read(spark, settings, subscribed, enforce.max_requests_per_batch, fail_on_data_loss=fail)
 
 
-def read_topics(spark: SparkSession, settings: Settings, topics: Iterable[str], max_records: int) -> DataFrame:
-    """Topics from their beginning, at most so many records a batch."""
-    return _read(spark, settings, {"subscribe": ",".join(topics)}, max_records)
+def read_topics(
+    spark: SparkSession, settings: Settings, topics: Iterable[str], max_records: int, *, fail_on_data_loss: bool
+) -> DataFrame:
+    """Topics from their beginning, at most so many records a batch.
+
+    Where records are gone that were not read yet, the query fails, or goes on behind them.
+    """
+    return _read(spark, settings, {"subscribe": ",".join(topics)}, max_records, fail_on_data_loss=fail_on_data_loss)
 
 
-def _read(spark: SparkSession, settings: Settings, which: dict[str, str], max_records: int) -> DataFrame:
+def _read(
+    spark: SparkSession, settings: Settings, subscribed: dict[str, str], max_records: int, *, fail_on_data_loss: bool
+) -> DataFrame:
     topics = settings.topics
     trusted = (
         F.lit(topics.trust_producer_timestamps)
@@ -44,9 +51,10 @@ def _read(spark: SparkSession, settings: Settings, which: dict[str, str], max_re
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
-        .options(**which)
+        .options(**subscribed)
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", max_records)
+        .option("failOnDataLoss", str(fail_on_data_loss).lower())
         .load()
         .withColumn("timestamp", F.when(trusted, F.unix_millis("timestamp")))
         .select(*RECORD.names)

@@ -12,8 +12,13 @@ def storage_root(settings: Settings) -> str:
 
 
 def checkpoint_path(settings: Settings, query: str, version: int) -> str:
-    """The checkpoint of a query; a new version starts anew beside the old one."""
-    return f"{storage_root(settings)}/checkpoints/{query}/v{version}"
+    """The checkpoint of a query, for Spark."""
+    return f"{storage_root(settings)}/{checkpoint_folder(query, version)}"
+
+
+def checkpoint_folder(query: str, version: int) -> str:
+    """The same within the storage root; versions stand beside each other."""
+    return f"checkpoints/{query}/v{version}"
 
 
 def table_path(settings: Settings, name: str) -> str:

@@ -1,17 +1,21 @@
 """The Delta tables of a deployment: made where they are missing, and added to with each record once."""
 
+import logging
 from dataclasses import dataclass
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from jobs.storage import table_path
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from schemas import dead_letters, decisions, quota_changes
+
+_log = logging.getLogger(__name__)
 
 _VERSION_PROPERTY = "mutationQuota.schemaVersion"
 
@@ -32,33 +36,105 @@ TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 
 
 def prepare_tables(spark: SparkSession, settings: Settings) -> None:
-    """Make missing tables, and check those that are there.
+    """Make missing tables, check those that are there, and give those of an older version the columns they lack.
 
     Raises:
-        MutationQuotaError: something else stands in a table's place.
+        MutationQuotaError: something else stands in a table's place, or a version that this program cannot go on with.
     """
     for table in TABLES:
         path = table_path(settings, table.name)
         try:
-            (
-                DeltaTable.createIfNotExists(spark)
-                .location(path)
-                .addColumns(table.schema)
-                .partitionedBy("date")
-                .property(_VERSION_PROPERTY, str(table.version))
-                .execute()
-            )
-            found = spark.read.format("delta").load(path).schema.fields
+            if DeltaTable.isDeltaTable(spark, path):
+                _check(spark, table, path)
+            else:
+                _create(spark, table, path)
         except AnalysisException as error:
             raise _foreign(path, str(error).splitlines()[0]) from None
-        missing = [field.name for field in table.schema if field not in found]
-        if missing:
-            raise _foreign(path, f"other or missing columns: {', '.join(missing)}")
+
+
+def newest_batches(spark: SparkSession, settings: Settings) -> dict[str, int]:
+    """By the id of the query that wrote it, the newest batch that the tables hold."""
+    newest: dict[str, int] = {}
+    for table in TABLES:
+        path = table_path(settings, table.name)
+        jvm: Any = spark._jvm  # noqa: SLF001 Delta's Python has no way to what `txnAppId` left
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)  # noqa: SLF001
+        written = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()).transactions().iterator()
+        while written.hasNext():
+            pair = written.next()
+            query = pair._1().partition(":")[0]  # noqa: SLF001 Scala's name for it; once the path stood behind it
+            newest[query] = max(newest.get(query, -1), pair._2())  # noqa: SLF001
+    return newest
+
+
+def _create(spark: SparkSession, table: AuditTable, path: str) -> None:
+    (
+        DeltaTable.createIfNotExists(spark)
+        .location(path)
+        .addColumns(table.schema)
+        .partitionedBy("date")
+        .property(_VERSION_PROPERTY, str(table.version))
+        .execute()
+    )
+
+
+def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
+    there = DeltaTable.forPath(spark, path)
+    version = there.detail().select(F.col("properties")[_VERSION_PROPERTY]).collect()[0][0]
+    if version is None or not version.isdecimal():
+        raise _foreign(path, f"it has no {_VERSION_PROPERTY}")
+    if int(version) > table.version:
+        raise MutationQuotaError(
+            f"the table {path} was written by a newer program, as version {version} (this one writes version "
+            f"{table.version}); start that one again, or move the table and checkpoints/audit away "
+            "(the audit keeps anew what its topics still hold)"
+        )
+    other = _unlike(table.schema, there.toDF().schema)
+    lacking = [name for name, kind in other.items() if kind is None]
+    if len(lacking) < len(other) or (lacking and int(version) == table.version):
+        raise _foreign(path, f"version {version} with other or missing columns: {', '.join(other)}")
+    if int(version) < table.version:
+        _upgrade(spark, table, path, int(version), lacking)
+
+
+def _upgrade(spark: SparkSession, table: AuditTable, path: str, version: int, lacking: list[str]) -> None:
+    nothing = spark.createDataFrame([], table.schema)
+    nothing.write.format("delta").mode("append").option("mergeSchema", True).save(path)
+    name = path.replace("`", "``")
+    spark.sql(f"ALTER TABLE delta.`{name}` SET TBLPROPERTIES ('{_VERSION_PROPERTY}' = '{table.version}')")
+    _log.info(
+        "the table %s is of version %d now, it was of version %d; new columns: %s",
+        path,
+        table.version,
+        version,
+        ", ".join(lacking) or "none",
+    )
+
+
+def _unlike(expected: DataType, found: DataType, name: str = "") -> dict[str, DataType | None]:
+    """What is not as expected, by its path: columns and fields of another type, and None for those that are missing.
+
+    More columns than expected, and another order, are no matter.
+    """
+    if isinstance(expected, StructType) and isinstance(found, StructType):
+        other: dict[str, DataType | None] = {}
+        types = {field.name: field.dataType for field in found}
+        for field in expected:
+            path = f"{name}.{field.name}" if name else field.name
+            if field.name in types:
+                other |= _unlike(field.dataType, types[field.name], path)
+            else:
+                other[path] = None
+        return other
+    if isinstance(expected, ArrayType) and isinstance(found, ArrayType):
+        return _unlike(expected.elementType, found.elementType, f"{name}.element")
+    return {} if expected == found else {name: found}
 
 
 def _foreign(path: str, reason: str) -> MutationQuotaError:
     return MutationQuotaError(
-        f"what stands in {path} is no table of this version ({reason}); move it away, or set another storage.root"
+        f"what stands in {path} is no table of this version ({reason}); move it away, and checkpoints/audit with it "
+        "(the audit keeps anew what its topics still hold), or set another storage.root"
     )
 
 
@@ -89,7 +165,7 @@ def append_new(rows: DataFrame, path: str, batch_id: int) -> None:
         .write.format("delta")
         .mode("append")
         # A batch that comes again after a crash is known by these, also to an old process that still hangs on.
-        .option("txnAppId", f"{query}:{path}")
+        .option("txnAppId", query)
         .option("txnVersion", batch_id)
         .save(path)
     )

@@ -3,9 +3,8 @@
 import logging
 import time
 
-from pyspark.sql import SparkSession
-
 from jobs.deployment import claim_storage
+from jobs.files import Files
 from quota.errors import ClusterError
 from quota.kafka.user_topics import UserTopics
 from quota.settings import Settings
@@ -18,13 +17,13 @@ _LOOK_SECONDS = 5.0
 class UserTopicsWatch:
     """Looks now and then; does nothing where users have no topics of their own."""
 
-    def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        self._spark = spark
+    def __init__(self, files: Files, settings: Settings) -> None:
+        self._files = files
         self._settings = settings
         self._topics = None if settings.topics.by_users is None else UserTopics(settings)
         self._looked = float("-inf")
 
-    def __call__(self) -> None:
+    def look(self) -> None:
         """Look, if it is time.
 
         Raises:
@@ -38,5 +37,5 @@ class UserTopicsWatch:
             _log.debug("cannot look for new topics now: %s", error)
         else:
             # One that is not there may be unknown to the broker that was asked; where it is gone, the query ends.
-            claim_storage(self._spark, self._settings, ids, all_there=False)
+            claim_storage(self._files, self._settings, ids, all_there=False)
         self._looked = time.monotonic()

@@ -223,6 +223,9 @@ class EnforceSettings(_Section):
     quota_timeout_seconds: Seconds = 60.0
     """How long the quota topic may be unreachable before the query ends with an error."""
 
+    fail_on_data_loss: bool = True
+    """End with an error where requests were removed from their topic before they were decided; else pass them over."""
+
     with_audit: bool = False
     """Run the audit in the same process."""
 
@@ -235,6 +238,9 @@ class AuditSettings(_Section):
 
     max_records_per_batch: Count = 50_000
     """How much of a backlog one batch takes on."""
+
+    fail_on_data_loss: bool = True
+    """End with an error where records were removed from their topics before they were kept; else pass them over."""
 
 
 class ApplySettings(_Section):

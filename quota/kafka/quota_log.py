@@ -12,7 +12,7 @@ from quota.callbacks.quotas import CallbackQuotas
 from quota.callbacks.setting import Callbacks
 from quota.change import change_of
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, reason
+from quota.kafka.client import client_config, partitions_of, reason
 from quota.log_record import LogRecord, read_log_record
 from quota.record import check_stamped
 from quota.settings import Settings
@@ -113,13 +113,7 @@ class QuotaLog:
                 },
             )
         )
-        try:
-            metadata = self._consumer.list_topics(self._topic, timeout=self._timeout).topics[self._topic]
-        except KafkaException as error:
-            raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
-        if metadata.error is not None:
-            raise ClusterError(f"cannot read the quotas in {self._where}: {reason(metadata.error)}")
-        self._positions = dict.fromkeys(metadata.partitions, 0)
+        self._positions = dict.fromkeys(self._partitions(), 0)
         self._consumer.assign([TopicPartition(self._topic, partition, 0) for partition in self._positions])
 
     @property
@@ -131,6 +125,16 @@ class QuotaLog:
     def now(self) -> int:
         """The present, epoch ms; not before the newest change, which a broker with a clock ahead of ours may stamp."""
         return max(self._newest, time.time_ns() // 1_000_000)
+
+    def _partitions(self) -> list[int]:
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return partitions_of(self._consumer, self._topic, self._timeout)
+            except KafkaException as error:  # a broker that starts again may not know its topics yet
+                if time.monotonic() > deadline:
+                    raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
+                time.sleep(_POLL_SECONDS)
 
     def read_on(self) -> None:
         """Read everything up to the topic's present end.

@@ -28,13 +28,13 @@ from tests.factories import request_json
 DEADLINE_SECONDS = 60
 
 
-def produce(settings: Settings, topic: str, *values, key=b"alice"):
+def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
     """Produce records in order to one partition, in one batch where they fit."""
     producer = Producer(
         {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 8_000_000, "linger.ms": 100}
     )
     for value in values:
-        producer.produce(topic, value, key, partition=0)
+        producer.produce(topic, value, key, partition=partition)
     assert producer.flush(DEADLINE_SECONDS) == 0
 
 

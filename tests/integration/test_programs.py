@@ -11,6 +11,7 @@ import time
 import pytest
 
 from jobs.deployment import claim_storage
+from jobs.files import Files
 from quota.errors import MutationQuotaError
 
 DEADLINE_SECONDS = 120
@@ -87,8 +88,9 @@ def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
 
 def test_a_storage_root_belongs_to_its_topics(spark, deployment):
     """Checkpoints and tables of another log of the same name would lose requests."""
-    claim_storage(spark, deployment, {"requests": "A"})
-    claim_storage(spark, deployment, {"requests": "A", "decisions": "B"})
-    claim_storage(spark, deployment, {"decisions": "B"})
+    files = Files(spark, deployment)
+    claim_storage(files, deployment, {"requests": "A"})
+    claim_storage(files, deployment, {"requests": "A", "decisions": "B"})
+    claim_storage(files, deployment, {"decisions": "B"})
     with pytest.raises(MutationQuotaError, match=r"topic decisions is not the one that .* was begun with"):
-        claim_storage(spark, deployment, {"requests": "A", "decisions": "C"})
+        claim_storage(files, deployment, {"requests": "A", "decisions": "C"})

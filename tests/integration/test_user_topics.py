@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from jobs.audit import start_audit
 from jobs.cli_tenants import acl_line
 from jobs.enforce import start_enforce
+from jobs.files import Files
 from jobs.user_topics import UserTopicsWatch
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError, MutationQuotaError
@@ -179,14 +180,14 @@ def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, c
 
 def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
     """Offsets of the old one would have its requests passed over."""
-    UserTopicsWatch(spark, by_topic)()
+    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
     UserTopics(by_topic).prepare(["alice"])
-    UserTopicsWatch(spark, by_topic)()
+    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
     delete(by_topic, by_topic.topics.requests_of("alice"))
-    UserTopicsWatch(spark, by_topic)()
+    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
     UserTopics(by_topic).prepare(["alice"])
     with pytest.raises(MutationQuotaError, match=r"alice is not the one that .* was begun with"):
-        UserTopicsWatch(spark, by_topic)()
+        UserTopicsWatch(Files(spark, by_topic), by_topic).look()
 
 
 def test_a_client_without_a_topic_is_told_at_once(by_topic):

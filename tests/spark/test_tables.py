@@ -1,14 +1,20 @@
 """The audit's tables: written to the end after a crash at any point, and never in the place of something else."""
 
 import json
+import shutil
+from datetime import date
 
 import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 import jobs.audit
 from jobs.audit import keep
 from jobs.storage import table_path
 from jobs.tables import TABLES, prepare_tables
 from quota.errors import MutationQuotaError
+from schemas import decisions
 from tests.spark.rows import frame, kafka_rows
 from tests.spark.test_audit_rows import DECISION
 
@@ -56,3 +62,53 @@ def test_what_is_no_table_of_ours_is_left_alone_and_named(spark, settings, kind)
         prepare_tables(spark, settings)
     assert "\n" not in str(raised.value)
     assert spark.read.format(kind).load(path).count() == 3
+
+
+def version_of(spark, settings, name):
+    (row,) = DeltaTable.forPath(spark, table_path(settings, name)).detail().collect()
+    return row.properties["mutationQuota.schemaVersion"]
+
+
+def older(spark, settings, schema, version):
+    """The decisions table of an older program, with a row."""
+    path = table_path(settings, "decisions")
+    row = spark.createDataFrame([(date(2026, 1, 2), "t-0-0")], "date date, decision_id string")
+    columns = {field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in row.columns}
+    row = row.withColumns(columns).select(*schema.names)
+    row.write.format("delta").partitionBy("date").save(path)
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('mutationQuota.schemaVersion' = '{version}')")
+
+
+def test_a_table_of_an_older_version_is_given_the_columns_it_lacks(spark, settings):
+    """Two columns, and a field of the structs in a list; what is in the table stays, and batches are added."""
+    schema = StructType([field for field in decisions.TABLE if field.name not in {"apply", "expires_at"}])
+    elements = schema["topics"].dataType.elementType
+    fewer = StructType([field for field in elements if field.name != "replication_factor"])
+    schema = StructType(
+        [field if field.name != "topics" else StructField("topics", ArrayType(fewer)) for field in schema]
+    )
+    older(spark, settings, schema, version=1)
+    prepare_tables(spark, settings)
+    assert version_of(spark, settings, "decisions") == str(decisions.VERSION)
+    keep(settings, frame(spark, kafka_rows([json.dumps(DECISION).encode()], topic="mutation-decisions")), 0)
+    table = spark.read.format("delta").load(table_path(settings, "decisions"))
+    assert set(table.columns) == set(decisions.TABLE.names)
+    assert "replication_factor" in table.schema["topics"].dataType.elementType.names
+    assert sorted(row.decision_id for row in table.collect()) == sorted(["t-0-0", DECISION["decision_id"]])
+    prepare_tables(spark, settings)
+
+
+def test_a_table_of_another_version_that_does_not_fit_is_refused_with_what_to_do(spark, settings):
+    """A newer one; then an older one, of which a column has another type."""
+    prepare_tables(spark, settings)
+    path = table_path(settings, "decisions")
+    newer = decisions.VERSION + 1
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('mutationQuota.schemaVersion' = '{newer}')")
+    with pytest.raises(MutationQuotaError, match=rf"newer program, as version {newer} .* start that one again"):
+        prepare_tables(spark, settings)
+    shutil.rmtree(path)
+    other = [field if field.name != "quota" else StructField("quota", StringType()) for field in decisions.TABLE]
+    older(spark, settings, StructType(other), version=1)
+    with pytest.raises(MutationQuotaError, match=r"version 1 with other or missing columns: quota\); move it away"):
+        prepare_tables(spark, settings)
+    assert version_of(spark, settings, "decisions") == "1"

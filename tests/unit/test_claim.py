@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.deployment import Claim
+from jobs.deployment import Deployment
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 
@@ -18,18 +18,18 @@ BY_PAYLOAD = load_settings([], environment={}, with_default_file=False)
 
 
 def test_topics_of_users_join_as_they_come():
-    claim = Claim().with_all_topics(QUOTAS, by_topic())
+    claim = Deployment().with_all_topics(QUOTAS, by_topic())
     claim = claim.with_topics(ALICE, by_topic()).with_topics(BOB, by_topic())
-    assert claim == Claim(QUOTAS | ALICE | BOB)
+    assert claim == Deployment(QUOTAS | ALICE | BOB)
 
 
 def test_a_topic_that_was_made_anew_is_noticed():
     with pytest.raises(MutationQuotaError, match=r"alice is not the one .* \(its id was a1, now it is a2\)"):
-        Claim(ALICE).with_topics({"mutation-requests.alice": "a2"}, by_topic())
+        Deployment(ALICE).with_topics({"mutation-requests.alice": "a2"}, by_topic())
 
 
 def test_a_topic_that_is_gone_is_told_and_may_be_retired_but_not_come_again():
-    claim = Claim(QUOTAS | ALICE | BOB)
+    claim = Deployment(QUOTAS | ALICE | BOB)
     with pytest.raises(MutationQuotaError, match=r"topic mutation-requests.bob is gone.*topics.retired_users"):
         claim.with_all_topics(ALICE, by_topic())
     retired = claim.with_all_topics(ALICE, by_topic("topics.retired_users=bob"))
@@ -40,13 +40,13 @@ def test_a_topic_that_is_gone_is_told_and_may_be_retired_but_not_come_again():
 
 def test_who_tells_the_user_stays_the_same():
     with pytest.raises(MutationQuotaError, match="another topics"):
-        Claim({"mutation-requests": "r1"}).with_topics(ALICE, by_topic())
+        Deployment({"mutation-requests": "r1"}).with_topics(ALICE, by_topic())
     with pytest.raises(MutationQuotaError, match="another topics"):
-        Claim(ALICE).with_topics({"mutation-requests": "r1"}, BY_PAYLOAD)
+        Deployment(ALICE).with_topics({"mutation-requests": "r1"}, BY_PAYLOAD)
 
 
 def test_other_topics_may_have_any_names():
     names = {"mutation-requests": "r1", "mutation-requests.decisions": "d1"}
     settings = load_settings(["topics.decisions=mutation-requests.decisions"], environment={}, with_default_file=False)
-    claim = Claim().with_topics(names, settings)
+    claim = Deployment().with_topics(names, settings)
     assert claim.with_topics({"mutation-requests": "r1"}, settings) == claim

@@ -1,0 +1,212 @@
+"""Checkpoints looked at before a query goes on with them.
+
+Without its checkpoint a query of Spark begins anew and says nothing; with a part of one it fails in words that tell
+nobody what to do.
+"""
+
+import json
+import logging
+import re
+import time
+from dataclasses import dataclass
+from typing import Self
+
+from confluent_kafka import TopicPartition
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobs.deployment import Deployment, forget_checkpoint, note_checkpoint
+from jobs.files import Files
+from jobs.storage import checkpoint_folder
+from quota.errors import MutationQuotaError
+
+_log = logging.getLogger(__name__)
+
+_VERSION = re.compile(r"v(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What stands in the folder of a query's checkpoint."""
+
+    folder: str
+    query_id: str | None
+    """Of its file `metadata`; None where that is missing or damaged."""
+    offsets: list[int]
+    """The batches that were begun, oldest first; Spark keeps the last hundred."""
+    commits: list[int]
+    """The batches that were finished."""
+    torn: list[str]
+    """Of the newest two batches begun and the newest finished: files that hold nothing, as after a power cut."""
+    has_state: bool
+
+    @classmethod
+    def read(cls, files: Files, query: str, version: int) -> Self:
+        """Look at a checkpoint of that version; all of it may be missing."""
+        folder = checkpoint_folder(query, version)
+        offsets, commits = (_batches(files, f"{folder}/{log}") for log in ("offsets", "commits"))
+        newest = [f"offsets/{batch}" for batch in offsets[-2:]] + [f"commits/{batch}" for batch in commits[-1:]]
+        torn = [name for name in newest if not files.read(f"{folder}/{name}")]
+        has_state = bool(files.names(f"{folder}/state"))
+        return cls(folder, _query_id(files.read(f"{folder}/metadata")), offsets, commits, torn, has_state)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything is left of batches."""
+        return bool(self.offsets or self.commits or self.has_state)
+
+    def missing(self, *, stateful: bool) -> str | None:
+        """What Spark would not go on without; None where all is there, as far as files can tell."""
+        if self.torn:
+            return f"{self.torn[0]} is empty"
+        if not self.offsets:
+            return "its offsets are missing"
+        if self.query_id is None:
+            return "its file metadata is missing or damaged"
+        newest = max(self.offsets[-1], *self.commits[-1:])
+        for batch in range(newest, max(newest - 2, -1), -1):
+            if batch not in self.offsets:
+                return f"offsets/{batch} is missing"
+        if stateful and self.commits and not self.has_state:
+            return "its state is missing"
+        return None
+
+    def positions(self, files: Files) -> list[TopicPartition]:
+        """Where the next batch begins, as far as the query has come at all."""
+        done = [batch for batch in self.offsets if batch in self.commits or batch != self.offsets[-1]]
+        if not done:
+            return []
+        offsets = json.loads((files.read(f"{self.folder}/offsets/{done[-1]}") or "").splitlines()[-1])
+        return [
+            TopicPartition(topic, int(partition), offset)
+            for topic, partitions in offsets.items()
+            for partition, offset in partitions.items()
+        ]
+
+
+def check_audit_checkpoint(files: Files, query: str, version: int, kept: dict[str, int]) -> Checkpoint:
+    """Let a query go on that has no state and knows its records again: only not with half a checkpoint.
+
+    Args:
+        files: of the storage root.
+        query: the query's name.
+        version: of the checkpoint that it goes on with.
+        kept: by the id of a query, the newest batch of it that the tables hold.
+
+    Raises:
+        MutationQuotaError: says what is missing and what to do.
+    """
+    found = Checkpoint.read(files, query, version)
+    if not found.is_begun:
+        return found
+    missing = found.missing(stateful=False)
+    newest = kept.get(found.query_id or "", -1)
+    if missing is None and newest > found.offsets[-1]:
+        # Delta would take the next batches for those that it has, and leave them out.
+        missing = f"it ends with batch {found.offsets[-1]}, and the tables hold {newest}"
+    if missing is not None:
+        raise MutationQuotaError(
+            f"the checkpoint {files.root}/{found.folder} is no whole one: {missing}; remove that folder: "
+            f"the {query} reads its topics again and adds what the tables do not hold"
+        )
+    return found
+
+
+def check_checkpoint(files: Files, query: str, version: int) -> Checkpoint:
+    """Let a query with state go on with its checkpoint, or begin where there has never been one.
+
+    Raises:
+        MutationQuotaError: says what is missing, or which version is there instead, and what to do.
+    """
+    found = Checkpoint.read(files, query, version)
+    known = Deployment.read(files).checkpoints.get(query)
+    folder = f"{files.root}/{found.folder}"
+    anew = (
+        f"to begin anew knowingly, start once with `{query} --begin-anew`: all buckets are full then, "
+        "and requests that their topic still holds are decided again"
+    )
+    if known is not None and known > version:
+        raise MutationQuotaError(
+            f"the buckets of {files.root} were last kept by a newer program, as version {known} "
+            f"(this one keeps version {version}); start that one again; {anew}"
+        )
+    if not found.is_begun:
+        if known == version:
+            raise MutationQuotaError(
+                f"the checkpoint {folder} is gone, and with it all buckets and what was decided so far; "
+                f"restore it from a backup; {anew}"
+            )
+        others = [*_versions(files, query), *([] if known is None else [known])]
+        if others:
+            raise MutationQuotaError(
+                f"the buckets of {files.root} are kept as version {max(others)}, and this program goes on "
+                f"with version {version} only, which is not there; go on with the program that wrote them; {anew}"
+            )
+        return found
+    missing = found.missing(stateful=True)
+    if missing is not None:
+        raise MutationQuotaError(
+            f"the checkpoint {folder} is no whole one: {missing}; restore it from a backup{_shorter(found)}; {anew}"
+        )
+    if found.commits:
+        note_checkpoint(files, query, version)
+    return found
+
+
+def begin_anew(files: Files, query: str) -> None:
+    """Set a query's checkpoints aside, whatever is left of them."""
+    folder = f"checkpoints/{query}"
+    if files.names(folder):
+        aside = f"{folder}-set-aside-{time.time_ns() // 1_000_000}"
+        files.rename(folder, aside)
+        _log.warning("%s begins anew; what it had is in %s/%s", query, files.root, aside)
+    forget_checkpoint(files, query)
+
+
+class FirstBatch:
+    """Has the deployment remember that a query has a checkpoint, once a batch of it is finished."""
+
+    def __init__(self, files: Files, query: StreamingQuery, version: int) -> None:
+        """Prepare; call `look` now and then while the query runs, and when it has ended."""
+        self._files = files
+        self._query = query
+        self._version = version
+        self._noted = False
+
+    def look(self) -> None:
+        """Look whether a batch is finished by now."""
+        progress = None if self._noted else self._query.lastProgress
+        if progress and (progress["batchId"] or progress["numInputRows"]):
+            note_checkpoint(self._files, self._query.name, self._version)
+            self._noted = True
+
+
+def _shorter(found: Checkpoint) -> str:
+    """How to go on from the last batch that is whole, where the state may still be."""
+    if not (found.has_state and found.query_id):
+        return ""
+    whole = [batch for batch in found.offsets if f"offsets/{batch}" not in found.torn]
+    while whole and whole[-1] > 0 and whole[-1] - 1 not in whole:
+        whole.pop()
+    if not whole:
+        return ""
+    return (
+        f", or remove of offsets and commits what is newer than {whole[-1]}, and empty files: "
+        "what came after is decided again, with the same answers"
+    )
+
+
+def _batches(files: Files, folder: str) -> list[int]:
+    return sorted(int(name) for name in files.names(folder) if name.isdecimal())
+
+
+def _versions(files: Files, query: str) -> list[int]:
+    """Versions of which there are checkpoints with batches."""
+    found = [int(match[1]) for name in files.names(f"checkpoints/{query}") if (match := _VERSION.fullmatch(name))]
+    return [version for version in found if Checkpoint.read(files, query, version).is_begun]
+
+
+def _query_id(metadata: str | None) -> str | None:
+    try:
+        return str(json.loads(metadata or "")["id"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,66 @@
+"""What an operator can do about a query that failed for its surroundings."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jobs.running import QueryFailed
+from jobs.storage import storage_root
+from quota.errors import MutationQuotaError
+from quota.settings import Settings
+
+_AGAIN = "then start again: it goes on where it was, and nothing is lost"
+
+_ADVICE = {
+    "No space left on device|Disk quota exceeded|quota of .* is exceeded": (
+        f"no space is left where {{root}} is, or Spark's working files (spark.local.dir); free some, {_AGAIN}"
+    ),
+    "cannot read the quotas in|gave nothing for": (
+        "without the quotas nothing can be decided (enforce.quota_timeout_seconds is how long it waits); "
+        f"bring the topic back, {_AGAIN}"
+    ),
+    "data may have been lost|data may have been missed": (
+        "records were removed before they were read; to go on behind them, start again with "
+        "--set {query}.fail_on_data_loss=false"
+    ),
+    "CONCURRENT_STREAM_LOG_UPDATE|ConcurrentTransactionException": (
+        "another {query} works on {root}, too; let one run at a time"
+    ),
+    "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file": (
+        "{root}/checkpoints/{query} is damaged; restore it from a backup, {damaged}"
+    ),
+    "Timed out waiting for a node|TimeoutException|DisconnectException|not present in metadata": (
+        f"Kafka at {{servers}} does not answer; bring it back, {_AGAIN}"
+    ),
+}
+"""By what Spark says, the first that is found."""
+
+_DAMAGED = {
+    "enforce": (
+        "or begin anew knowingly with `enforce --begin-anew`: all buckets are full then, "
+        "and requests that their topic still holds are decided again"
+    ),
+    "audit": "or remove it: the audit reads its topics again and adds what the tables do not hold",
+}
+
+
+@contextmanager
+def advised(settings: Settings) -> Iterator[None]:
+    """Say what to do, where a query fails inside the block for something that an operator can mend.
+
+    Raises:
+        MutationQuotaError: one line: which query failed, why, and what to do.
+    """
+    try:
+        yield
+    except QueryFailed as failure:
+        for said, advice in _ADVICE.items():
+            if re.search(said, failure.text):
+                what_to_do = advice.format(
+                    root=storage_root(settings),
+                    query=failure.name,
+                    servers=settings.kafka.bootstrap_servers,
+                    damaged=_DAMAGED[failure.name],
+                )
+                raise MutationQuotaError(f"{failure}; {what_to_do}") from None
+        raise
