@@ -18,6 +18,7 @@ from jobs.audit_rows import (
 from jobs.checkpoint import check_audit_checkpoint
 from jobs.files import Files
 from jobs.gaps import check_gaps
+from jobs.running import failing_as
 from jobs.source import read_topics
 from jobs.storage import checkpoint_path, table_path
 from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, append_new, newest_batches, prepare_tables
@@ -30,6 +31,7 @@ VERSION = 1
 """Part of the checkpoint's path: goes up when the plan changes incompatibly."""
 
 
+@failing_as(NAME)
 def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query on topics that are prepared (`quota.kafka.topics`).
 

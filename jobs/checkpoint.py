@@ -9,13 +9,14 @@ import logging
 import re
 import time
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from confluent_kafka import TopicPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.deployment import Deployment, forget_checkpoint, note_checkpoint
 from jobs.files import Files
+from jobs.running import failing_as
 from jobs.storage import checkpoint_folder
 from quota.errors import MutationQuotaError
 
@@ -36,7 +37,7 @@ class Checkpoint:
     commits: list[int]
     """The batches that were finished."""
     torn: list[str]
-    """Of the newest two batches begun and the newest finished: files that hold nothing, as after a power cut."""
+    """Of the newest two batches begun and the newest finished: files without their end, as after a power cut."""
     has_state: bool
 
     @classmethod
@@ -45,7 +46,7 @@ class Checkpoint:
         folder = checkpoint_folder(query, version)
         offsets, commits = (_batches(files, f"{folder}/{log}") for log in ("offsets", "commits"))
         newest = [f"offsets/{batch}" for batch in offsets[-2:]] + [f"commits/{batch}" for batch in commits[-1:]]
-        torn = [name for name in newest if not files.read(f"{folder}/{name}")]
+        torn = [name for name in newest if _json_at_end(files.read(f"{folder}/{name}")) is None]
         has_state = bool(files.names(f"{folder}/state"))
         return cls(folder, _query_id(files.read(f"{folder}/metadata")), offsets, commits, torn, has_state)
 
@@ -57,7 +58,7 @@ class Checkpoint:
     def missing(self, *, stateful: bool) -> str | None:
         """What Spark would not go on without; None where all is there, as far as files can tell."""
         if self.torn:
-            return f"{self.torn[0]} is empty"
+            return f"{self.torn[0]} has no end"
         if not self.offsets:
             return "its offsets are missing"
         if self.query_id is None:
@@ -75,7 +76,7 @@ class Checkpoint:
         done = [batch for batch in self.offsets if batch in self.commits or batch != self.offsets[-1]]
         if not done:
             return []
-        offsets = json.loads((files.read(f"{self.folder}/offsets/{done[-1]}") or "").splitlines()[-1])
+        offsets = _json_at_end(files.read(f"{self.folder}/offsets/{done[-1]}")) or {}
         return [
             TopicPartition(topic, int(partition), offset)
             for topic, partitions in offsets.items()
@@ -176,7 +177,8 @@ class FirstBatch:
         """Look whether a batch is finished by now."""
         progress = None if self._noted else self._query.lastProgress
         if progress and (progress["batchId"] or progress["numInputRows"]):
-            note_checkpoint(self._files, self._query.name, self._version)
+            with failing_as(self._query.name):
+                note_checkpoint(self._files, self._query.name, self._version)
             self._noted = True
 
 
@@ -190,7 +192,7 @@ def _shorter(found: Checkpoint) -> str:
     if not whole:
         return ""
     return (
-        f", or remove of offsets and commits what is newer than {whole[-1]}, and empty files: "
+        f", or remove of offsets and commits what is newer than {whole[-1]}, and files without an end: "
         "what came after is decided again, with the same answers"
     )
 
@@ -206,7 +208,14 @@ def _versions(files: Files, query: str) -> list[int]:
 
 
 def _query_id(metadata: str | None) -> str | None:
+    found = _json_at_end(metadata)
+    return found["id"] if found and "id" in found else None
+
+
+def _json_at_end(text: str | None) -> dict[str, Any] | None:
+    """The object that the last line holds; None where there is none."""
     try:
-        return str(json.loads(metadata or "")["id"])
-    except (ValueError, KeyError, TypeError):
+        found = json.loads((text or "").splitlines()[-1])
+    except (ValueError, IndexError):
         return None
+    return found if isinstance(found, dict) else None

@@ -9,6 +9,7 @@ from jobs.deployment import Deployment
 from jobs.files import Files
 from jobs.gaps import check_gaps
 from jobs.resolve import QuotaSource, resolve_requests
+from jobs.running import failing_as
 from jobs.source import read_requests
 from jobs.storage import checkpoint_path
 from jobs.trigger import trigger
@@ -22,6 +23,7 @@ NAME = "enforce"
 _PRODUCER_BYTES = 16 * 1024 * 1024
 
 
+@failing_as(NAME)
 def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query on topics that are prepared (`quota.kafka.topics`).
 

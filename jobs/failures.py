@@ -29,7 +29,7 @@ _ADVICE = {
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file": (
         "{root}/checkpoints/{query} is damaged; restore it from a backup, {damaged}"
     ),
-    "Timed out waiting for a node|TimeoutException|DisconnectException|not present in metadata": (
+    r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
         f"Kafka at {{servers}} does not answer; bring it back, {_AGAIN}"
     ),
 }
@@ -60,7 +60,7 @@ def advised(settings: Settings) -> Iterator[None]:
                     root=storage_root(settings),
                     query=failure.name,
                     servers=settings.kafka.bootstrap_servers,
-                    damaged=_DAMAGED[failure.name],
+                    damaged=_DAMAGED.get(failure.name, ""),
                 )
                 raise MutationQuotaError(f"{failure}; {what_to_do}") from None
         raise

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quota.errors import MutationQuotaError
@@ -30,6 +32,19 @@ class QueryFailed(MutationQuotaError):
         super().__init__(f"{name} failed: {_cause(text)}")
         self.name = name
         self.text = text
+
+
+@contextmanager
+def failing_as(name: str) -> Iterator[None]:
+    """Take what Spark raises inside the block for a failure of the query that is being started or looked after.
+
+    Raises:
+        QueryFailed: with the reason in one line.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise QueryFailed(name, str(error)) from None
 
 
 @contextmanager

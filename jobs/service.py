@@ -15,7 +15,7 @@ from jobs.deployment import claim_storage
 from jobs.enforce import NAME, start_enforce
 from jobs.failures import advised
 from jobs.files import Files
-from jobs.running import run_until, stop_signals
+from jobs.running import failing_as, run_until, stop_signals
 from jobs.session import end_session, spark_session
 from jobs.user_topics import UserTopicsWatch
 from quota.callbacks.loading import check as check_callbacks
@@ -67,8 +67,9 @@ def prepared_session(settings: Settings, name: str, log: Path | None = None) -> 
     topic_ids = prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
     spark = spark_session(settings, f"mutation-quota {name}", log)
     try:
-        claim_storage(Files(spark, settings), settings, topic_ids)
         with advised(settings):
+            with failing_as(name):
+                claim_storage(Files(spark, settings), settings, topic_ids)
             yield spark
     finally:
         end_session(spark)

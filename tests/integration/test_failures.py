@@ -3,94 +3,18 @@
 import json
 import shutil
 import subprocess
-import threading
-from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from jobs.audit import start_audit
-from jobs.checkpoint import FirstBatch, begin_anew
+from jobs.checkpoint import begin_anew
+from jobs.embedded import at, embedded_broker
 from jobs.enforce import start_enforce
-from jobs.failures import advised
-from jobs.files import Files
-from jobs.running import run_until
-from jobs.storage import checkpoint_path
-from quota.entity import QuotaEntity
+from jobs.running import stop_between_batches
 from quota.errors import MutationQuotaError
-from quota.kafka.quota_store import write_record
-from quota.kafka.topics import prepare_topics
-from quota.log_record import QuotaRecord
 from schemas.buckets import STATE_VERSION
-from tests.factories import request_json
-from tests.integration.test_pipeline import consume_all, produce, table
-
-HARDLY_ANYTHING = 1e-6
-"""A rate at which no debt is paid back while a test runs, mutations/s."""
-
-
-class Operator:
-    """Who runs the jobs on a deployment whose users have 100 mutations each, and looks at what comes out."""
-
-    def __init__(self, spark, settings):
-        self._spark = spark
-        self.settings = settings
-        self.root = Path(settings.storage.root)
-        self._admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
-        prepare_topics(settings)
-        write_record(settings, QuotaRecord(QuotaEntity(None), HARDLY_ANYTHING, controller_mutation_burst=100.0))
-
-    def ask(self, *names):
-        """Requests for 60 partitions each."""
-        produce(self.settings, self.settings.topics.requests, *[request_json(60, request_id=name) for name in names])
-
-    def enforce(self, **changed):
-        """Enforce what is there, as the program does it."""
-        settings = self._changed(enforce=changed)
-        with advised(settings):
-            query = start_enforce(self._spark, settings, once=True)
-            run_until(threading.Event(), [query], FirstBatch(self.files, query, STATE_VERSION).look)
-
-    def retain(self, offset):
-        """Have retention remove the requests before an offset."""
-        cut = [TopicPartition(self.settings.topics.requests, 0, offset)]
-        for future in self._admin.delete_records(cut).values():
-            future.result()
-
-    def delete(self, topic):
-        for future in self._admin.delete_topics([topic]).values():
-            future.result()
-
-    def audit(self, **changed):
-        settings = self._changed(audit=changed)
-        with advised(settings):
-            run_until(threading.Event(), [start_audit(self._spark, settings, once=True)])
-
-    @property
-    def files(self):
-        return Files(self._spark, self.settings)
-
-    @property
-    def checkpoint(self):
-        return Path(checkpoint_path(self.settings, "enforce", STATE_VERSION))
-
-    @property
-    def decided(self):
-        """What came out, a request once: its name and the tokens after it; copies are the same."""
-        copies = {}
-        for _, decision in consume_all(self.settings, self.settings.topics.decisions):
-            assert copies.setdefault(decision["decision_id"], decision) == decision
-        return {each["request_id"]: round(each["tokens"], 1) for each in copies.values()}
-
-    @property
-    def kept(self):
-        """What the audit kept."""
-        return sorted(row["request_id"] for row in table(self.settings, "decisions"))
-
-    def _changed(self, **sections):
-        changed = {name: getattr(self.settings, name).model_copy(update=keys) for name, keys in sections.items()}
-        return self.settings.model_copy(update=changed)
+from tests.deployments import deployed
+from tests.operator import Operator
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -130,8 +54,8 @@ HALVES = {
     "offsets and commits": (lambda at: remove(at, "offsets", "commits"), "its offsets are missing"),
     "newest offsets": (lambda at: remove(at, "offsets/1"), "offsets/1 is missing"),
     "offsets before the newest": (lambda at: remove(at, "offsets/0"), "offsets/0 is missing"),
-    "empty offsets": (lambda at: empty(at, "offsets/1"), "offsets/1 is empty"),
-    "empty commit": (lambda at: empty(at, "commits/1"), "commits/1 is empty"),
+    "empty offsets": (lambda at: empty(at, "offsets/1"), "offsets/1 has no end"),
+    "empty commit": (lambda at: empty(at, "commits/1"), "commits/1 has no end"),
     "metadata": (lambda at: remove(at, "metadata"), "metadata is missing or damaged"),
     "empty metadata": (lambda at: empty(at, "metadata"), "metadata is missing or damaged"),
     "state": (lambda at: remove(at, "state"), "its state is missing"),
@@ -218,10 +142,9 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
 
 def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(operator):
     """An older checkpoint than the tables: Delta would take the next batch for one that it has, and leave it out."""
-    for name in ("a", "b"):
-        operator.ask(name)
-        operator.enforce()
-        operator.audit()
+    operator.ask("a", "b")
+    operator.enforce()
+    operator.audit(max_records_per_batch=2)
     checkpoint = operator.root / "checkpoints" / "audit" / "v1"
     remove(checkpoint, "offsets/1", "commits/1")
     operator.ask("c")
@@ -281,13 +204,16 @@ def small_disk(tmp_path):
 
 
 def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk):
-    """It fills up at the checkpoint of enforce, and then at the tables of the audit."""
+    """It is full at the first start, at the checkpoint of enforce, and at the tables of the audit."""
     storage = deployment.storage.model_copy(update={"root": str(small_disk)})
     operator = Operator(spark, deployment.model_copy(update={"storage": storage}))
     operator.ask("a")
+    rest = small_disk / "rest"
+    rest.write_bytes(b"x" * shutil.disk_usage(small_disk).free)
+    assert f"no space is left where {small_disk} is" in refusal(operator.enforce)
+    rest.unlink()
     operator.enforce()
     operator.audit()
-    rest = small_disk / "rest"
 
     operator.ask("b")
     rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 8192))
@@ -304,3 +230,35 @@ def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk)
     operator.audit()
     assert operator.decided == {"a": 40.0, "b": -20.0}
     assert operator.kept == ["a", "b"]
+
+
+def test_a_broker_that_starts_again_is_ridden_out(spark, base_settings, tmp_path):
+    """One of its own, stopped under the running query; what is asked after that is decided by the same query."""
+    with embedded_broker(base_settings, 0, tmp_path / "broker") as own:
+        operator = Operator(spark, deployed(at(base_settings, own.address), "restarted", tmp_path / "root"))
+        query = start_enforce(spark, operator.settings)
+        try:
+            operator.ask("a")
+            until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 1)
+            own.stop()
+            own.start()
+            operator.ask("b")
+            until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 2)
+            assert query.isActive
+        finally:
+            stop_between_batches([query])
+        assert operator.decided == {"a": 40.0, "b": -20.0}
+
+
+def test_the_program_says_so_in_its_last_line_and_begins_anew_when_told(operator, command):
+    """As an operator starts it, after the checkpoint was lost."""
+    operator.ask("a")
+    operator.enforce()
+    shutil.rmtree(operator.checkpoint)
+    once = ("enforce", "--once", "--set", f"storage.root={operator.root}")
+    *_, last = command(*once, exit_code=1).splitlines()
+    assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is gone")
+    command(*once, "--begin-anew")
+    assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
+    shutil.rmtree(operator.checkpoint)
+    assert "is gone" in refusal(operator.enforce)
