@@ -97,10 +97,10 @@ def check_audit_checkpoint(files: Files, query: str, version: int, kept: dict[st
         MutationQuotaError: says what is missing and what to do.
     """
     found = Checkpoint.read(files, query, version)
-    if not found.is_begun:
+    newest = kept.get(found.query_id or "", -1)
+    if not found.is_begun and newest < 0:
         return found
     missing = found.missing(stateful=False)
-    newest = kept.get(found.query_id or "", -1)
     if missing is None and newest > found.offsets[-1]:
         # Delta would take the next batches for those that it has, and leave them out.
         missing = f"it ends with batch {found.offsets[-1]}, and the tables hold {newest}"

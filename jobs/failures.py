@@ -26,9 +26,8 @@ _ADVICE = {
     "CONCURRENT_STREAM_LOG_UPDATE|ConcurrentTransactionException": (
         "another {query} works on {root}, too; let one run at a time"
     ),
-    "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file": (
-        "{root}/checkpoints/{query} is damaged; restore it from a backup, {damaged}"
-    ),
+    "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
+    "|ChecksumException": ("{root}/checkpoints/{query} is damaged; restore it from a backup, {damaged}"),
     r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
         f"Kafka at {{servers}} does not answer; bring it back, {_AGAIN}"
     ),

@@ -23,19 +23,17 @@ def operator(spark, deployment):
 
 
 def remove(folder, *patterns):
-    """Files and folders, with what Hadoop keeps beside them."""
+    """Files and folders, as a person does it: what Hadoop keeps beside them stays."""
     for pattern in patterns:
-        for path in list(folder.glob(pattern)):
+        for path in folder.glob(pattern):
             if path.is_dir():
                 shutil.rmtree(path)
             else:
-                path.unlink(missing_ok=True)
-            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+                path.unlink()
 
 
-def empty(folder, name):
-    (folder / name).write_bytes(b"")
-    (folder / name).with_name(f".{name.rsplit('/', maxsplit=1)[-1]}.crc").unlink(missing_ok=True)
+def cut(folder, name, size=0):
+    (folder / name).write_bytes((folder / name).read_bytes()[:size])
 
 
 def refusal(action, *args, **kwargs):
@@ -54,10 +52,11 @@ HALVES = {
     "offsets and commits": (lambda at: remove(at, "offsets", "commits"), "its offsets are missing"),
     "newest offsets": (lambda at: remove(at, "offsets/1"), "offsets/1 is missing"),
     "offsets before the newest": (lambda at: remove(at, "offsets/0"), "offsets/0 is missing"),
-    "empty offsets": (lambda at: empty(at, "offsets/1"), "offsets/1 has no end"),
-    "empty commit": (lambda at: empty(at, "commits/1"), "commits/1 has no end"),
+    "empty offsets": (lambda at: cut(at, "offsets/1"), "offsets/1 has no end"),
+    "empty commit": (lambda at: cut(at, "commits/1"), "commits/1 has no end"),
+    "half of the offsets": (lambda at: cut(at, "offsets/1", 9), "is damaged"),
     "metadata": (lambda at: remove(at, "metadata"), "metadata is missing or damaged"),
-    "empty metadata": (lambda at: empty(at, "metadata"), "metadata is missing or damaged"),
+    "empty metadata": (lambda at: cut(at, "metadata"), "metadata is missing or damaged"),
     "state": (lambda at: remove(at, "state"), "its state is missing"),
     "a partition of the state": (lambda at: remove(at, "state/0/0"), "is damaged"),
     "the newest state": (lambda at: remove(at, "state/0/*/2.*"), "is damaged"),
@@ -151,7 +150,7 @@ def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(opera
     operator.enforce()
     line = refusal(operator.audit)
     assert f"{checkpoint} is no whole one: it ends with batch 0, and the tables hold 1; remove that folder" in line
-    remove(checkpoint, "offsets")
+    remove(checkpoint, "offsets", "commits")
     assert "its offsets are missing; remove that folder" in refusal(operator.audit)
     shutil.rmtree(checkpoint)
     operator.audit()

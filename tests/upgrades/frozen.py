@@ -83,7 +83,7 @@ def freeze(spark, settings, archive):
         write_record(settings, record)
     ask(settings, "alice", "bob", "carol", "dave")
     work(spark, settings)
-    write_record(settings, ResetRecord({"user": "dave", "client-id": ""}))
+    write_record(settings, ResetRecord({"user": "dave"}))
     ask(settings, "alice", "dave")
     produce(settings, settings.topics.requests, b"no request")
     work(spark, settings)
