@@ -1,0 +1,140 @@
+"""Logs and runs by chance (hypothesis), biased towards where the order of requests makes a difference."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from quota.bucket import Window
+from tests.replay.log import ABSENT, Change, Entry, Log, Reset, Run
+
+START = 1_700_000_000_000
+USERS = ["alice", "bob", 'x","y', ""]
+CLIENTS = ["app", "é\u2028\U0001f600", None]
+_MOST_RECORDS, _MOST_CHANGES = 60, 8
+_PARTITIONS = 3
+
+_GAPS = st.sampled_from([0, 0, 1, 40, 400, 3000, 20_000, -1, -700, -5000])
+"""Ms from one record to the next; below zero the clock steps back."""
+
+_BAD = st.one_of(
+    st.sampled_from([None, b"", b"[" * 200, b'{"request_id": "r"}', b'{"request_id": 5, "half', b"\xff{}"]),
+    st.binary(min_size=1, max_size=8).map(lambda some: b"\x00" + some),
+)
+_OPERATIONS = [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
+
+
+@st.composite
+def _requests(draw) -> Mapping[str, object]:
+    operation, strict = draw(st.sampled_from(_OPERATIONS))
+    costs = draw(st.lists(st.sampled_from([0, 1, 3, 20, 80, 700]), min_size=1, max_size=4))
+    request = {
+        "request_id": "r",
+        "user": draw(st.sampled_from(USERS)),
+        "client_id": draw(st.sampled_from(CLIENTS)),
+        "operation": operation,
+        "api_version": strict - draw(st.sampled_from([0, 0, 1])),
+        "validate_only": draw(st.sampled_from([False] * 7 + [True])),
+        "request_throttle_ms": draw(st.sampled_from([0, 0, 250])),
+        "purgatory_ms": draw(st.sampled_from([0, 0, 100])),
+        "topics": [{"name": f"t{number}", "partitions": cost} for number, cost in enumerate(costs)],
+    }
+    return {name: value for name, value in request.items() if value is not None}
+
+
+_ENTITIES = st.tuples(
+    st.sampled_from([*USERS[:3], None, None, ABSENT]), st.sampled_from([*CLIENTS[:2], None, ABSENT, ABSENT])
+).filter(lambda entity: entity != (ABSENT, ABSENT))
+
+_CHANGES = st.builds(
+    Change,
+    _ENTITIES,
+    st.sampled_from([1 / 3, 0.7, 2.5, 5.0, 20.0, None]),
+    st.sampled_from([None, None, 10.0, 600.0]),
+    st.integers(0, 60).map(lambda seconds: START + seconds * 1000),
+)
+_RESETS = st.builds(
+    Reset,
+    st.sampled_from([{"user": "alice"}, {"user": "bob"}, {"user": "ANONYMOUS"}, {"client-id": "app"}]),
+    st.integers(0, 60).map(lambda seconds: START + seconds * 1000),
+)
+
+
+_RECORDS = st.tuples(_GAPS, st.integers(0, _PARTITIONS - 1), st.one_of(*[_requests()] * 9, _BAD))
+
+
+def logs(least: int = 1) -> st.SearchStrategy[Log]:
+    """Logs of at least so many records, which may lie in any partition."""
+    sizes = st.sampled_from([least, max(least, _MOST_RECORDS // 3), max(least, _MOST_RECORDS * 2 // 3)])
+    return st.builds(
+        _log,
+        st.sampled_from([Window(1, 1), Window(11, 1), Window(10, 2)]),
+        sizes.flatmap(lambda size: st.lists(_RECORDS, min_size=size, max_size=_MOST_RECORDS)),
+        st.sampled_from([2.5, 5.0, 20.0]),
+        st.lists(st.one_of(_CHANGES, _CHANGES, _RESETS), max_size=_MOST_CHANGES),
+    )
+
+
+def _log(window: Window, records: list[tuple], default: float, changes: list[Change | Reset]) -> Log:
+    now, entries = START, []
+    for gap, partition, content in records:
+        now += gap
+        request, bad = (content, None) if isinstance(content, dict) else (None, content)
+        entries.append(Entry(partition, now, request, bad))
+    of_all = Change((None, ABSENT), default, None, 0)
+    return Log(window, entries, [of_all, *sorted(changes, key=lambda change: change.moment)])
+
+
+def keyed(log: Log) -> Log:
+    """The same log as its producers should write it: requests that may share a bucket lie in one partition."""
+    of_clients = [
+        change.entity[1] for change in log.changes if isinstance(change, Change) and change.entity[0] == ABSENT
+    ]
+    together: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while name in together:
+            name = together[name]
+        return name
+
+    partitions: dict[str, int] = {}
+    requests = [entry for entry in log.entries if entry.request is not None]
+    for entry in requests:
+        client = entry.request.get("client_id") or "<none>"
+        if {client, None} & set(of_clients):  # its bucket may be shared by users
+            user, shared = root(f"user {entry.request['user']}"), root(f"client {client}")
+            if user != shared:
+                together[user] = shared
+    for entry in requests:
+        partitions.setdefault(root(f"user {entry.request['user']}"), entry.partition)
+    placed = [
+        entry if entry.request is None else replace(entry, partition=partitions[root(f"user {entry.request['user']}")])
+        for entry in log.entries
+    ]
+    return replace(log, entries=placed)
+
+
+def runs(least: int = 0) -> st.SearchStrategy[Run]:
+    """Any of so many cuts and more, any number of state partitions and rows a frame, restarts, crashes."""
+    return st.builds(
+        Run,
+        cuts=st.lists(st.integers(1, 19).map(lambda part: part / 20), min_size=least, max_size=3),
+        state_partitions=st.integers(1, 4),
+        frame_rows=st.sampled_from([1, 3, 1000]),
+        arrival=st.integers(0, 2**16),
+        restart_after=st.one_of(st.none(), st.integers(0, 3)),
+        crash=st.booleans(),
+        knows_all=st.booleans(),
+    )
+
+
+def cases(least_records: int = 1, least_cuts: int = 0) -> st.SearchStrategy[tuple[Log, list[Run]]]:
+    """Logs of which each bucket is fed by one partition, uncut and cut twice."""
+    cut = st.lists(runs(least_cuts), min_size=2, max_size=2)
+    return st.tuples(logs(least_records).map(keyed), cut.map(lambda some: [Run(), *some]))
+
+
+def shared_cases(least_records: int = 1, least_cuts: int = 0) -> st.SearchStrategy[tuple[Log, list[Run]]]:
+    """Logs of which buckets are fed by several partitions, and two runs of the same batches."""
+    pairs = st.tuples(runs(least_cuts), runs()).map(lambda two: [two[0], replace(two[1], cuts=two[0].cuts)])
+    return st.tuples(logs(least_records), pairs)

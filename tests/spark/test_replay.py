@@ -1,0 +1,111 @@
+"""Any cut of the stream gives the same decisions, in short; `make replay` is the long form."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from quota.bucket import Window
+from tests.replay.chance import START, cases, shared_cases
+from tests.replay.engine import SparkEngine
+from tests.replay.log import ABSENT, Change, Entry, Log, Run
+from tests.replay.mutants import MUTANTS, mutated
+from tests.replay.plain import PlainEngine
+from tests.replay.properties import check_any_partitions, check_one_partition
+from tests.replay.reference import Reference
+
+# What fails is made smaller by `make replay`: here each try takes seconds.
+SHORT = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
+RECORDS = 40
+
+
+@pytest.fixture(scope="module")
+def engine(spark):
+    return SparkEngine(spark)
+
+
+def test_any_cut_gives_the_same_decisions_and_those_of_the_rules(engine):
+    """One partition a bucket: uncut and cut at random, restarted, crashed, on one to four state partitions."""
+
+    @settings(SHORT, max_examples=3)
+    @given(cases(RECORDS, least_cuts=1))
+    def check(case):
+        check_one_partition(engine, *case)
+
+    check()
+
+
+def test_several_partitions_keep_their_order_within_a_batch(engine):
+    """By timestamp, partition and offset, and batch after batch: where the cuts are the same, so are the decisions."""
+
+    @settings(SHORT, max_examples=2)
+    @given(shared_cases(RECORDS, least_cuts=1))
+    def check(case):
+        check_any_partitions(engine, *case)
+
+    check()
+
+
+def breaks(engine, examples):
+    """Whether a property is found broken."""
+
+    @settings(SHORT, max_examples=examples)
+    @given(cases(RECORDS, least_cuts=1), shared_cases(RECORDS, least_cuts=1))
+    def check(case, shared):
+        check_one_partition(engine, *case)
+        check_any_partitions(engine, *shared)
+
+    try:
+        check()
+    except AssertionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_job_is_noticed(name):
+    """The same stages without Spark, each broken in one way."""
+    with mutated(name):
+        assert breaks(PlainEngine(), examples=40)
+
+
+def test_the_stages_without_spark_are_sound():
+    """Or they would notice anything."""
+    assert not breaks(PlainEngine(), examples=10)
+
+
+def test_a_broken_job_is_noticed_through_spark(engine):
+    """What a batch did is forgotten by the next: 55 tokens, of which each of three batches takes 40."""
+    log = Log(Window(11, 1), [asking(second, 40) for second in range(3)], [Change(("alice", ABSENT), 5.0, None, 0)])
+    run = Run(cuts=[0.3, 0.7])
+    check_one_partition(engine, log, [run])
+    with mutated("a bucket's state not saved in later batches"), pytest.raises(AssertionError, match="the rules say"):
+        check_one_partition(engine, log, [run])
+
+
+def asking(second, *costs, version=7):
+    topics = [{"name": f"t{number}", "partitions": cost} for number, cost in enumerate(costs)]
+    request = {"request_id": "r", "user": "alice", "operation": "CREATE_TOPICS", "api_version": version}
+    return Entry(0, START + second * 1000, request | {"topics": topics, "request_throttle_ms": 0, "purgatory_ms": 0})
+
+
+def test_the_reference_knows_kips_worked_example():
+    """Q = 5, S = 100: seven topics of 80, refused for 12 s, admitted then; an old client goes down to -220."""
+    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)])
+    reference = Reference(log)
+    found = [
+        reference.decide(each)
+        for each in (asking(0, *[80] * 7), asking(0, 80), asking(12, 80), asking(12, 80), asking(12, 140, version=5))
+    ]
+    assert [(each.after, all(each.admitted), each.throttle_ms[1]) for each in found] == [
+        (-60, True, 0),
+        (-60, False, 12_000),
+        (-80, True, 0),
+        (-80, False, 16_000),
+        (-220, True, 44_000),
+    ]
+
+
+def test_the_reference_knows_that_a_raised_quota_gives_no_present_for_the_past():
+    """-50 after 60; five seconds at 1, then five at 10: -50 + 5 + 50 = 5."""
+    changes = [Change(("alice", ABSENT), 1.0, 10.0, 0), Change(("alice", ABSENT), 10.0, 20.0, START + 5000)]
+    reference = Reference(Log(Window(), [], changes))
+    assert [reference.decide(each).after for each in (asking(0, 60), asking(10, 0))] == [-50, 5]
