@@ -32,25 +32,52 @@ class Answering:
     dead_letters_topic: str
 
 
+@dataclass(slots=True)
+class Frames:
+    """Answers on their way to Spark, in frames of a few megabytes.
+
+    PySpark holds the frames of a task, of whichever keys, until it has more than `rows` rows of them, however large.
+    What is large is therefore followed by as many rows of nothing, with which all goes at once.
+    """
+
+    rows: int
+    held_bytes: int = 0
+    """Of the answers since then."""
+
+    def of(self, answers: Iterable[Row]) -> Iterator[pd.DataFrame]:
+        """The frames of one key."""
+        held: list[Row | None] = []
+        for answer in answers:
+            held.append(answer)
+            self.held_bytes += len(answer["key"] or b"") + len(answer["value"])
+            if self.held_bytes >= _FRAME_BYTES:
+                yield pd.DataFrame({"answer": [*held, *[None] * self.rows]})
+                held, self.held_bytes = [], 0
+        if held:
+            yield pd.DataFrame({"answer": held})
+
+
 def decide_requests(resolved: DataFrame, answering: Answering) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
+    frames = Frames(int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0))
     return (
         resolved.groupBy("bucket")
         .applyInPandasWithState(
-            partial(_decide_bucket, answering), ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout
+            partial(_decide_bucket, answering, frames), ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout
         )
+        .where(F.col("answer").isNotNull())
         .select(F.col("answer.topic"), F.col("answer.key"), F.col("answer.value"))
     )
 
 
 def _decide_bucket(
-    answering: Answering, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
+    answering: Answering, out: Frames, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """Answer all records of one key in this batch; those of a bucket come in no order and in several frames."""
     (key,) = group
     rows = (row for frame in frames for row in frame["request"])
     answers = _answers_of_bucket(answering, rows, state) if is_bucket(key) else _answers(answering, rows)
-    return _in_frames(answers)
+    return out.of(answers)
 
 
 def _answers_of_bucket(answering: Answering, rows: Iterable[Row], state: GroupState) -> Iterator[Row]:
@@ -79,17 +106,3 @@ def _answers(answering: Answering, rows: Iterable[Row]) -> Iterator[Row]:
 
 def _answer(topic: str, row: Row, answer: Decision | DeadLetter) -> Row:
     return {"topic": topic, "key": row["key"], "value": codec.encode(answer)}
-
-
-def _in_frames(answers: Iterable[Row]) -> Iterator[pd.DataFrame]:
-    """Answers in frames of a few megabytes: not all of a batch are held as rows at the same time."""
-    held: list[Row] = []
-    size = 0
-    for answer in answers:
-        held.append(answer)
-        size += len(answer["value"])
-        if size >= _FRAME_BYTES:
-            yield pd.DataFrame({"answer": held})
-            held, size = [], 0
-    if held:
-        yield pd.DataFrame({"answer": held})

@@ -101,28 +101,31 @@ def _hold(name: str, engine: Engine, examples: int, chance: int) -> Counting:
 
 def _noticed(name: str, engine: Engine, chance: int) -> int | None:
     """How many logs it took until a mutant was noticed, the last one of them through Spark; None if it was not."""
-    for check, strategy in PROPERTIES.values():
-        found: list[tuple[Log, list[Run]]] = []
-        tried = 0
-
-        @seed(chance)
-        @_tries(_TRIES)
-        @given(strategy())
-        def look(case: tuple[Log, list[Run]], check: Check = check, found: list = found) -> None:
-            nonlocal tried
-            if found:
-                return
-            tried += 1
-            try:
-                check(PlainEngine(), *case)
-            except AssertionError:
-                found.append(case)
-
-        with mutated(name):
-            look()
-            if found and _breaks(check, engine, *found[0]):
+    with mutated(name):
+        for check, strategy in PROPERTIES.values():
+            tried, case = _first_broken(check, strategy(), chance)
+            if case is not None and _breaks(check, engine, *case):
                 return tried
     return None
+
+
+def _first_broken(
+    check: Check, strategy: st.SearchStrategy[tuple[Log, list[Run]]], chance: int
+) -> tuple[int, tuple[Log, list[Run]] | None]:
+    """The first log that the stages without Spark break on, and its number."""
+    tried: list[tuple[Log, list[Run]]] = []
+    broken: list[tuple[Log, list[Run]]] = []
+
+    @seed(chance)
+    @_tries(_TRIES)
+    @given(strategy)
+    def look(case: tuple[Log, list[Run]]) -> None:
+        if not broken:
+            tried.append(case)
+            broken.extend([case] if _breaks(check, PlainEngine(), *case) else [])
+
+    look()
+    return len(tried), broken[0] if broken else None
 
 
 def _breaks(check: Check, engine: Engine, log: Log, runs: list[Run]) -> bool:

@@ -60,7 +60,8 @@ _RESETS = st.builds(
 )
 
 
-_RECORDS = st.tuples(_GAPS, st.integers(0, _PARTITIONS - 1), st.one_of(*[_requests()] * 9, _BAD))
+_CONTENTS = st.sampled_from([True] * 9 + [False]).flatmap(lambda good: _requests() if good else _BAD)
+_RECORDS = st.tuples(_GAPS, st.integers(0, _PARTITIONS - 1), _CONTENTS)
 
 
 def logs(least: int = 1) -> st.SearchStrategy[Log]:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 import jobs.decide
 import jobs.resolve
-from jobs.decide import Answering
+from jobs.decide import Answering, Frames
 from quota.resolution import Policy
 from schemas.kafka import RECORD
 from tests.replay.engine import DEAD_LETTERS, DECISIONS, Answer, LoggedQuotas
@@ -67,6 +67,6 @@ class PlainEngine:
                 for start in range(0, len(requests), run.frame_rows)
             ]
             state = self._states.setdefault(bucket, _State())
-            for frame in jobs.decide._decide_bucket(answering, (bucket,), frames, state):  # noqa: SLF001 the stage itself
+            for frame in jobs.decide._decide_bucket(answering, Frames(run.frame_rows), (bucket,), frames, state):  # noqa: SLF001 the stage itself
                 for each in frame["answer"]:
                     yield each["topic"], each["key"], each["value"]

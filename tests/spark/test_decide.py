@@ -7,7 +7,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from jobs.decide import Answering, _decide_bucket
+from jobs.decide import Answering, Frames, _decide_bucket
 from quota.bucket import Window
 from quota.change import SINCE_EVER
 from quota.repeats import Repeats
@@ -45,7 +45,7 @@ def resolved(rows, error=None, resolution=JUDGED):
 
 def decide(rows, state, key='["alice",""]', frames=1, answering=ANSWERING):
     cut = [rows[start::frames] for start in range(frames)]
-    out = _decide_bucket(answering, (key,), [pd.DataFrame({"request": each}) for each in cut], state)
+    out = _decide_bucket(answering, Frames(1000), (key,), [pd.DataFrame({"request": each}) for each in cut], state)
     return [(each["topic"], each["key"], json.loads(each["value"])) for frame in out for each in frame["answer"]]
 
 
@@ -105,3 +105,15 @@ def test_what_another_version_keeps_besides_is_passed_over():
 
 def test_the_state_has_kips_names():
     assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at", "more"]
+
+
+def test_large_answers_go_to_spark_at_once_and_small_ones_together():
+    """PySpark gathers frames until it has more than so many rows: rows of nothing behind 4 MB, over all keys."""
+    out = Frames(rows=1000)
+    small, large = ({"topic": "t", "key": None, "value": b"x" * size} for size in (10, 3_000_000))
+    assert [len(frame) for frame in out.of([small] * 5)] == [5]
+    assert [len(frame) for frame in out.of([large])] == [1]
+    (full,) = out.of([large])
+    assert len(full) > 1000
+    assert list(full["answer"].notna()) == [True] + [False] * 1000
+    assert [len(frame) for frame in out.of([small])] == [1]

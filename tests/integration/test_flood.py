@@ -1,0 +1,82 @@
+"""A flood of what is no request, in short; `make flood` is the long form."""
+
+import json
+
+import pytest
+from confluent_kafka import Producer
+
+from jobs.enforce import start_enforce
+from quota.kafka.topics import prepare_topics
+from tests.factories import request_json
+from tests.flood.answered import answered, ends
+from tests.flood.garbage import SMALL, Pour, pour
+
+FLOODS = {
+    "small": Pour(SMALL, 4000),
+    "keys and values": Pour(("huge keys", "100 KB"), 100),
+    "megabytes": Pour(("1 MB of text", "1 MB of zeros", "over the limit"), 30),
+}
+
+
+def send_good(settings, first, count):
+    """Send requests; where they stand."""
+    places = set()
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    for number in range(first, first + count):
+        producer.produce(
+            settings.topics.requests,
+            request_json(1, request_id=f"good-{number}"),
+            b"alice",
+            on_delivery=lambda _, message: places.add((message.partition(), message.offset())),
+        )
+    assert producer.flush(30) == 0
+    return places
+
+
+def test_a_flood_of_garbage_loses_and_doubles_nothing(spark, deployment):
+    """Good requests before, between and after each kind: all decided, and each bad record a dead letter."""
+    prepare_topics(deployment)
+    good, bad = send_good(deployment, 0, 10), 0
+    for number, flood in enumerate(FLOODS.values(), start=1):
+        bad += pour(deployment.kafka.bootstrap_servers, deployment.topics.requests, flood).records
+        good |= send_good(deployment, 10 * number, 10)
+    query = start_enforce(spark, deployment, once=True)
+    assert query.awaitTermination(240)
+    assert query.exception() is None
+
+    found = answered(deployment, good)
+    assert found.is_sound, found
+    assert (found.decided, found.dead) == (len(good), bad) == (40, 4130)
+
+
+def answer(partition, offset):
+    source = {"topic": "t", "partition": partition, "offset": offset}
+    return json.dumps({"value": '"source":{"topic":"x"', "source": source}, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize(
+    ("decided", "dead", "sound"),
+    [
+        ([(0, 0)], [(0, 1), (0, 2)], True),
+        ([(0, 0)], [(0, 1)], False),
+        ([(0, 0), (0, 0)], [(0, 1), (0, 2)], False),
+        ([(0, 0)], [(0, 0), (0, 1), (0, 2)], False),
+        ([(0, 0), (0, 1)], [(0, 2)], False),
+        ([], [(0, 0), (0, 1), (0, 2)], False),
+    ],
+)
+def test_what_is_lost_doubled_or_wrong_is_noticed(deployment, decided, dead, sound):
+    """Three records, of which the first is good."""
+    prepare_topics(deployment)
+    producer = Producer({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    topics = deployment.topics
+    for topic, values in {
+        topics.requests: [b""] * 3,
+        topics.decisions: [answer(*place) for place in decided],
+        topics.dead_letters: [answer(*place) for place in dead],
+    }.items():
+        for value in values:
+            producer.produce(topic, value, partition=0)
+    assert producer.flush(30) == 0
+    assert sum(ends(deployment, topics.requests).values()) == 3
+    assert answered(deployment, {(0, 0)}).is_sound == sound
