@@ -1,6 +1,8 @@
 """`mutation-quota dead-letters`: what was no request, and sending it again."""
 
 import sys
+from collections.abc import Iterator
+from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,15 +41,22 @@ def list_letters(
 ) -> None:
     """List the dead letters that their topic still has; the table dead_letters keeps them all."""
     settings = settings_of(context, overrides, config, server)
-    found = _matching(settings, since, error)
-    found.sort(key=lambda each: each.at)
-    left_out = max(0, len(found) - limit)
+    matched = 0
+
+    def matching() -> "Iterator[Letter]":
+        nonlocal matched
+        for matched, each in enumerate(_matching(settings, since, error), start=1):  # noqa: B007 counted as they pass
+            yield each
+
+    # Of a flood of them no more than these are held.
+    found = nlargest(limit, matching(), key=_place)[::-1]
+    left_out = matched - len(found)
     from jobs.quota_views import print_json
 
     if as_json:
-        print_json({"dead_letters": [_as_json(each) for each in found[left_out:]], "left_out": left_out})
+        print_json({"dead_letters": [_as_json(each) for each in found], "left_out": left_out})
         return
-    for each in found[left_out:]:
+    for each in found:
         print(f"{shown(each.at)}  {each.letter_id}  {_short(each.letter.error)}")
     if left_out:
         print(f"and {left_out} earlier ones (--limit)", file=sys.stderr)
@@ -111,11 +120,18 @@ def resend(
         print(f"{'Would send' if dry_run else 'Sent'} {letter.letter_id} again.")
 
 
-def _matching(settings: Settings, since: str | None, error: str | None) -> "list[Letter]":
+def _matching(settings: Settings, since: str | None, error: str | None) -> "Iterator[Letter]":
     from quota.kafka.dead_letters import read_dead_letters
 
     after = 0 if since is None else moment_of("--since", since)
-    return [each for each in read_dead_letters(settings) if each.at >= after and (error or "") in each.letter.error]
+    for each in read_dead_letters(settings):
+        if each.at >= after and (error or "") in each.letter.error:
+            yield each
+
+
+def _place(letter: "Letter") -> tuple[int, str, int, int]:
+    source = letter.letter.source
+    return letter.at, source.topic, source.partition, source.offset
 
 
 def _by_id(settings: Settings, ids: list[str]) -> "list[Letter]":

@@ -1,11 +1,14 @@
 """Whether every record of the request topic has its answer, of the right kind, and none of them twice."""
 
 import re
+from collections import Counter
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
+from quota.kafka.client import tail
+from quota.kafka.stored import stored
 from quota.settings import Settings
 
 Place = tuple[int, int]
@@ -13,8 +16,7 @@ Place = tuple[int, int]
 
 # Both answers end with their source but for a few fields; what stands before may quote anything.
 _SOURCE = re.compile(rb'.*"source":\{"topic":"[^"]*","partition":(\d+),"offset":(\d+)\}', re.DOTALL)
-_AT_ONCE = 500
-_POLL_SECONDS = 2.0
+_ANSWER_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -41,56 +43,43 @@ def answered(settings: Settings, good: AbstractSet[Place]) -> Answered:
         settings: the deployment.
         good: where the good requests stand; all others are bad ones.
     """
-    topics, found = settings.topics, Answered()
+    topics = settings.topics
     wanted = {
         (partition, offset) for partition, end in ends(settings, topics.requests).items() for offset in range(end)
     }
-    decided, doubled_decisions = _sources(settings, topics.decisions)
-    dead, doubled_letters = _sources(settings, topics.dead_letters)
-    found.decided, found.dead = len(decided), len(dead)
-    found.doubled = doubled_decisions + doubled_letters + len(decided & dead)
-    found.lost = sorted(wanted - decided - dead)
-    found.wrong = sorted((decided - good) | (dead & good))
-    return found
+    return compared(wanted, good, _sources(settings, topics.decisions), _sources(settings, topics.dead_letters))
+
+
+def compared(
+    wanted: AbstractSet[Place], good: AbstractSet[Place], decided: Counter[Place], dead: Counter[Place]
+) -> Answered:
+    """What is wrong with the answers to records at the `wanted` places, of which some are `good` requests."""
+    return Answered(
+        decided=len(decided),
+        dead=len(dead),
+        lost=sorted(wanted - decided.keys() - dead.keys()),
+        doubled=(decided + dead).total() - len(decided + dead),
+        wrong=sorted((decided.keys() - good) | (dead.keys() & good)),
+    )
 
 
 def ends(settings: Settings, topic: str) -> dict[int, int]:
     """The end of each partition."""
-    consumer = _consumer(settings)
+    consumer = tail(settings.kafka.bootstrap_servers, "flood")
     try:
-        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-        return {each: consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=30)[1] for each in partitions}
-    finally:
-        consumer.close()
-
-
-def _sources(settings: Settings, topic: str) -> tuple[set[Place], int]:
-    """The places that a topic answers, and how many answers are doubles."""
-    left = ends(settings, topic)
-    consumer = _consumer(settings)
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in left])
-    found: set[Place] = set()
-    count = 0
-    try:
-        while any(
-            consumer.position([TopicPartition(topic, each)])[0].offset < end for each, end in left.items() if end
-        ):
-            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
-                partition, offset = _SOURCE.match(message.value()).groups()
-                found.add((int(partition), int(offset)))
-                count += 1
-    finally:
-        consumer.close()
-    return found, count - len(found)
-
-
-def _consumer(settings: Settings) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": settings.kafka.bootstrap_servers,
-            "group.id": "flood",
-            "enable.auto.commit": False,
-            "fetch.message.max.bytes": 8 * 1024 * 1024,
-            "queued.max.messages.kbytes": 64 * 1024,
+        partitions = consumer.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic].partitions
+        return {
+            each: consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=_ANSWER_SECONDS)[1]
+            for each in partitions
         }
-    )
+    finally:
+        consumer.close()
+
+
+def _sources(settings: Settings, topic: str) -> Counter[Place]:
+    """The places that a topic answers, and how often each."""
+    found: Counter[Place] = Counter()
+    for message in stored(settings.kafka.bootstrap_servers, topic, _ANSWER_SECONDS):
+        partition, offset = _SOURCE.match(message.value()).groups()
+        found[int(partition), int(offset)] += 1
+    return found
