@@ -92,7 +92,13 @@ def _run(options: argparse.Namespace, console: Console) -> Result:
             while good.asked < _WARM_REQUESTS:
                 time.sleep(1)
             caught_up(good, check, time.monotonic())
-            phases = run_course(settings, good, floods(options.seconds, options.records), options.seconds, check)
+            phases = []
+            course = floods(options.seconds, options.records)
+            for phase in run_course(settings, good, course, options.seconds, check):
+                console.print(
+                    f"  {phase.name}: {phase.wait(0.5) * 1000:,.0f} ms, caught up after {phase.caught_up:.1f} s"
+                )
+                phases.append(phase)
             good.stop_sending()
             caught_up(good, check, time.monotonic())
             found = _settled(settings, good, check)

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from quota.errors import MutationQuotaError
@@ -48,8 +48,8 @@ def floods(seconds: float, most: int) -> dict[str, Pour]:
 
 def run_course(
     settings: Settings, good: Good, course: dict[str, Pour], seconds: float, check: Callable[[], None]
-) -> list[Phase]:
-    """Quiet, and each flood with a quiet after it.
+) -> Iterator[Phase]:
+    """Quiet, and each flood with a quiet after it; each phase as it is over.
 
     Args:
         settings: the deployment.
@@ -58,11 +58,10 @@ def run_course(
         seconds: of each quiet.
         check: raises if a job has ended.
     """
-    phases = [_quiet(good, seconds, check)]
+    yield _quiet(good, seconds, check)
     for name, what in course.items():
-        phases.append(_flood(settings, good, name, what, check))
-        phases.append(_quiet(good, seconds, check))
-    return phases
+        yield _flood(settings, good, name, what, check)
+        yield _quiet(good, seconds, check)
 
 
 def caught_up(good: Good, check: Callable[[], None], until: float) -> float:
