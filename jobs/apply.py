@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from jobs.running import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.applier import Applier, Tally
+from quota.kafka.cluster import read_cluster
 from quota.kafka.ledger import TakenOver
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
@@ -28,10 +29,12 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         ClusterError: it does not answer, or another applier has taken over.
     """
     prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
+    if settings.target_connection != settings.kafka.connection:  # a wrong password is told now, and not as results
+        read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
     tally = Tally()
     with stop_signals() as stop:
         applier: Applier | None = Applier(settings, stop, tally)
-        _log.info("running: apply, on the topics of %s", settings.kafka.target)
+        _log.info("running: apply, on the topics of %s", settings.target_connection)
         with _progress(tally):
             while applier is not None and not _finished(applier, once=once):
                 applier = _opened_again(settings, stop, tally)

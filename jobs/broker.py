@@ -59,7 +59,7 @@ rootLogger.appenderRef.file.ref=file
 class Broker:
     """A broker and its data; as a context manager it runs inside the block."""
 
-    def __init__(self, data: Path, jars: Path, port: int = 0, memory: str = "256m") -> None:
+    def __init__(self, data: Path, jars: Path, port: int = 0, memory: str = "256m", more: str = "") -> None:
         """Prepare a broker.
 
         Args:
@@ -67,10 +67,12 @@ class Broker:
             jars: the folder of Kafka's jars.
             port: the port it listens on, 0 for any that is free.
             memory: its heap, as Java's -Xmx takes it.
+            more: lines of its `server.properties`, over those that it would have; {port} is its port.
         """
         self._data = data.resolve()
         self._jars = jars
         self._memory = memory
+        self._more = more
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -154,7 +156,9 @@ class Broker:
         self._data.mkdir(parents=True, exist_ok=True)
         controller_port = free_port()
         self._properties.write_text(
-            _PROPERTIES.format(host=HOST, port=self.port, controller_port=controller_port, data=self._data)
+            (_PROPERTIES + self._more).format(
+                host=HOST, port=self.port, controller_port=controller_port, data=self._data
+            )
         )
         (self._data / "log4j2.properties").write_text(_LOG4J.format(data=self._data))
 

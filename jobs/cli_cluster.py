@@ -1,5 +1,6 @@
 """`mutation-quota cluster`: what callbacks may know of the cluster."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -43,7 +44,8 @@ def publish(
     from quota.kafka.topics import prepare_topics
 
     prepare_topics(settings, [settings.topics.quotas])
-    cluster = read_cluster(source or settings.kafka.bootstrap_servers, settings.kafka.timeout_seconds)
+    asked = replace(settings.target_connection, servers=source) if source else settings.kafka.connection
+    cluster = read_cluster(asked, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, cluster, operator(settings), text_of("comment", comment))
     found = {"topics": len(cluster.topics), "partitions": cluster.partitions}
     if as_json:

@@ -10,7 +10,7 @@ from jobs.files import Files
 from jobs.gaps import check_gaps
 from jobs.resolve import QuotaSource, resolve_requests
 from jobs.running import failing_as
-from jobs.source import read_requests
+from jobs.source import kafka_options, read_requests
 from jobs.storage import checkpoint_path
 from jobs.trigger import trigger
 from quota.kafka.quota_log import KafkaQuotas
@@ -42,7 +42,7 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
+        .options(**kafka_options(settings))
         .option("kafka.max.request.size", max_answer_bytes(settings))
         .option("kafka.buffer.memory", _PRODUCER_BYTES + 2 * max_answer_bytes(settings))
         .option("kafka.acks", "all")

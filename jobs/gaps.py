@@ -56,7 +56,7 @@ def _gaps(settings: Settings, positions: list[TopicPartition]) -> list[Gap]:
     if not positions:
         return []
     seconds = settings.kafka.timeout_seconds
-    consumer = tail(settings.kafka.bootstrap_servers, "mutation-quota-gaps")
+    consumer = tail(settings.kafka.connection, "mutation-quota-gaps")
     try:
         firsts = [ends(consumer, position, seconds)[0] for position in positions]
     except KafkaException as error:

@@ -1,6 +1,7 @@
 """The Spark session of the jobs: what was measured to pay is the default."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,9 +14,10 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.checkout import conf_file, jars_folder
-from jobs.storage import local_folder
+from jobs.storage import hadoop_properties, local_folder
 from jobs.worker import MEMORY_VARIABLE
 from quota.errors import BadInput
+from quota.secrets import SECRET_NAME, is_secret
 from quota.settings import Settings, in_bytes
 
 _DEFAULTS = {
@@ -66,7 +68,11 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Spa
     """
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise BadInput("no java found; install a JDK 17 or newer")
-    conf = SparkConf(loadDefaults=False).setAll(list(spark_properties(settings).items())).setAppName(name)
+    properties = spark_properties(settings)
+    conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
+    # What a JVM is started with stands on its command line, for all users of the machine.
+    hidden = hadoop_properties(settings).keys() | {key for key in properties if is_secret(key)}
+    seen = SparkConf(loadDefaults=False).setAll([each for each in conf.getAll() if each[0] not in hidden])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if settings.spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -76,7 +82,7 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Spa
         log.parent.mkdir(parents=True, exist_ok=True)
         popen["stdout"] = popen["stderr"] = log.open("ab")
     on_interrupt = signal.getsignal(signal.SIGINT)
-    context = SparkContext(conf=conf, gateway=launch_gateway(conf, popen))  # type: ignore[no-untyped-call]
+    context = SparkContext(conf=conf, gateway=launch_gateway(seen, popen))  # type: ignore[no-untyped-call]
     signal.signal(signal.SIGINT, on_interrupt)  # SparkContext puts a handler of its own there, which kills batches
     return SparkSession(context)
 
@@ -113,8 +119,11 @@ def spark_properties(settings: Settings) -> dict[str, str]:
         "spark.jars": ",".join(str(jar) for jar in sorted(jars_folder(spark.jars).glob("*.jar"))),
         "spark.sql.shuffle.partitions": str(settings.enforce.state_partitions),
     }
+    hadoop = hadoop_properties(settings)
+    # What Spark shows of properties and options: in its log, its event log and its pages.
+    properties["spark.redaction.regex"] = "|".join([SECRET_NAME, *map(re.escape, hadoop)])
     if spark.master.startswith("local"):
         properties |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if "://" not in settings.storage.root:
         properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
-    return properties | spark.conf
+    return properties | hadoop | spark.conf

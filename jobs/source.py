@@ -16,6 +16,11 @@ _LOG_APPEND_TIME = 1
 """Kafka's number for records that the broker has stamped."""
 
 
+def kafka_options(settings: Settings) -> dict[str, str]:
+    """How Spark's own Kafka clients reach the cluster."""
+    return {f"kafka.{name}": value for name, value in settings.kafka.connection.java().items()}
+
+
 def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     """Requests from their beginning: of one topic, or of all users' own, also of new ones."""
     enforce, by_users = settings.enforce, settings.topics.by_users
@@ -48,7 +53,7 @@ def _read(
     )
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
+        .options(**kafka_options(settings))
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
         .options(**subscribed)

@@ -14,7 +14,7 @@ from jobs.moments import shown
 from jobs.quota_views import print_json
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.kafka.admin import QuotaAdminClient
-from quota.kafka.client import reason
+from quota.kafka.client import client_config, reason, unreachable
 from quota.kafka.client_options import ClientOptions
 from quota.kafka.dispatcher import Futures
 from quota.kafka.throttling import ThrottlingQuotaExceededError
@@ -63,7 +63,9 @@ class TopicChanges:
         try:
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
         except KafkaException as error:
-            raise ClusterError(f"cannot reach Kafka at {self._settings.kafka.target}: {reason(error)}") from None
+            target = self._settings.target_connection
+            why = unreachable(client_config(target), error)
+            raise ClusterError(f"cannot reach Kafka at {target}: {why}") from None
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
     def matching(self, pattern: str, *, none_is_fine: bool) -> dict[str, int]:
@@ -79,7 +81,7 @@ class TopicChanges:
             raise BadInput(f"--topic {pattern}: no regular expression: {error}") from None
         found = {name: count for name, count in self.existing().items() if wanted.fullmatch(name)}
         if not found and not none_is_fine:
-            raise MutationQuotaError(f"no topic matches {pattern} on {self._settings.kafka.target}")
+            raise MutationQuotaError(f"no topic matches {pattern} on {self._settings.target_connection}")
         return found
 
     def told(self, done: str, futures: Futures) -> None:

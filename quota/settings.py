@@ -16,8 +16,8 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
+    SecretStr,
     StringConstraints,
     ValidationError,
     model_validator,
@@ -25,17 +25,23 @@ from pydantic import (
 
 from quota.bucket import Window
 from quota.callbacks.setting import DEFAULT_CLASS, Callbacks
+from quota.connection import Connection
 from quota.errors import BadInput
 from quota.identity import topic_of
 from quota.repeats import Repeats
 from quota.resolution import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS, Policy
+from quota.secrets import MASK, is_secret, shown
+from quota.security_settings import SECTION, SecuritySettings
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
 ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
-_TABLES = {("spark", "conf"), ("quota", "callback_configs")}
+_TABLES = {("spark", "conf"), ("quota", "callback_configs"), ("storage", "options")}
 """Settings that take keys of any name, each with a text."""
+
+_WITH_SECRETS = {"kafka", "target", "storage"}
+"""Sections with settings whose values nobody may see."""
 
 
 def _split(names: object) -> object:
@@ -61,10 +67,10 @@ SecondsOrZero = Annotated[float, Field(ge=0, le=86_400)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = SECTION
 
 
-class KafkaSettings(_Section):
+class KafkaSettings(SecuritySettings):
     """The cluster whose topics carry requests, decisions and quotas."""
 
     bootstrap_servers: Name = "127.0.0.1:9092"
@@ -77,9 +83,13 @@ class KafkaSettings(_Section):
     """The cluster whose topics are created, grown and deleted; empty where it is the same one."""
 
     @property
-    def target(self) -> str:
-        """The servers of the cluster that mutations are for."""
-        return self.target_servers or self.bootstrap_servers
+    def connection(self) -> Connection:
+        """How the cluster is reached."""
+        return Connection(self.bootstrap_servers, self.security)
+
+
+class TargetSettings(SecuritySettings):
+    """How the cluster that mutations are for is spoken to; as the other one, where nothing is said here."""
 
 
 class StorageSettings(_Section):
@@ -87,6 +97,9 @@ class StorageSettings(_Section):
 
     root: Name = ".data"
     """A folder or a URL: checkpoints in <root>/checkpoints, Delta tables in <root>/tables."""
+
+    options: dict[Name, SecretStr] = {}
+    """Properties of the file system that the root is on, by Hadoop's names: fs.s3a.secret.key. All count as secrets."""
 
 
 class TopicSettings(_Section):
@@ -321,6 +334,7 @@ class Settings(_Section):
     """All settings, a section an attribute."""
 
     kafka: KafkaSettings = KafkaSettings()
+    target: TargetSettings = TargetSettings()
     storage: StorageSettings = StorageSettings()
     topics: TopicSettings = TopicSettings()
     quota: QuotaSettings = QuotaSettings()
@@ -332,6 +346,12 @@ class Settings(_Section):
     client: ClientSettings = ClientSettings()
     spark: SparkSettings = SparkSettings()
     broker: BrokerSettings = BrokerSettings()
+
+    @property
+    def target_connection(self) -> Connection:
+        """How the cluster is reached that mutations are for."""
+        by = self.target if self.target.model_fields_set else self.kafka
+        return Connection(self.kafka.target_servers or self.kafka.bootstrap_servers, by.security)
 
     @property
     def policy(self) -> Policy:
@@ -391,7 +411,9 @@ def load_settings(
         # What is said of a whole section came from any of its keys.
         origin = next(origins[known] for known in origins if known[: len(path)] == path[: len(known)])
         reason = first["msg"][0].lower() + first["msg"][1:]
-        raise BadInput(f"{'.'.join(path)}: {reason}, got {first['input']!r} ({origin})") from None
+        # What is wrong with a whole section, its reason names.
+        got = "" if isinstance(first["input"], dict) else f", got {shown('.'.join(path), first['input'])!r}"
+        raise BadInput(f"{'.'.join(path)}: {reason}{got} ({origin})") from None
 
 
 _Path = tuple[str, ...]  # section, key; in a table also the name in it
@@ -435,10 +457,18 @@ def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
         name, equals, value = override.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
-            raise BadInput(f"--set {override}: expected section.key=value")
+            raise BadInput(f"--set {_said(override)}: expected section.key=value")
         table, dot, entry = key.partition(".")
         path = (section, table, entry) if dot and (section, table) in _TABLES else (section, key)
-        yield f"--set {override}", path, value
+        yield f"--set {_said(override)}", path, value
+
+
+def _said(override: str) -> str:
+    """An override as it may be printed, also where it is no setting."""
+    name, equals, _ = override.partition("=")
+    if not is_secret(name):
+        return override
+    return f"{name}={MASK}" if equals else MASK
 
 
 def _as_text(value: object) -> object:
@@ -457,4 +487,6 @@ def _check_known(path: _Path, origin: str) -> None:
     if path not in known:
         names = sorted(".".join(each) for each in known if len(each) == len(path))
         nearest = difflib.get_close_matches(".".join(path), names, n=1, cutoff=0.0)[0]
+        if nearest.partition(".")[0] in _WITH_SECRETS:  # a misspelled name may not look like a secret's
+            origin = origin.partition("=")[0]
         raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): did you mean {nearest}?")

@@ -91,7 +91,7 @@ def _examine_results(report, decisions, results):
 
 def _examine_topics(report, settings, prefix, decisions, results):
     """The topics of the cluster are those that the results leave, and each was admitted."""
-    topics = AdminClient(client_config(settings.kafka.target)).list_topics(timeout=10).topics
+    topics = AdminClient(client_config(settings.target_connection)).list_topics(timeout=10).topics
     stand = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
     report.topics = len(stand)
     outcome = _by_topic(results)

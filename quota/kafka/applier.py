@@ -89,13 +89,13 @@ class Applier:
         self._settings = settings
         self._stop = stop
         self._ledger = Ledger(settings)
-        self._target = Target(client_config(settings.kafka.target), stop, self._ledger.hold)
+        self._target = Target(client_config(settings.target_connection), stop, self._ledger.hold)
         self._allowed = AllowedTopics(
             settings.apply.topic_pattern,
             [*settings.topics.names, *settings.apply.protected_topics],
             settings.topics.by_users,
         )
-        self._consumer = tail(settings.kafka.bootstrap_servers, settings.apply.group, {"auto.offset.reset": "error"})
+        self._consumer = tail(settings.kafka.connection, settings.apply.group, {"auto.offset.reset": "error"})
         self._places: dict[int, Place] = {}
         self._at_end: set[int] = set()
         self._looked = 0.0

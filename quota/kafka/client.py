@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from quota.connection import Connection
 from quota.record import Source
 
 _LOOK_SECONDS = 0.1
@@ -13,12 +15,19 @@ _FETCH_WAIT_MS = 50
 """How long a broker lets a consumer wait for a first record, and so for the news that a topic's end is reached."""
 
 
-def client_config(bootstrap_servers: str, more: Mapping[str, str | float] | None = None) -> dict[str, str | float]:
+_WHY_SECONDS = 1.0
+"""How long a cluster is asked once more, for the reason why it cannot be reached."""
+
+_SPEECHLESS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
+"""What librdkafka calls any trouble with all servers."""
+
+
+def client_config(connection: Connection, more: Mapping[str, str | float] | None = None) -> dict[str, str | float]:
     """librdkafka's settings for a cluster.
 
     Its own log stays quiet: what matters reaches the caller as an exception, with a sentence of ours.
     """
-    return {"bootstrap.servers": bootstrap_servers, "log_level": 2, **(more or {})}
+    return {**connection.librdkafka(), "log_level": 2, **(more or {})}
 
 
 def reason(error: KafkaException | KafkaError) -> str:
@@ -27,12 +36,33 @@ def reason(error: KafkaException | KafkaError) -> str:
     return str(cause.str() if isinstance(cause, KafkaError) else cause)
 
 
+def unreachable(config: Mapping[str, Any], error: KafkaException) -> str:
+    """Why a cluster cannot be reached: a wrong password and an unknown certificate, too.
+
+    Args:
+        config: librdkafka's settings for the cluster.
+        error: what a call to it ended with.
+    """
+    if error.args[0].code() not in _SPEECHLESS:
+        return reason(error)
+    heard: list[KafkaError] = []
+    listening: dict[str, Any] = {**config, "error_cb": heard.append}
+    client = AdminClient(listening)
+    deadline = time.monotonic() + _WHY_SECONDS
+    while time.monotonic() < deadline:
+        client.poll(_LOOK_SECONDS)
+        for told in heard:
+            if told.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+                return reason(told)
+    return reason(error)
+
+
 def source_of(message: Message) -> Source:
     """Where a message stands; only for one that is no error."""
     return Source(cast("str", message.topic()), cast("int", message.partition()), cast("int", message.offset()))
 
 
-def tail(bootstrap_servers: str, group: str, more: Mapping[str, str | float] | None = None) -> Consumer:
+def tail(connection: Connection, group: str, more: Mapping[str, str | float] | None = None) -> Consumer:
     """A consumer for partitions that are assigned by hand; it says where it has come to a partition's end."""
     own: dict[str, str | float] = {
         "group.id": group,
@@ -40,7 +70,7 @@ def tail(bootstrap_servers: str, group: str, more: Mapping[str, str | float] | N
         "enable.partition.eof": True,
         "fetch.wait.max.ms": _FETCH_WAIT_MS,
     }
-    return Consumer(client_config(bootstrap_servers, {**own, **(more or {})}))
+    return Consumer(client_config(connection, {**own, **(more or {})}))
 
 
 def take(consumer: Consumer, most: int, seconds: float) -> list[Message]:

@@ -1,12 +1,13 @@
 """How an application's client is configured: librdkafka's settings, and this project's own among them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from quota.errors import BadInput
 from quota.kafka.client import client_config
 from quota.request import ANONYMOUS, NO_CLIENT_ID
+from quota.security_settings import SecuritySettings
 from quota.settings import Settings, load_settings
 
 PREFIX = "mutation.quota."
@@ -15,6 +16,9 @@ PREFIX = "mutation.quota."
 TIME_LIMIT = "default.api.timeout.ms"
 """The time limit of a call, by the name that it has in Kafka's own client."""
 
+_SECURITY = ("security.", "sasl.", "ssl.", "enable.ssl.")
+"""How librdkafka's settings of TLS and SASL begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
@@ -22,15 +26,12 @@ class ClientOptions:
 
     settings: Settings
     """With the servers of the cluster that decides in `kafka.bootstrap_servers`."""
-    target: dict[str, Any]
+    target: dict[str, Any] = field(repr=False)  # passwords may be among them
     """librdkafka's settings for the cluster whose topics are changed."""
+    control: dict[str, Any] = field(repr=False)
+    """librdkafka's settings for the cluster that decides."""
     user: str
     client_id: str
-
-    @property
-    def control(self) -> dict[str, Any]:
-        """librdkafka's settings for the cluster that decides."""
-        return {**self.target, "bootstrap.servers": self.settings.kafka.bootstrap_servers}
 
     @property
     def open_after_seconds(self) -> float | None:
@@ -53,16 +54,25 @@ class ClientOptions:
         if TIME_LIMIT in config:
             overrides.append(f"client.api_timeout_ms={config[TIME_LIMIT]}")
         overrides += [f"{name.removeprefix(PREFIX)}={value}" for name, value in own.items()]
-        return cls._with(load_settings(overrides, environment={}, with_default_file=False), target)
+        settings = load_settings(overrides, environment={}, with_default_file=False)
+        return cls._with(settings, target, _control(settings, target))
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         """The same for a program that has settings."""
-        return cls._with(settings, client_config(settings.kafka.target))
+        return cls._with(settings, client_config(settings.target_connection), client_config(settings.kafka.connection))
 
     @classmethod
-    def _with(cls, settings: Settings, target: dict[str, Any]) -> Self:
+    def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
         user = settings.client.user or str(target.get("sasl.username") or ANONYMOUS)
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
         settings.topics.requests_of(user)  # it must have a topic, where users have topics of their own
-        return cls(settings, target, user, client_id)
+        return cls(settings, target, control, user, client_id)
+
+
+def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
+    """As the target, where the project's own settings do not say how the other cluster is spoken to."""
+    if not SecuritySettings.model_fields.keys() & settings.kafka.model_fields_set:
+        return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
+    plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}
+    return {**plain, **settings.kafka.connection.librdkafka()}

@@ -4,24 +4,26 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quota.cluster import Cluster
+from quota.connection import Connection
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason
+from quota.kafka.client import client_config, unreachable
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import write_records
 from quota.log_record import ClusterRecord
 from quota.settings import Settings
 
 
-def read_cluster(bootstrap_servers: str, timeout_seconds: float) -> Cluster:
+def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
     """Ask a cluster for its topics and their leaders.
 
     Raises:
         ClusterError: it cannot be reached.
     """
+    config = client_config(connection)
     try:
-        topics = AdminClient(client_config(bootstrap_servers)).list_topics(timeout=timeout_seconds).topics
+        topics = AdminClient(config).list_topics(timeout=timeout_seconds).topics
     except KafkaException as error:
-        raise ClusterError(f"cannot reach Kafka at {bootstrap_servers}: {reason(error)}") from None
+        raise ClusterError(f"cannot reach Kafka at {connection}: {unreachable(config, error)}") from None
     leaders = {
         name: [topic.partitions[number].leader for number in sorted(topic.partitions)]
         for name, topic in sorted(topics.items())

@@ -40,10 +40,10 @@ def read_dead_letters(settings: Settings) -> Iterator[Letter]:
     Raises:
         ClusterError: the cluster does not answer.
     """
-    servers, topic = settings.kafka.bootstrap_servers, settings.topics.dead_letters
+    cluster, topic = settings.kafka.connection, settings.topics.dead_letters
     seen: set[Source] = set()
     try:
-        for message in stored(servers, topic, settings.kafka.timeout_seconds):
+        for message in stored(cluster, topic, settings.kafka.timeout_seconds):
             try:
                 letter = codec.decode(message.value(), _decoder)
             except BadRecord:
@@ -53,7 +53,7 @@ def read_dead_letters(settings: Settings) -> Iterator[Letter]:
                 at = message.timestamp()[1] if letter.timestamp is None else letter.timestamp
                 yield Letter(message.key(), letter, at)
     except KafkaException as error:
-        raise ClusterError(f"cannot read {topic} at {servers}: {reason(error)}") from None
+        raise ClusterError(f"cannot read {topic} at {cluster}: {reason(error)}") from None
 
 
 def check(letters: Iterable[tuple[Letter, bytes]], policy: Policy) -> None:

@@ -69,7 +69,7 @@ class Ledger:
         """
         self._settings = settings
         self._topics = settings.topics
-        self._servers, self._name = settings.kafka.bootstrap_servers, settings.apply.group
+        self._cluster, self._name = settings.kafka.connection, settings.apply.group
         self._timeout = settings.kafka.timeout_seconds
         self._most = _BATCHES * _MARKERS * settings.enforce.max_requests_per_batch
         self._done: dict[tuple[str, int], None] = {}
@@ -81,7 +81,7 @@ class Ledger:
             "message.max.bytes": max_answer_bytes(settings) + ENVELOPE,
             "linger.ms": 0,
         }
-        self._producer = Producer(client_config(self._servers, producer))
+        self._producer = Producer(client_config(self._cluster, producer))
         with self._told():
             self._producer.init_transactions(max(self._timeout, _TAKE_OVER_SECONDS))
             self._read_places()
@@ -204,7 +204,7 @@ class Ledger:
             return None
 
     def _stored(self, topic: str, most: int | None) -> Iterator[Message]:
-        return stored(self._servers, topic, self._timeout, most)
+        return stored(self._cluster, topic, self._timeout, most)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -214,4 +214,4 @@ class Ledger:
         except KafkaException as error:
             if error.args[0].code() in {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH}:  # noqa: SLF001
                 raise TakenOver(f"another applier of the group {self._name} has taken over") from None
-            raise ClusterError(f"applier {self._name} at {self._servers}: {reason(error)}") from None
+            raise ClusterError(f"applier {self._name} at {self._cluster}: {reason(error)}") from None

@@ -11,8 +11,9 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 from quota.callbacks.quotas import CallbackQuotas
 from quota.callbacks.setting import Callbacks
 from quota.change import change_of
+from quota.connection import Connection
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, partitions_of, reason
+from quota.kafka.client import client_config, partitions_of, reason, unreachable
 from quota.log_record import LogRecord, read_log_record
 from quota.record import check_stamped
 from quota.settings import Settings
@@ -27,7 +28,7 @@ _POLL_SECONDS = 0.1
 class KafkaQuotas:
     """The quotas of a quota topic."""
 
-    bootstrap_servers: str
+    connection: Connection
     topic: str
     timeout_seconds: float
     callbacks: Callbacks
@@ -36,10 +37,9 @@ class KafkaQuotas:
     @classmethod
     def of(cls, settings: Settings, timeout_seconds: float) -> Self:
         """The quota topic of the settings."""
-        servers = settings.kafka.bootstrap_servers
-        topics = settings.topics
-        callbacks = settings.quota.callbacks
-        return cls(servers, topics.quotas, timeout_seconds, callbacks, topics.trust_producer_timestamps)
+        topics, callbacks = settings.topics, settings.quota.callbacks
+        trusting = topics.trust_producer_timestamps
+        return cls(settings.kafka.connection, topics.quotas, timeout_seconds, callbacks, trusting)
 
     def known(self, until: int) -> CallbackQuotas:
         """All changes stamped up to `until` (epoch ms): the log is read on to its present end.
@@ -99,12 +99,13 @@ class QuotaLog:
         self._newest = 0
         self._keep = keep
         self._trusting = quotas.trust_producer_timestamps
+        self._connection = quotas.connection
         self._topic = quotas.topic
-        self._where = f"topic {quotas.topic} at {quotas.bootstrap_servers}"
+        self._where = f"topic {quotas.topic} at {quotas.connection}"
         self._timeout = quotas.timeout_seconds
         self._consumer = Consumer(
             client_config(
-                quotas.bootstrap_servers,
+                quotas.connection,
                 {
                     "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
                     "enable.auto.commit": False,
@@ -133,7 +134,8 @@ class QuotaLog:
                 return partitions_of(self._consumer, self._topic, self._timeout)
             except KafkaException as error:  # a broker that starts again may not know its topics yet
                 if time.monotonic() > deadline:
-                    raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
+                    why = unreachable(client_config(self._connection), error)
+                    raise ClusterError(f"cannot read the quotas in {self._where}: {why}") from None
                 time.sleep(_POLL_SECONDS)
 
     def read_on(self) -> None:

@@ -39,7 +39,7 @@ def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogE
         "message.max.bytes": MAX_QUOTA_BYTES,
         "message.timeout.ms": round(settings.kafka.timeout_seconds * 1000),
     }
-    producer = Producer(client_config(settings.kafka.bootstrap_servers, config))
+    producer = Producer(client_config(settings.kafka.connection, config))
     written: list[LogEntry] = []
     failed: list[KafkaError] = []
     for record in records:

@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 from quota import codec
 from quota.decision import DeadLetter, Decision
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, ends, partitions_of, reason, source_of, tail, take
+from quota.kafka.client import client_config, ends, partitions_of, reason, source_of, tail, take, unreachable
 from quota.request import MutationRequest
 from quota.result import MutationResult
 from quota.settings import Settings
@@ -43,7 +43,7 @@ class RequestWriter:
         self._kafka = settings.kafka
         self._producer = Producer(
             client_config(
-                settings.kafka.bootstrap_servers,
+                settings.kafka.connection,
                 {
                     "linger.ms": linger_ms,
                     "enable.idempotence": True,  # sent again by librdkafka, a request stands in the topic once
@@ -140,14 +140,15 @@ class AnswerReader:
         }
         if results:
             self._decoders[topics.results] = msgspec.json.Decoder(MutationResult)
-        self._consumer = tail(settings.kafka.bootstrap_servers, "mutation-quota-answers", config)
+        self._consumer = tail(settings.kafka.connection, "mutation-quota-answers", config)
         self._known: set[tuple[str, int]] = set()
         self._looked = time.monotonic()
         try:
             self._look_for_partitions(settings.kafka.timeout_seconds, from_beginning=from_beginning)
         except KafkaException as error:
             servers = settings.kafka.bootstrap_servers
-            raise ClusterError(f"cannot read answers from Kafka at {servers}: {reason(error)}") from None
+            why = unreachable(client_config(settings.kafka.connection, config), error)
+            raise ClusterError(f"cannot read answers from Kafka at {servers}: {why}") from None
 
     def read(self, seconds: float = _POLL_SECONDS) -> Iterator[Heard]:
         """What has come since the last call; waits so long for the first of it."""

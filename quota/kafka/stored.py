@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from quota.connection import Connection
 from quota.kafka.client import ends, partitions_of, tail, take
 
 _GROUP = "mutation-quota-reader"
@@ -11,19 +12,19 @@ _READ_SECONDS = 1.0
 _MANY = 10_000
 
 
-def stored(servers: str, topic: str, timeout: float, most: int | None = None) -> Iterator[Message]:
+def stored(cluster: Connection, topic: str, timeout: float, most: int | None = None) -> Iterator[Message]:
     """The records of a topic up to its present end, partition by partition in their order.
 
     Args:
-        servers: the cluster.
+        cluster: how it is reached.
         topic: its topic.
         timeout: how long it may take to answer, in seconds.
         most: read only so many offsets of each partition, the latest.
 
     Raises:
-        KafkaException: it does not answer in time, or there is no such topic.
+        KafkaException: it does not answer in time, or there is no such topic, or it may not be read.
     """
-    consumer = tail(servers, _GROUP)
+    consumer = tail(cluster, _GROUP)
     try:
         starts = []
         for partition in partitions_of(consumer, topic, timeout):
@@ -38,5 +39,7 @@ def stored(servers: str, topic: str, timeout: float, most: int | None = None) ->
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     reading.discard(message.partition())
+                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # nothing will ever come
+                    raise KafkaException(error)
     finally:
         consumer.close()

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from quota.decision import ENVELOPE, GROWTH
 from quota.errors import ClusterError
 from quota.identity import user_of
-from quota.kafka.client import client_config, reason
+from quota.kafka.client import client_config, reason, unreachable
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ MAX_QUOTA_BYTES = 8 * 1024 * 1024
 
 _LOOK_SECONDS = 0.05
 _STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
+_NOT_ALLOWED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _BROKER_DEFAULT_MAX_BYTES = 1_048_588
 
 
@@ -97,13 +98,14 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
     Raises:
         ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; says what to do.
     """
-    admin = AdminClient(client_config(settings.kafka.bootstrap_servers))
+    admin = admin_of(settings)
     existing = existing_topics(admin, settings)
     specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
     missing = [spec for spec in specs if spec.name not in existing]
     if missing and not settings.topics.create:
         raise ClusterError(
-            f"missing topics: {', '.join(spec.name for spec in missing)}; create them or set topics.create=true"
+            f"missing topics: {', '.join(spec.name for spec in missing)}; create them, set topics.create=true, "
+            "or let this principal describe them"
         )
     create_topics(admin, missing, settings)
     names = [spec.name for spec in specs]
@@ -115,6 +117,18 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
     return ids_of(described)
 
 
+def admin_of(settings: Settings) -> AdminClient:
+    """An admin client of the cluster that decides.
+
+    Raises:
+        ClusterError: the settings of TLS are not usable.
+    """
+    try:
+        return AdminClient(client_config(settings.kafka.connection))
+    except KafkaException as error:
+        raise _unreachable(settings, error) from None
+
+
 def existing_topics(admin: AdminClient, settings: Settings) -> set[str]:
     """The names of all topics.
 
@@ -124,10 +138,17 @@ def existing_topics(admin: AdminClient, settings: Settings) -> set[str]:
     try:
         return set(admin.list_topics(timeout=settings.kafka.timeout_seconds).topics)
     except KafkaException as error:
-        raise ClusterError(
-            f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {reason(error)}; "
-            "start it (mutation-quota broker) or set kafka.bootstrap_servers"
-        ) from None
+        raise _unreachable(settings, error) from None
+
+
+def _unreachable(settings: Settings, error: KafkaException) -> ClusterError:
+    why = unreachable(client_config(settings.kafka.connection), error)
+    advice = (
+        "; start it (mutation-quota broker) or set kafka.bootstrap_servers, "
+        "and kafka.security_protocol where it wants TLS or SASL"
+    )
+    known = settings.kafka.security_protocol != "PLAINTEXT"  # then the reason says what to do
+    return ClusterError(f"cannot reach Kafka at {settings.kafka.bootstrap_servers}: {why}{'' if known else advice}")
 
 
 def user_topics(existing: Collection[str], settings: Settings) -> list[str]:
@@ -160,8 +181,11 @@ def create_topics(admin: AdminClient, specs: list[TopicSpec], settings: Settings
         try:
             future.result()
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another job was faster
-                raise ClusterError(f"cannot create topic {name}: {reason(error)}") from None
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                continue  # another job was faster
+            hidden = error.args[0].code() in _NOT_ALLOWED
+            hint = "; if it exists, this principal may not even describe it" if hidden else ""
+            raise ClusterError(f"cannot create topic {name}: {reason(error).removesuffix('.')}{hint}") from None
     _log.info("created topics %s", ", ".join(futures))
 
 

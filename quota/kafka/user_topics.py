@@ -4,12 +4,13 @@ import logging
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason
+from quota.kafka.client import reason
 from quota.kafka.topics import (
     TopicSpec,
+    admin_of,
     create_topics,
     describe,
     existing_topics,
@@ -29,7 +30,7 @@ class UserTopics:
     def __init__(self, settings: Settings) -> None:
         """Connect when it is needed."""
         self._settings = settings
-        self._admin = AdminClient(client_config(settings.kafka.bootstrap_servers))
+        self._admin = admin_of(settings)
         self._told: set[str] = set()
 
     def prepare(self, users: Sequence[str]) -> dict[str, str]:

@@ -105,7 +105,9 @@ def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota 
 
         storm = deciding_client(stack, settings, STORM_USER) if quota else plain_client(settings)
         clients = {DIRECT: plain_client(settings), DECIDED: deciding_client(stack, settings, "tenant")}
-        tenants = {who: Tenant(client, settings.kafka.target, f"{prefix}-{who}") for who, client in clients.items()}
+        tenants = {
+            who: Tenant(client, settings.target_connection, f"{prefix}-{who}") for who, client in clients.items()
+        }
         for number, tenant in enumerate(tenants.values()):  # in turns
             stack.enter_context(tenant.at_work(number * EVERY_SECONDS / len(tenants)))
         course = _Course(plan, tenants, clients[DIRECT], storm, f"{prefix}-{STORM_USER}", console, status, all_well)

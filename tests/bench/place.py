@@ -42,8 +42,8 @@ def cluster(settings: Settings, prefix: str, *, embedded: bool) -> Iterator[tupl
     try:
         yield settings, lambda: None
     finally:
-        for servers in {settings.kafka.bootstrap_servers, settings.kafka.target}:
-            _clear(AdminClient(client_config(servers)), prefix)
+        for cluster in {settings.kafka.connection, settings.target_connection}:
+            _clear(AdminClient(client_config(cluster)), prefix)
 
 
 def _clear(admin: AdminClient, prefix: str) -> None:
@@ -61,7 +61,7 @@ def portions(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 
 def plain_client(settings: Settings) -> AdminClient:
     """A client that goes straight to the cluster."""
-    return AdminClient(client_config(settings.kafka.target))
+    return AdminClient(client_config(settings.target_connection))
 
 
 def deciding_client(stack: ExitStack, settings: Settings, user: str) -> QuotaAdminClient:
@@ -73,6 +73,6 @@ def deciding_client(stack: ExitStack, settings: Settings, user: str) -> QuotaAdm
         **{f"topics.{part}": name for part, name in _topics(settings).items()},
     }
     named = {f"mutation.quota.{name}": value for name, value in own.items()}
-    client = QuotaAdminClient({**client_config(settings.kafka.target), **named})
+    client = QuotaAdminClient({**client_config(settings.target_connection), **named})
     stack.callback(client.close, wait=False)
     return client

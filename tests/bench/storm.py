@@ -10,6 +10,7 @@ from functools import partial
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from quota.connection import Connection
 from quota.kafka.client import client_config
 from quota.kafka.throttling import ThrottlingQuotaExceededError
 from tests.bench.figures import Create, Settled
@@ -42,10 +43,10 @@ class Tenant:
     It never waits for one create before it begins the next.
     """
 
-    def __init__(self, client: AdminClient, servers: str, prefix: str) -> None:
-        """Take a client for the creates, the cluster's servers, and what the topics' names begin with."""
+    def __init__(self, client: AdminClient, cluster: Connection, prefix: str) -> None:
+        """Take a client for the creates, how the cluster is reached, and what the topics' names begin with."""
         self._client = client
-        self._producer = Producer(client_config(servers, _WRITING))
+        self._producer = Producer(client_config(cluster, _WRITING))
         self._prefix = prefix
         self._due: list[float] = []
         self._answered: dict[int, float] = {}

@@ -107,7 +107,7 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
 
 def all_led(settings, names):
     """Whether the broker that is asked knows of topics and their leaders by now."""
-    topics = read_cluster(settings.kafka.bootstrap_servers, 10).topics
+    topics = read_cluster(settings.kafka.connection, 10).topics
     return all(None not in topics.get(name, [None]) for name in names)
 
 

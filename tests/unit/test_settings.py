@@ -115,8 +115,8 @@ def test_the_shipped_file_shows_every_setting_and_its_default():
     shipped = (Path(__file__).parents[2] / DEFAULT_FILE).read_text()
     lines = [line.removeprefix("# ") for line in shipped.splitlines() if " = " in line or line.startswith("[")]
     shown = tomllib.loads("\n".join(lines))
-    defaults = Settings().model_dump()
-    for section, table in (("spark", "conf"), ("quota", "callback_configs")):
+    defaults = Settings().model_dump(mode="json")
+    for section, table in (("spark", "conf"), ("quota", "callback_configs"), ("storage", "options")):
         assert shown[section].pop(table)
         assert defaults[section].pop(table) == {}
     assert shown == defaults
