@@ -1,0 +1,42 @@
+"""Looking for secrets where nobody should find them."""
+
+import threading
+from pathlib import Path
+
+
+def hits(secrets, *folders):
+    """Files with a secret in them."""
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
+    assert files
+    return [file for file in files if any(secret in file.read_bytes() for secret in secrets)]
+
+
+class CommandLines:
+    """Looks at the command lines of all processes, again and again."""
+
+    def __init__(self, *secrets):
+        self._secrets = secrets
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self.jvms = set()
+        self.leaks = []
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self._end.wait(0.5):
+            for file in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    line = file.read_bytes()
+                except OSError:  # it has ended
+                    continue
+                if b"SparkSubmit" in line:
+                    self.jvms.add(file.parent.name)
+                if any(secret in line for secret in self._secrets):
+                    self.leaks.append(line)
