@@ -44,7 +44,6 @@ def main() -> None:
         sys.exit(f"flood: {error}")
     except KeyboardInterrupt:
         sys.exit("flood: interrupted; nothing was written")
-    console.print(phase_table(result.phases).drawn())
     console.print(sum_table(result).drawn())
     if not result.is_sound:
         sys.exit(f"flood: {result.found}")
@@ -101,6 +100,7 @@ def _run(options: argparse.Namespace, console: Console) -> Result:
                 phases.append(phase)
             good.stop_sending()
             caught_up(good, check, time.monotonic())
+            console.print(phase_table(phases).drawn())
             found = _settled(settings, good, check)
             console.print("mending and sending again")
             mended = resend_sample(settings, folder, _SAMPLE)

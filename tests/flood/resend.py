@@ -8,7 +8,7 @@ from pathlib import Path
 from quota.settings import Settings
 from tests.flood.programs import command
 
-_LISTED = 2000
+_LISTED = 200
 
 
 def resend_sample(settings: Settings, folder: Path, count: int) -> list[str]:
