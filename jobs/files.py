@@ -33,6 +33,7 @@ class Files:
         """Put a file in the place of what stands there, as a whole or not at all."""
         streaming = self._jvm.org.apache.spark.sql.execution.streaming
         manager = streaming.checkpointing.CheckpointFileManager.create(self._path(""), self._conf)
+        manager.mkdirs(self._path(""))
         stream = manager.createAtomic(self._path(path), True)
         try:
             stream.write(text.encode())

@@ -3,9 +3,9 @@
 import time
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=60, look_seconds=0.1):
     """Return once it is true."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.1)
+        time.sleep(look_seconds)

@@ -1,11 +1,7 @@
 """Broker, enforce, audit and Delta together."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -52,15 +48,6 @@ def consume(settings: Settings, topic: str, count: int):
     consumer.close()
     assert len(found) >= count, f"{len(found)} records in {topic} instead of {count}"
     return found
-
-
-def consume_all(settings: Settings, topic: str):
-    """All records of a topic that nobody writes to any more."""
-    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
-    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-    ends = [consumer.get_watermark_offsets(TopicPartition(topic, partition))[1] for partition in partitions]
-    consumer.close()
-    return consume(settings, topic, sum(ends))
 
 
 def finish(query):
@@ -159,52 +146,6 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
         query.stop()
     decided = [decision for _, decision in consume(deployment, topics.decisions, 4)]
     assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
-
-
-def test_a_kill_loses_nothing_and_forgives_no_debt(deployment):
-    """The job as a process, killed with SIGKILL under load and started again, like an undisturbed run."""
-    prepare_topics(deployment)
-    topics = deployment.topics
-    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
-    requests = [request_json(1, request_id=f"r{number}", api_version=5) for number in range(600)]
-    produce(deployment, topics.requests, *requests[:200])
-
-    first = job(deployment, "enforce", "--set", "enforce.max_requests_per_batch=50")
-    consume(deployment, topics.decisions, 60)
-    subprocess.run(["pkill", "-KILL", "-P", str(first.pid)], check=True)  # the JVM
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    produce(deployment, topics.requests, *requests[200:])
-    second = job(deployment, "enforce", "--once")
-    assert second.wait(DEADLINE_SECONDS * 2) == 0
-
-    copies: dict[int, list] = {}
-    for _, decision in consume_all(deployment, topics.decisions):
-        copies.setdefault(decision["source"]["offset"], []).append(decision)
-    assert sorted(copies) == list(range(600))
-    assert all(each == same[0] for same in copies.values() for each in same)
-    now, tokens = None, 55.0
-    for offset in range(600):
-        decision = copies[offset][0]
-        if now is not None:
-            tokens = min(55.0, tokens + (decision["timestamp"] - now) / 1000 * 5)
-        now, tokens = decision["timestamp"], tokens - 1
-        assert decision["tokens"] == pytest.approx(tokens, abs=1e-6)
-
-
-def job(settings: Settings, *args: str) -> subprocess.Popen:
-    """The program as an operator starts it, with everything of its own in one process group."""
-    given = {
-        "storage.root": settings.storage.root,
-        **{
-            f"topics.{name}": getattr(settings.topics, name)
-            for name in ("requests", "decisions", "dead_letters", "quotas")
-        },
-    }
-    options = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
-    environment = {**os.environ, "KAFKA_BOOTSTRAP_SERVERS": settings.kafka.bootstrap_servers}
-    command = [sys.executable, "-c", "from jobs.cli import main; main()", *args, *options]
-    return subprocess.Popen(command, env=environment, start_new_session=True)
 
 
 def test_a_topic_stamped_by_producers_is_refused(deployment):

@@ -1,5 +1,6 @@
 """The programs as a person starts and ends them."""
 
+import json
 import os
 import re
 import signal
@@ -94,3 +95,15 @@ def test_a_storage_root_belongs_to_its_topics(spark, deployment):
     claim_storage(files, deployment, {"decisions": "B"})
     with pytest.raises(MutationQuotaError, match=r"topic decisions is not the one that .* was begun with"):
         claim_storage(files, deployment, {"requests": "A", "decisions": "C"})
+
+
+def test_a_storage_root_is_claimed_at_once_or_not_at_all(spark, deployment, tmp_path):
+    """A kill in between must leave what was there, for the next start to read: the file is replaced, not rewritten."""
+    files = Files(spark, deployment)
+    claim_storage(files, deployment, {"requests": "A"})
+    claimed, first = tmp_path / "deployment.json", tmp_path / "first.json"
+    first.hardlink_to(claimed)
+    before = first.read_bytes()
+    claim_storage(files, deployment, {"decisions": "B"})
+    assert first.read_bytes() == before
+    assert json.loads(claimed.read_text())["topics"] == {"requests": "A", "decisions": "B"}

@@ -111,9 +111,9 @@ class _Query:
             self.spark.readStream.schema(RECORD).option("maxFilesPerTrigger", _TASKS).parquet(str(self.folder / "in"))
         )
         quotas = LoggedQuotas(self.log.changes, self.run.knows_all)
-        answering = Answering(self.log.window, 1024 * 1024, DECISIONS, DEAD_LETTERS)
+        answering = Answering(self.log.window, Policy(), DECISIONS, DEAD_LETTERS)
         query = (
-            enforce(records, quotas, Policy(), answering)
+            enforce(records, quotas, answering)
             .writeStream.foreachBatch(self._keep)
             .option("checkpointLocation", str(self.folder / "checkpoint"))
             .trigger(availableNow=True)

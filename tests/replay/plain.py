@@ -59,7 +59,7 @@ class PlainEngine:
         for resolved in jobs.resolve._resolve_batches(quotas, Policy(), iter([records])):  # noqa: SLF001 the stage itself
             for row in resolved.to_pylist():
                 groups.setdefault(row["bucket"], []).append(row["request"])
-        answering = Answering(log.window, 1024 * 1024, DECISIONS, DEAD_LETTERS)
+        answering = Answering(log.window, Policy(), DECISIONS, DEAD_LETTERS)
         for bucket, requests in groups.items():
             chance.shuffle(requests)
             frames = [
