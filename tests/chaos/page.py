@@ -10,10 +10,11 @@ from tests.chaos.verdict import CHECKS
 _INTRO = """\
 Written by `make chaos`, which does it again and fails if any figure that must be 0 is not.
 
-A real broker, and `mutation-quota enforce` with the audit in the same process, started as an operator starts it.
-Requests of ten users flow all the time, strict and permissive, of one to four topics, validate-only ones, records that
-are none; and their quotas change, are removed and set again. Each kill is SIGKILL, to the driver and its JVM at once
-where nothing else is said, and the job is started again at once; it is never let rest to get even.
+A real broker, and `mutation-quota enforce`, started as an operator starts it; for half of the kills with the audit in
+the same process (`enforce.with_audit`), so that a kill hits both. Requests of ten users flow all the time, strict and
+permissive, of one to four topics, validate-only ones, records that are none; and their quotas change, are removed and
+set again. Each kill is SIGKILL, to the driver and its JVM at once where nothing else is said, and the job is started
+again at once.
 
 - **At a step.** The JVM is frozen (SIGSTOP) at varying moments until the checkpoint, the topics and the Delta log say
   that the wanted step is met, and is killed as it stands there. Where it stood is read again afterwards, from what it
@@ -83,8 +84,7 @@ def page(tally, verdict, seconds):
 {_CHECKS}
 {figures_table(tally, verdict, seconds).markdown()}
 
-Steps are those of the batch that was under way. A kill counts in both tables, because it hits both queries. Between two
-steps a kill has no more to find than at one of them: nothing else is written that outlives a process.
+Steps are those of the batch that was under way. A kill of a job that did the audit, too, counts in both tables.
 
 {steps}
 

@@ -13,7 +13,7 @@ from tests.chaos.traffic import Traffic
 from tests.chaos.verdict import judge
 from tests.deployments import deployed
 
-WANTED = [step for step in Step if step is not Step.IDLE] + [*AuditStep]
+WANTED = [step for step in Step if step is not Step.IDLE]
 """The steps that are waited for. With requests flowing a query is not idle."""
 
 _FINISH_SECONDS = 500.0
@@ -34,13 +34,27 @@ def under_fire(settings, log, tell, requests_per_second):
 
 
 def kill_all(killer, rounds, kills, seconds=math.inf):
-    """At each step, so many rounds; each part alone; then so many at random, or as many as these seconds allow."""
+    """At each step, so many rounds; each part alone; and so many at random, or as many as these seconds allow.
+
+    Half of those at random, and those at steps of the audit, are of a job that does the audit, too.
+    """
     deadline = time.monotonic() + seconds
-    for _ in range(rounds):
-        for step in WANTED:
-            killer.kill_at(step)
+    _kill_at_each(killer, rounds, WANTED)
     for part in Part:
         killer.kill_part(part)
+    _kill_at_random(killer, kills - kills // 2, deadline)
+    killer.with_audit()
+    _kill_at_each(killer, rounds, AuditStep)
+    _kill_at_random(killer, kills // 2, deadline)
+
+
+def _kill_at_each(killer, rounds, steps):
+    for _ in range(rounds):
+        for step in steps:
+            killer.kill_at(step)
+
+
+def _kill_at_random(killer, kills, deadline):
     for _ in range(kills):
         if time.monotonic() < deadline:
             killer.kill_at_random()
@@ -49,10 +63,10 @@ def kill_all(killer, rounds, kills, seconds=math.inf):
 def verdict_of(settings, log, tell):
     """Have the job finish what is there, have another one answer it all undisturbed, and compare."""
     tell("the job finishes what is there")
-    _finish(settings, log)
+    _finish(settings, log, with_audit=True)
     undisturbed = undisturbed_of(settings)
     tell("another one answers the same requests undisturbed")
-    _finish(undisturbed, log, "--set", "enforce.with_audit=false")
+    _finish(undisturbed, log, with_audit=False)
     tell("comparing")
     return judge(gather(settings, undisturbed))
 
@@ -64,8 +78,8 @@ def undisturbed_of(settings):
     return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})
 
 
-def _finish(settings, log, *options):
-    job = Job(settings, log, "--once", *options)
+def _finish(settings, log, *, with_audit):
+    job = Job(settings, log, "--once", with_audit=with_audit)
     try:
         code = job.finish(_FINISH_SECONDS)
         assert code == 0, f"ended with {code}:\n{job.said[-3000:]}"
