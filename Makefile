@@ -7,7 +7,7 @@ PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench-quotas bench-repeats experiment storm conformance lint format jars setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench-quotas bench-repeats experiment storm conformance chaos replay flood lint format jars setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -45,6 +45,15 @@ storm: setup ## applications far above their quotas, and an applier that is kill
 
 conformance: setup ## buckets beside Kafka's own classes, and the job beside a real broker; about three minutes
 	@$(BIN)/python -m tests.conformance
+
+chaos: setup ## the job killed at each step of a batch and a hundred times at random; about half an hour
+	@$(BIN)/python -m tests.chaos
+
+replay: setup ## random logs cut at random into batches, through Spark; about five minutes
+	@$(BIN)/python -m tests.replay
+
+flood: setup ## garbage at full speed beside good requests; about five minutes
+	@$(BIN)/python -m tests.flood
 
 lint: $(PACKAGES) ## ruff and mypy
 	@$(BIN)/ruff check .

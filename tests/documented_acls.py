@@ -3,7 +3,7 @@
 import shlex
 from pathlib import Path
 
-DOCUMENT = Path(__file__).parents[1] / "docs/security-transport.md"
+DOCUMENT = Path(__file__).parents[1] / "docs/security.md"
 OPERATIONS = {each.title(): each for each in ("READ", "WRITE", "CREATE", "ALTER", "DELETE", "DESCRIBE")}
 OPERATIONS["DescribeConfigs"] = "DESCRIBE_CONFIGS"
 
