@@ -10,7 +10,7 @@ from tests.chaos.verdict import CHECKS
 _INTRO = """\
 Written by `make chaos`, which does it again and fails if any figure that must be 0 is not.
 
-A real broker, and `mutation-quota enforce`, started as an operator starts it; for half of the kills with the audit in
+A real broker, and `mutation-quota enforce`, started as an operator starts it; for some of the kills with the audit in
 the same process (`enforce.with_audit`), so that a kill hits both. Requests of ten users flow all the time, strict and
 permissive, of one to four topics, validate-only ones, records that are none; and their quotas change, are removed and
 set again. Each kill is SIGKILL, to the driver and its JVM at once where nothing else is said, and the job is started
