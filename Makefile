@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 
+# Each has a broker and a Spark of its own; most of the time a test waits for one of them.
+TWO := --numprocesses 2 --dist worksteal
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo test test-unit test-spark test-integration bench-quotas bench-repeats experiment storm conformance chaos replay flood lint format jars setup clean
 
@@ -19,8 +22,8 @@ run: setup ## broker, enforce and audit with a live view; Ctrl-C ends it
 demo: setup ## KIP-599's worked example through Kafka, Spark and Delta, checked
 	@$(BIN)/mutation-quota demo
 
-test: setup ## all tests
-	@$(BIN)/pytest
+test: setup ## all tests, by two at a time
+	@$(BIN)/pytest $(TWO)
 
 test-unit: $(PACKAGES) ## the domain alone: no JVM, seconds
 	@$(BIN)/pytest tests/unit
@@ -29,7 +32,7 @@ test-spark: setup ## transforms and file-driven streams on Spark
 	@$(BIN)/pytest tests/spark
 
 test-integration: setup ## the slow part: a real broker, the jobs, Delta
-	@$(BIN)/pytest tests/integration tests/readme
+	@$(BIN)/pytest $(TWO) tests/integration tests/readme
 
 bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 	@$(BIN)/python -m tests.bench.quotas

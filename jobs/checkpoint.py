@@ -63,7 +63,7 @@ class Checkpoint:
             return "its offsets are missing"
         if self.query_id is None:
             return "its file metadata is missing or damaged"
-        newest = max(self.offsets[-1], *self.commits[-1:])
+        newest = max([*self.offsets, *self.commits])
         for batch in range(newest, max(newest - 2, -1), -1):
             if batch not in self.offsets:
                 return f"offsets/{batch} is missing"

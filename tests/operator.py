@@ -19,7 +19,7 @@ from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord
 from schemas.buckets import STATE_VERSION
 from tests.factories import request_json
-from tests.integration.test_pipeline import consume_all, produce, table
+from tests.records import consume_all, produce, table
 
 HARDLY_ANYTHING = 1e-6
 """A rate at which no debt is paid back while a test runs, mutations/s."""

@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 from quota import codec
 from quota.decision import DeadLetter, Decision
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, ends, partitions_of, reason, source_of, tail, take, unreachable
+from quota.kafka.client import client_config, ends, partitions_of, source_of, tail, take, unreachable
 from quota.request import MutationRequest
 from quota.result import MutationResult
 from quota.settings import Settings
@@ -41,17 +41,13 @@ class RequestWriter:
         """
         self._topics = settings.topics
         self._kafka = settings.kafka
-        self._producer = Producer(
-            client_config(
-                settings.kafka.connection,
-                {
-                    "linger.ms": linger_ms,
-                    "enable.idempotence": True,  # sent again by librdkafka, a request stands in the topic once
-                    "message.max.bytes": settings.limits.max_request_bytes * 2,
-                    **(config or {}),
-                },
-            )
-        )
+        own: dict[str, str | float] = {
+            "linger.ms": linger_ms,
+            "enable.idempotence": True,  # sent again by librdkafka, a request stands in the topic once
+            "message.max.bytes": settings.limits.max_request_bytes * 2,
+        }
+        self._config = client_config(settings.kafka.connection, {**own, **(config or {})})
+        self._producer = Producer(self._config)
 
     def check_topic(self, user: str) -> None:
         """Check that there is a topic for a user's requests.
@@ -64,8 +60,9 @@ class RequestWriter:
             partitions_of(self._producer, topic, self._kafka.timeout_seconds)
         except KafkaException as error:
             hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.by_users else ""
+            why = unreachable(self._config, error)
             raise ClusterError(
-                f"cannot send requests to Kafka at {self._kafka.bootstrap_servers}: {reason(error)}{hint}"
+                f"cannot send requests to Kafka at {self._kafka.bootstrap_servers}: {why}{hint}"
             ) from None
 
     def send(self, *requests: MutationRequest, delivered: Delivered | None = None) -> None:

@@ -77,7 +77,7 @@ class Reader:
     def __init__(self, settings, topics, *, from_beginning=False):
         """Begin at the topics' beginning, or at their present end."""
         own = {"group.id": "chaos", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
-        self._consumer = Consumer(client_config(settings.kafka.bootstrap_servers, own))
+        self._consumer = Consumer(client_config(settings.kafka.connection, own))
         self._positions = {}
         for topic in topics:
             for partition in self._consumer.list_topics(topic, timeout=_ASK_SECONDS).topics[topic].partitions:

@@ -27,7 +27,7 @@ class Traffic:
     def __init__(self, settings, seed=599):
         """Connect."""
         self._topics = settings.topics
-        self._producer = Producer(client_config(settings.kafka.bootstrap_servers, {"enable.idempotence": True}))
+        self._producer = Producer(client_config(settings.kafka.connection, {"enable.idempotence": True}))
         self._random = random.Random(seed)
         self.sent = 0
 

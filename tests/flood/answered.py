@@ -65,7 +65,7 @@ def compared(
 
 def ends(settings: Settings, topic: str) -> dict[int, int]:
     """The end of each partition."""
-    consumer = tail(settings.kafka.bootstrap_servers, "flood")
+    consumer = tail(settings.kafka.connection, "flood")
     try:
         partitions = consumer.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic].partitions
         return {
@@ -79,7 +79,7 @@ def ends(settings: Settings, topic: str) -> dict[int, int]:
 def _sources(settings: Settings, topic: str) -> Counter[Place]:
     """The places that a topic answers, and how often each."""
     found: Counter[Place] = Counter()
-    for message in stored(settings.kafka.bootstrap_servers, topic, _ANSWER_SECONDS):
+    for message in stored(settings.kafka.connection, topic, _ANSWER_SECONDS):
         partition, offset = _SOURCE.match(message.value()).groups()
         found[int(partition), int(offset)] += 1
     return found

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 
+import msgspec
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -20,7 +21,7 @@ from quota.errors import ClusterError
 from quota.kafka import applier as applier_module
 from quota.kafka.applier import Applier
 from quota.kafka.ledger import Ledger, TakenOver
-from quota.kafka.requests import AnswerReader
+from quota.kafka.stored import stored
 from quota.kafka.topic_calls import TopicCalls
 from quota.kafka.topics import prepare_topics
 from quota.record import Record, Source
@@ -32,6 +33,8 @@ from tests.appliers import applying
 from tests.deployments import deployed
 from tests.factories import request_json
 from tests.waiting import until
+
+RESULTS = msgspec.json.Decoder(MutationResult)
 
 OFFSETS = itertools.count()
 """Of requests, which tell their decisions apart."""
@@ -77,13 +80,8 @@ class Bench:
 
     def heard(self):
         """The topics of all results by now, decision by decision in their order."""
-        reader = AnswerReader(self.settings, from_beginning=True, results=True)
-        heard, quiet = [], 0
-        while quiet < 2:
-            new = [each.answer for each in reader.read(0.3)]
-            quiet = 0 if new else quiet + 1
-            heard += [each for each in new if isinstance(each, MutationResult)]
-        reader.close()
+        messages = stored(self.settings.kafka.connection, self.settings.topics.results, 10)
+        heard = [codec.decode(message.value(), RESULTS) for message in messages]
         return [result.topics for result in sorted(heard, key=lambda result: result.source.offset)]
 
     def results(self):

@@ -23,7 +23,7 @@ from quota.kafka.topics import prepare_topics
 from quota.log_record import CallbackRecord, QuotaRecord
 from tests.callbacks import Closing, Failing
 from tests.factories import request_json
-from tests.integration.test_pipeline import DEADLINE_SECONDS, consume, finish, produce, table
+from tests.records import DEADLINE_SECONDS, consume, finish, produce, table
 from tests.waiting import until
 
 CHECKOUT = str(Path(__file__).parents[2])

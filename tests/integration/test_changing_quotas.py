@@ -12,7 +12,7 @@ from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord, ResetRecord
 from tests.factories import request_json
-from tests.integration.test_pipeline import consume, finish
+from tests.records import consume, finish
 
 REQUESTS = 3_000
 USERS = ("alice", "bob")

@@ -2,62 +2,21 @@
 
 import json
 import shutil
-import time
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from deltalake import DeltaTable
 
 from jobs.audit import start_audit
 from jobs.enforce import start_enforce
-from jobs.storage import checkpoint_path, table_path
+from jobs.storage import checkpoint_path
 from quota.entity import QuotaEntity
 from quota.errors import ClusterError
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord
-from quota.settings import Settings
 from tests.factories import request_json
-
-DEADLINE_SECONDS = 60
-
-
-def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
-    """Produce records in order to one partition, in one batch where they fit."""
-    producer = Producer(
-        {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 8_000_000, "linger.ms": 100}
-    )
-    for value in values:
-        producer.produce(topic, value, key, partition=partition)
-    assert producer.flush(DEADLINE_SECONDS) == 0
-
-
-def consume(settings: Settings, topic: str, count: int):
-    """Records of a topic from its beginning, once there are `count`; (key, JSON)."""
-    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
-    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    found = []
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while len(found) < count and time.monotonic() < deadline:
-        message = consumer.poll(0.1)
-        if message is not None and message.error() is None:
-            found.append((message.key(), json.loads(message.value())))
-    consumer.close()
-    assert len(found) >= count, f"{len(found)} records in {topic} instead of {count}"
-    return found
-
-
-def finish(query):
-    assert query.awaitTermination(DEADLINE_SECONDS)
-    assert query.exception() is None
-
-
-def table(settings: Settings, name: str):
-    return DeltaTable(table_path(settings, name)).to_pyarrow_table().to_pylist()
-
+from tests.records import consume, finish, produce, table
 
 BAD_RECORDS = {
     b"no json": "value: not JSON",

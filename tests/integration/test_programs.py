@@ -15,7 +15,7 @@ from jobs.deployment import claim_storage
 from jobs.files import Files
 from quota.errors import MutationQuotaError
 
-DEADLINE_SECONDS = 120
+DEADLINE_SECONDS = 240
 
 
 @pytest.fixture

@@ -31,10 +31,10 @@ from tests.secure_broker import ADMIN, ADMIN_PASSWORD, secure_broker
 from tests.unit.test_simulate import run
 from tests.waiting import until
 
-PASSWORD = "pä\"ss\\word;{$}='1 599"  # noqa: S105
+PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
 """With all that a quoting could stumble over."""
-KEY_PASSWORD = "key 599"  # noqa: S105
-STORAGE_SECRET = "storage-599"  # noqa: S105
+KEY_PASSWORD = "key xyzzy"  # noqa: S105
+STORAGE_SECRET = "storage-xyzzy"  # noqa: S105
 
 
 class Cluster:
@@ -194,19 +194,19 @@ def test_a_query_that_may_not_write_decisions_says_so(cluster, spark):
         update={"storage": settings.storage.model_copy(update={"root": f"{cluster.folder}/mute"})}
     )
     writer = RequestWriter(cluster.settings("tenant"))
-    writer.send_bytes(request_json(1))
+    writer.send_bytes(settings.topics.requests, request_json(1))
     writer.flush(30)
     query = start_enforce(spark, settings, once=True)
     with pytest.raises(MutationQuotaError, match=r"^enforce failed: .*Not authorized.*mutation-decisions") as raised:
         run_until(threading.Event(), [query])
     said = [str(raised.value), str(query.lastProgress), query._jsq.explainInternal(True)]  # noqa: SLF001
     assert "KafkaV2" in said[-1] or "kafka" in said[-1].lower()
-    assert not any("599" in each for each in said)
+    assert not any("xyzzy" in each for each in said)
 
 
 def test_what_goes_wrong_is_one_line_without_the_secret(cluster):
     """Within the time limit; by commands beside each other, for each waits for it."""
-    wrong = {"sasl_password_file": "", "sasl_password": "wrong-599"}
+    wrong = {"sasl_password_file": "", "sasl_password": "wrong-xyzzy"}
     named = ("sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_location")
     plain = {"security_protocol": "PLAINTEXT", **dict.fromkeys(named, "")}
     elsewhere = {"bootstrap_servers": cluster.secure.broker.address.replace("127.0.0.1", "localhost")}
@@ -231,7 +231,7 @@ def test_what_goes_wrong_is_one_line_without_the_secret(cluster):
             assert (done.returncode, done.stdout) == (1, "")
             (line,) = done.stderr.splitlines()
             assert expected in line
-            assert "599" not in line
+            assert "xyzzy" not in line
     assert cluster.rate_of_tenant() == 3.0
 
 
@@ -245,8 +245,8 @@ def test_tenants_may_ask_and_no_more(cluster):
         read_log(tenant)
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         list(stored(cluster.settings("blind").kafka.connection, "mutation-quotas", 10))
-    wrong = {**application(cluster), "sasl.password": "wrong-599", "mutation.quota.kafka.timeout_seconds": 2}
+    wrong = {**application(cluster), "sasl.password": "wrong-xyzzy", "mutation.quota.kafka.timeout_seconds": 2}
     with pytest.raises(ClusterError, match="invalid credentials") as raised:
         QuotaAdminClient(wrong)
-    assert "599" not in str(raised.value)
+    assert "xyzzy" not in str(raised.value)
     assert cluster.rate_of_tenant() == 3.0

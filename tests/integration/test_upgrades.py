@@ -9,7 +9,7 @@ import pytest
 from jobs.embedded import at
 from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
-from tests.integration.test_pipeline import consume_all, produce, table
+from tests.records import consume_all, produce, table
 from tests.upgrades.frozen import ENDS, FOLDER, LEFT, QUOTAS, ask, deployment_of, ends, work
 
 ARCHIVES = sorted(FOLDER.glob("state-v*.tar.gz"))

@@ -24,7 +24,7 @@ from quota.kafka.user_topics import UserTopics
 from quota.log_record import QuotaRecord
 from quota.request import read_request
 from tests.factories import request_json
-from tests.integration.test_pipeline import DEADLINE_SECONDS, consume, finish, produce, table
+from tests.records import DEADLINE_SECONDS, consume, finish, produce, table
 from tests.waiting import until
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000

@@ -27,7 +27,7 @@ from quota.settings import load_settings
 from schemas.buckets import STATE_VERSION
 from tests.deployments import deployed
 from tests.factories import request_json
-from tests.integration.test_pipeline import produce
+from tests.records import produce
 
 FOLDER = Path(__file__).parent
 ENDS = "ends.json"
@@ -63,7 +63,7 @@ def work(spark, settings):
 
 def ends(settings):
     """How many records each partition of each topic holds, by the part that the topic plays."""
-    consumer = Consumer(client_config(settings.kafka.bootstrap_servers, {"group.id": "frozen"}))
+    consumer = Consumer(client_config(settings.kafka.connection, {"group.id": "frozen"}))
     topics = {part: getattr(settings.topics, part) for part in ("requests", "decisions", "dead_letters", "quotas")}
     found = {
         part: [
