@@ -12,7 +12,8 @@ from quota.errors import BadInput
 from quota.kafka.client_options import ClientOptions
 from quota.kafka.quota_log import KafkaQuotas
 from quota.secrets import is_secret
-from quota.settings import KafkaSettings, load_settings
+from quota.sections import KafkaSettings
+from quota.settings import load_settings
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
