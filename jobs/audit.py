@@ -21,7 +21,15 @@ from jobs.gaps import check_gaps
 from jobs.running import failing_as
 from jobs.source import read_topics
 from jobs.storage import checkpoint_path, table_path
-from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, append_new, newest_batches, prepare_tables
+from jobs.tables import (
+    DEAD_LETTERS,
+    DECISIONS,
+    QUOTA_CHANGES,
+    append_new,
+    missing_tables,
+    newest_batches,
+    prepare_tables,
+)
 from jobs.trigger import trigger
 from quota.settings import Settings
 from schemas import dead_letters, decisions
@@ -38,9 +46,10 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
     Raises:
         MutationQuotaError: it cannot go on with the tables or the checkpoint that are there.
     """
-    prepare_tables(spark, settings)
     files = Files(spark, settings)
-    checkpoint = check_audit_checkpoint(files, NAME, VERSION, newest_batches(spark, settings))
+    missing, newest = missing_tables(spark, settings), newest_batches(spark, settings)
+    checkpoint = check_audit_checkpoint(files, NAME, VERSION, newest, missing)
+    prepare_tables(spark, settings)
     fail = settings.audit.fail_on_data_loss
     check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
@@ -83,6 +92,6 @@ def keep(settings: Settings, batch: DataFrame, batch_id: int) -> None:
         if letters:
             tables[DEAD_LETTERS] = reduce(DataFrame.unionByName, letters)
         for table, rows in tables.items():
-            append_new(rows, table_path(settings, table.name), batch_id)
+            append_new(rows, table_path(settings, table.name), batch_id, dated=table.dated)
     finally:
         batch.unpersist()

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -84,7 +85,9 @@ class Checkpoint:
         ]
 
 
-def check_audit_checkpoint(files: Files, query: str, version: int, kept: dict[str, int]) -> Checkpoint:
+def check_audit_checkpoint(
+    files: Files, query: str, version: int, kept: dict[str, int], missing_tables: Sequence[str]
+) -> Checkpoint:
     """Let a query go on that has no state and knows its records again: only not with half a checkpoint.
 
     Args:
@@ -92,6 +95,7 @@ def check_audit_checkpoint(files: Files, query: str, version: int, kept: dict[st
         query: the query's name.
         version: of the checkpoint that it goes on with.
         kept: by the id of a query, the newest batch of it that the tables hold.
+        missing_tables: those that are not there.
 
     Raises:
         MutationQuotaError: says what is missing and what to do.
@@ -104,6 +108,8 @@ def check_audit_checkpoint(files: Files, query: str, version: int, kept: dict[st
     if missing is None and newest > found.offsets[-1]:
         # Delta would take the next batches for those that it has, and leave them out.
         missing = f"it ends with batch {found.offsets[-1]}, and the tables hold {newest}"
+    if missing is None and missing_tables and found.commits:
+        missing = f"it is ahead of the tables, of which {', '.join(missing_tables)} is not there"
     if missing is not None:
         raise MutationQuotaError(
             f"the checkpoint {files.root}/{found.folder} is no whole one: {missing}; remove that folder: "

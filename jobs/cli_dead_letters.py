@@ -48,7 +48,7 @@ def list_letters(
         for matched, each in enumerate(_matching(settings, since, error), start=1):  # noqa: B007 counted as they pass
             yield each
 
-    # Of a flood of them no more than these are held.
+    # Of a flood of them the values of no more than these are held.
     found = nlargest(limit, matching(), key=_place)[::-1]
     left_out = matched - len(found)
     from jobs.quota_views import print_json

@@ -13,6 +13,10 @@ from quota.settings import Settings
 _FILE = "deployment.json"
 
 
+class TopicGone(MutationQuotaError):
+    """A user's topic is not there any more, or the broker that was asked does not know it yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """What a storage root remembers."""
@@ -69,13 +73,15 @@ class Deployment:
         """Belonging to these topics too, where they are all that there are of users.
 
         Raises:
-            MutationQuotaError: a topic is not the one that this root was begun with, or is gone.
+            TopicGone: one is gone.
+            MutationQuotaError: a topic is not the one that this root was begun with.
         """
         topics = settings.topics
-        retired = {*self.retired, *(topics.requests_of(user) for user in topics.retired_users if topics.by_users)}
+        asked = {topics.requests_of(user) for user in topics.retired_users if topics.by_users}
+        retired = {*self.retired, *(asked & self.topics.keys() - found.keys())}
         known = replace(self.with_topics(found, settings), retired=sorted(retired))
         for name in sorted(self._of_users(settings) - found.keys() - retired):
-            raise MutationQuotaError(
+            raise TopicGone(
                 f"topic {name} is gone, and with it requests that may not have been read; "
                 "if that is for good, start once with its user in topics.retired_users"
             )

@@ -8,6 +8,7 @@ from jobs.broker import Broker
 from jobs.checkout import jars_folder
 from jobs.storage import local_folder
 from quota.kafka.topics import prepare_topics
+from quota.sections import KafkaSettings, TargetSettings
 from quota.settings import Settings
 
 
@@ -22,6 +23,6 @@ def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> 
 
 
 def at(settings: Settings, bootstrap_servers: str) -> Settings:
-    """The same settings for another cluster."""
-    kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})
-    return settings.model_copy(update={"kafka": kafka})
+    """The same settings for a cluster of one's own, which has neither TLS nor SASL."""
+    kafka = KafkaSettings(bootstrap_servers=bootstrap_servers, timeout_seconds=settings.kafka.timeout_seconds)
+    return settings.model_copy(update={"kafka": kafka, "target": TargetSettings()})

@@ -5,6 +5,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from jobs.storage import storage_root
+from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
 
@@ -14,9 +15,13 @@ class Files:
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         """Prepare; nothing is read yet."""
         self.root = storage_root(settings)
-        self._jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
+        jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
+        self._jvm = jvm
         self._conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
-        self._files = self._path("").getFileSystem(self._conf)
+        self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
+            self._path("").toUri(), self._conf
+        )  # one that Spark does not share
+        self._files.setVerifyChecksum(False)  # what an operator has mended by hand is no damage
 
     def read(self, path: str) -> str | None:
         """The text of a file; None where there is none."""
@@ -50,8 +55,13 @@ class Files:
         return sorted(status.getPath().getName() for status in self._files.listStatus(path))
 
     def rename(self, path: str, new: str) -> None:
-        """Move a file or a folder."""
-        self._files.rename(self._path(path), self._path(new))
+        """Move a file or a folder.
+
+        Raises:
+            MutationQuotaError: the file system does not let it.
+        """
+        if not self._files.rename(self._path(path), self._path(new)):
+            raise MutationQuotaError(f"cannot move {self.root}/{path} to {self.root}/{new}; look who may write there")
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)

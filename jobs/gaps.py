@@ -38,7 +38,7 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
         MutationQuotaError: something is missing; says what, and how to go on without it.
         ClusterError: the cluster does not answer in time.
     """
-    gaps = _gaps(settings, positions)
+    gaps = _gaps(settings, query, positions)
     if not gaps:
         return
     lost = f"{sum(gap.end - gap.first for gap in gaps)} records were removed before {query} read them: " + ", ".join(
@@ -52,7 +52,7 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
     _log.warning("%s; it goes on behind them", lost)
 
 
-def _gaps(settings: Settings, positions: list[TopicPartition]) -> list[Gap]:
+def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> list[Gap]:
     if not positions:
         return []
     seconds = settings.kafka.timeout_seconds
@@ -60,8 +60,8 @@ def _gaps(settings: Settings, positions: list[TopicPartition]) -> list[Gap]:
     try:
         firsts = [ends(consumer, position, seconds)[0] for position in positions]
     except KafkaException as error:
-        where = f"topic {positions[0].topic} at {settings.kafka.bootstrap_servers}"
-        raise ClusterError(f"cannot look where {where} begins: {reason(error)}") from None
+        where = f"the topics of {query} at {settings.kafka.bootstrap_servers}"
+        raise ClusterError(f"cannot look where {where} begin: {reason(error)}") from None
     finally:
         consumer.close()
     return [

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit import start_audit
 from jobs.checkpoint import FirstBatch, begin_anew
-from jobs.deployment import claim_storage
+from jobs.deployment import TopicGone, claim_storage
 from jobs.enforce import NAME, start_enforce
 from jobs.failures import advised
 from jobs.files import Files
@@ -20,11 +21,13 @@ from jobs.session import end_session, spark_session
 from jobs.user_topics import UserTopicsWatch
 from quota.callbacks.loading import check as check_callbacks
 from quota.kafka.quota_log import read_log
-from quota.kafka.topics import prepare_topics
+from quota.kafka.topics import prepare_topics, user_topics
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
 _log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.2
 
 
 def run_enforce(settings: Settings, *, once: bool, anew: bool = False) -> None:
@@ -51,36 +54,68 @@ def run_enforce(settings: Settings, *, once: bool, anew: bool = False) -> None:
 
 def run_audit(settings: Settings, *, once: bool) -> None:
     """Audit until stopped, or until all records that are there are kept."""
-    with stop_signals() as stop, prepared_session(settings, "audit") as spark:
+    with stop_signals() as stop, prepared_session(settings, "audit", enforcing=False) as spark:
         _run(stop, start_audit(spark, settings, once=once))
 
 
 @contextmanager
-def prepared_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+def prepared_session(
+    settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True
+) -> Iterator[SparkSession]:
     """A session on topics and a storage root that belong together.
+
+    Args:
+        settings: the settings.
+        name: what runs.
+        log: a file for what the JVM and the workers write, in place of standard error.
+        enforcing: whether requests are read; whoever does not read them need not be allowed to see their topics.
 
     Raises:
         MutationQuotaError: they do not, or the cluster is not as the jobs need it; or a query failed inside the block,
             with what to do.
     """
     topics = settings.topics
-    topic_ids = prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
+    needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
+    topic_ids = prepare_topics(settings, needed)
     spark = spark_session(settings, f"mutation-quota {name}", log)
     try:
         with advised(settings):
             with failing_as(name):
-                claim_storage(Files(spark, settings), settings, topic_ids)
+                _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)
             yield spark
     finally:
         end_session(spark)
 
 
+def _claim(
+    files: Files, settings: Settings, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool
+) -> None:
+    deadline = time.monotonic() + settings.kafka.timeout_seconds
+    while True:
+        try:
+            claim_storage(files, settings, topic_ids, all_there=enforcing)
+        except TopicGone:  # a broker that starts again may not know all topics yet
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_SECONDS)
+            topic_ids = prepare_topics(settings, needed)
+        else:
+            break
+    if enforcing and settings.topics.by_users and not user_topics(topic_ids, settings):
+        _log.warning(
+            "no user has a topic of their own yet, or this principal may describe none: "
+            "mutation-quota tenants prepare makes them, and says who is to be allowed what"
+        )
+    if settings.topics.retired_users:
+        _log.warning("topics.retired_users: take it out again once this has run; until then no lost request is noticed")
+
+
 def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuery]:
     """Start enforcing, and auditing beside it if the settings say so."""
-    queries = [start_enforce(spark, settings)]
-    if settings.enforce.with_audit:
-        queries.append(start_audit(spark, settings))
-    return queries
+    audits = (
+        [start_audit(spark, settings)] if settings.enforce.with_audit else []
+    )  # first: it has the more to object to
+    return [start_enforce(spark, settings), *audits]
 
 
 def looking_after(spark: SparkSession, settings: Settings, queries: Sequence[StreamingQuery]) -> Callable[[], None]:

@@ -37,6 +37,9 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 1024 * 1024),
     # Parquet looks at the size of a page after a hundred rows; a hundred dead letters may fill the heap.
     "spark.hadoop.parquet.page.size.row.check.min": "5",
+    # Java's serializer holds what it reads until it is told not to, by default after a hundred pieces of a cached
+    # batch, of 4 MB or one large record each.
+    "spark.serializer.objectStreamReset": "1",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Fifty tasks a commit are too many for small tables.

@@ -27,12 +27,19 @@ class AuditTable:
     name: str
     schema: StructType
     version: int
+    dated: bool = True
+    """Whether the copies of a record have the same date: a record that has no time of its own gets that of its copy."""
 
 
 DECISIONS = AuditTable("decisions", decisions.TABLE, decisions.VERSION)
-DEAD_LETTERS = AuditTable("dead_letters", dead_letters.TABLE, dead_letters.VERSION)
+DEAD_LETTERS = AuditTable("dead_letters", dead_letters.TABLE, dead_letters.VERSION, dated=False)
 QUOTA_CHANGES = AuditTable("quota_changes", quota_changes.TABLE, quota_changes.VERSION)
 TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
+
+
+def missing_tables(spark: SparkSession, settings: Settings) -> list[str]:
+    """The names of those that are not there yet, or not any more."""
+    return [table.name for table in TABLES if not DeltaTable.isDeltaTable(spark, table_path(settings, table.name))]
 
 
 def prepare_tables(spark: SparkSession, settings: Settings) -> None:
@@ -138,11 +145,11 @@ def _foreign(path: str, reason: str) -> MutationQuotaError:
     )
 
 
-def append_new(rows: DataFrame, path: str, batch_id: int) -> None:
+def append_new(rows: DataFrame, path: str, batch_id: int, *, dated: bool) -> None:
     """Append rows to a table, each `source` once: neither doubled in the batch nor there already.
 
-    Copies of a record are identical, so they have the same date; the look at what is there
-    reads no more than the files that hold these dates and offsets.
+    The look at what is there reads no more than the files that hold the rows' offsets, and where
+    copies of a record have the same date (`dated`), their dates.
     """
     bounds = rows.agg(F.min("date"), F.max("date"), F.min("source.offset"), F.max("source.offset")).first()
     if bounds is None or bounds[0] is None:
@@ -150,16 +157,13 @@ def append_new(rows: DataFrame, path: str, batch_id: int) -> None:
     first_date, last_date, first_offset, last_offset = bounds
     # The query's id goes with its checkpoint, so that batches of a checkpoint begun anew are not taken for known ones.
     query = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-    there = (
-        rows.sparkSession.read.format("delta")
-        .load(path)
-        .where(F.col("date").between(first_date, last_date))
-        .where(F.col("source.offset").between(first_offset, last_offset))
-        .select("source")
-    )
+    there = rows.sparkSession.read.format("delta").load(path)
+    there = there.where(F.col("source.offset").between(first_offset, last_offset))
+    if dated:
+        there = there.where(F.col("date").between(first_date, last_date))
     (
         rows.dropDuplicates(["source"])
-        .join(there, on="source", how="left_anti")
+        .join(there.select("source"), on="source", how="left_anti")
         .select(*rows.columns)
         .coalesce(1)
         .write.format("delta")

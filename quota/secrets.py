@@ -5,7 +5,7 @@ import re
 MASK = "********"
 """What is printed in place of a secret."""
 
-SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas)[._-]?key"  # noqa: S105
+SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore)[._-]?key"  # noqa: S105
 """Names of secrets, as a regular expression that Java understands as well."""
 
 _PLACE = re.compile(r"(?i)[._-](file|location)$")

@@ -55,15 +55,16 @@ class RequestWriter:
         Raises:
             ClusterError: there is none, or the cluster does not tell.
         """
-        topic = self._topics.requests_of(user)
-        try:
-            partitions_of(self._producer, topic, self._kafka.timeout_seconds)
+        topic, where = self._topics.requests_of(user), f"Kafka at {self._kafka.bootstrap_servers}"
+        try:  # of all topics: a broker may create the one that it is asked for
+            there = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         except KafkaException as error:
+            raise ClusterError(f"cannot send requests to {where}: {unreachable(self._config, error)}") from None
+        if topic not in there:
             hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.by_users else ""
-            why = unreachable(self._config, error)
             raise ClusterError(
-                f"cannot send requests to Kafka at {self._kafka.bootstrap_servers}: {why}{hint}"
-            ) from None
+                f"cannot send requests to {where}: there is no topic {topic}, or it may not be seen{hint}"
+            )
 
     def send(self, *requests: MutationRequest, delivered: Delivered | None = None) -> None:
         """Hand requests over to be sent, in this order.

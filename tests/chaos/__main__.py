@@ -42,6 +42,8 @@ def main():
         console.print(table.drawn())
     if verdict.wrong:
         sys.exit(f"chaos: {verdict}")
+    if tally.never and not options.quick:
+        sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in tally.never)}; run it again")
     if not options.quick:
         (options.out / "chaos.md").write_text(page(tally, verdict, seconds))
         console.print(f"written: {options.out / 'chaos.md'}")

@@ -44,6 +44,11 @@ class Tally:
     """Seconds from a start until a first batch was committed."""
 
     @property
+    def never(self):
+        """Steps that were waited for, and that no kill has hit: nothing is shown of them."""
+        return [step for step in self.missed if not (self.steps[step] or self.audit_steps[step])]
+
+    @property
     def kills(self):
         """All of them."""
         return self.random + self.at_steps + len(self.parts)

@@ -54,7 +54,7 @@ HALVES = {
     "offsets before the newest": (lambda at: remove(at, "offsets/0"), "offsets/0 is missing"),
     "empty offsets": (lambda at: cut(at, "offsets/1"), "offsets/1 has no end"),
     "empty commit": (lambda at: cut(at, "commits/1"), "commits/1 has no end"),
-    "half of the offsets": (lambda at: cut(at, "offsets/1", 9), "is damaged"),
+    "half of the offsets": (lambda at: cut(at, "offsets/1", 9), "offsets/1 has no end"),
     "metadata": (lambda at: remove(at, "metadata"), "metadata is missing or damaged"),
     "empty metadata": (lambda at: cut(at, "metadata"), "metadata is missing or damaged"),
     "state": (lambda at: remove(at, "state"), "its state is missing"),
@@ -129,11 +129,11 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
     note = operator.root / "deployment.json"
     known = json.loads(note.read_text())
     assert known["checkpoints"] == {"enforce": STATE_VERSION}
-    operator.files.write("deployment.json", json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))
+    note.write_text(json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))  # as a person mends it
     assert f"kept by a newer program, as version {STATE_VERSION + 1}" in refusal(operator.enforce)
-    operator.files.write("deployment.json", "{")
+    note.write_text("{")
     assert "deployment.json is damaged; restore it, or remove it" in refusal(operator.enforce)
-    operator.files.write("deployment.json", json.dumps(known))
+    note.write_text(json.dumps(known))
     operator.ask("b")
     operator.enforce()
     assert operator.decided == {"a": 40.0, "b": -20.0}
@@ -152,6 +152,12 @@ def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(opera
     assert f"{checkpoint} is no whole one: it ends with batch 0, and the tables hold 1; remove that folder" in line
     remove(checkpoint, "offsets", "commits")
     assert "its offsets are missing; remove that folder" in refusal(operator.audit)
+    shutil.rmtree(checkpoint)
+    operator.audit()
+    assert operator.kept == ["a", "b", "c"]
+    shutil.rmtree(operator.root / "tables" / "decisions")
+    for _ in range(2):  # it is not made by a start that is refused
+        assert "ahead of the tables, of which decisions is not there; remove that folder" in refusal(operator.audit)
     shutil.rmtree(checkpoint)
     operator.audit()
     assert operator.kept == ["a", "b", "c"]

@@ -25,7 +25,7 @@ def settings(base_settings, tmp_path):
     return base_settings.model_copy(update={"storage": storage})
 
 
-@pytest.mark.parametrize("written", [0, 1, 2])
+@pytest.mark.parametrize("written", [1, 2])
 def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(spark, settings, monkeypatch, written):
     """The audit dies after so many of its three tables; the same batch comes again."""
     prepare_tables(spark, settings)
@@ -37,10 +37,10 @@ def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(spark, 
     ]
     append_new, done = jobs.audit.append_new, []
 
-    def append_some(*args):
+    def append_some(*args, **kwargs):
         if len(done) == written:
             raise RuntimeError("killed")
-        append_new(*args)
+        append_new(*args, **kwargs)
         done.append(args)
 
     with monkeypatch.context() as patched:

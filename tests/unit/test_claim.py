@@ -38,6 +38,11 @@ def test_a_topic_that_is_gone_is_told_and_may_be_retired_but_not_come_again():
         retired.with_all_topics({"mutation-requests.bob": "b2"}, by_topic())
 
 
+def test_only_a_topic_that_is_gone_is_retired():
+    deployment = Deployment(QUOTAS | ALICE | BOB)
+    assert deployment.with_all_topics(ALICE | BOB, by_topic("topics.retired_users=bob,eve")).retired == []
+
+
 def test_who_tells_the_user_stays_the_same():
     with pytest.raises(MutationQuotaError, match="another topics"):
         Deployment({"mutation-requests": "r1"}).with_topics(ALICE, by_topic())

@@ -1,7 +1,10 @@
 """Requests that are sent twice: charged once, for as long as the bucket remembers them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jobs.bucket_state import bucket_of, state_of
 from quota.admission import decide
 from quota.bucket import Bucket, Window
 from quota.decision import Outcome, Repeat
@@ -158,3 +161,21 @@ def test_a_bucket_that_is_given_is_never_changed():
     bucket = Bucket(100, 0, 5, remembered=remembered)
     decide_all(resolved(1, at=70_000), bucket=bucket)
     assert remembered == {b"digest": Answered("x-0-0", 0, 1)}
+
+
+asked = st.tuples(st.sampled_from("abc"), st.sampled_from([1, 200, 400]), st.integers(0, 9000), st.sampled_from([5, 6]))
+
+
+@given(st.lists(asked, min_size=1, max_size=12), st.integers(0, 12))
+def test_what_is_remembered_is_the_same_however_the_requests_are_cut(sequence, cut):
+    """Two at most for five seconds, and from the state store in between."""
+    few, now, requests = Repeats(5000, most=2), 0, []
+    for offset, (request_id, partitions, later, api_version) in enumerate(sequence):
+        now += later
+        fields = {"request_id": request_id, "api_version": api_version}
+        requests.append(resolved(partitions, 5, at=now, offset=offset, **fields))
+    _, whole = decide_all(*requests, repeats=few)
+    bucket, first = decide_all(*requests[:cut], repeats=few)
+    kept = None if bucket is None else bucket_of(state_of(bucket))
+    _, second = decide_all(*requests[cut:], bucket=kept, repeats=few)
+    assert first + second == whole
