@@ -181,7 +181,7 @@ def test_certificates_take_the_place_of_passwords(cluster, spark):
         with_default_file=False,
     )
     write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("someone"), 1.0))
-    prepare_topics(settings, settings.topics.names[:4])
+    prepare_topics(settings, settings.topics.names[1:4])
     run_until(threading.Event(), [start_audit(spark, settings, once=True)])
     kept = DeltaTable(table_path(settings, "quota_changes")).to_pyarrow_table().to_pylist()
     assert [each["controller_mutation_rate"] for each in kept if each["user"] == "someone"] == [1.0]
