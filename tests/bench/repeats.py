@@ -92,7 +92,7 @@ def run(spark: SparkSession, folder: Path, count: int) -> tuple[list[float], flo
     records = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*"))
     answering = Answering(Window(), Policy(repeats=repeats(count)), "decisions", "dead-letters")
     query = (
-        enforce(records, FixedQuotas(quotas()), Policy(), answering)
+        enforce(records, FixedQuotas(quotas()), answering)
         .writeStream.format("noop")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
