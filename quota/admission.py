@@ -90,7 +90,9 @@ def _admit(kept: Bucket | None, resolved: ResolvedRequest, window: Window, repea
     paid = first.topics if first else 0
     charged, tokens = _charge(before, stored, request.topics[paid:], request.mode, quota)
     admitted = [True] * paid + charged
-    if any(charged):
+    if any(charged) and not repeats.window_ms:
+        remembered = {}
+    elif any(charged):
         answered = first or Answered(str(resolved.record.source), now, 0)
         remembered = repeats.remember(remembered, request, msgspec.structs.replace(answered, topics=sum(admitted)))
     throttled = not all(admitted) if request.mode is Mode.STRICT else in_debt(tokens, stored)

@@ -46,8 +46,6 @@ class Repeats:
 
     def remember(self, remembered: Remembered, request: MutationRequest, answered: Answered) -> Remembered:
         """What is remembered once a request is answered; what is too old by then, or too much, is forgotten."""
-        if not self.window_ms:
-            return {}
         digest = _digest(request)
         since = answered.timestamp - self.window_ms
         kept = dict(dropwhile(lambda each: each[1].timestamp < since, remembered.items()))

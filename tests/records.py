@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from deltalake import DeltaTable
 
 from jobs.storage import table_path
+from quota.kafka.client import ends, partitions_of, tail
 from quota.settings import Settings
 
 DEADLINE_SECONDS = 60
@@ -40,11 +41,19 @@ def consume(settings: Settings, topic: str, count: int):
 
 def consume_all(settings: Settings, topic: str):
     """All records of a topic that nobody writes to any more."""
-    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
-    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-    ends = [consumer.get_watermark_offsets(TopicPartition(topic, partition))[1] for partition in partitions]
-    consumer.close()
-    return consume(settings, topic, sum(ends))
+    return consume(settings, topic, sum(ends_of(settings, topic).values()))
+
+
+def ends_of(settings: Settings, topic: str) -> dict[int, int]:
+    """The present end of each partition of a topic."""
+    consumer = tail(settings.kafka.connection, "test")
+    try:
+        return {
+            partition: ends(consumer, TopicPartition(topic, partition), DEADLINE_SECONDS)[1]
+            for partition in partitions_of(consumer, topic, DEADLINE_SECONDS)
+        }
+    finally:
+        consumer.close()
 
 
 def finish(query):

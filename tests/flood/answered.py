@@ -5,11 +5,9 @@ from collections import Counter
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from confluent_kafka import TopicPartition
-
-from quota.kafka.client import tail
 from quota.kafka.stored import stored
 from quota.settings import Settings
+from tests.records import ends_of
 
 Place = tuple[int, int]
 """Partition and offset."""
@@ -45,7 +43,7 @@ def answered(settings: Settings, good: AbstractSet[Place]) -> Answered:
     """
     topics = settings.topics
     wanted = {
-        (partition, offset) for partition, end in ends(settings, topics.requests).items() for offset in range(end)
+        (partition, offset) for partition, end in ends_of(settings, topics.requests).items() for offset in range(end)
     }
     return compared(wanted, good, _sources(settings, topics.decisions), _sources(settings, topics.dead_letters))
 
@@ -61,19 +59,6 @@ def compared(
         doubled=(decided + dead).total() - len(decided + dead),
         wrong=sorted((decided.keys() - good) | (dead.keys() & good)),
     )
-
-
-def ends(settings: Settings, topic: str) -> dict[int, int]:
-    """The end of each partition."""
-    consumer = tail(settings.kafka.connection, "flood")
-    try:
-        partitions = consumer.list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic].partitions
-        return {
-            each: consumer.get_watermark_offsets(TopicPartition(topic, each), timeout=_ANSWER_SECONDS)[1]
-            for each in partitions
-        }
-    finally:
-        consumer.close()
 
 
 def _sources(settings: Settings, topic: str) -> Counter[Place]:

@@ -11,7 +11,8 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from quota.settings import Settings
-from tests.flood.answered import Place, ends
+from tests.flood.answered import Place
+from tests.records import ends_of
 
 USERS = 10
 _ID = re.compile(rb'"request_id":"([^"]*?)-(\d+)"')
@@ -101,7 +102,7 @@ class Good:
                 "fetch.wait.max.ms": 10,
             }
         )
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends(self._settings, topic)])
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends_of(self._settings, topic)])
         while not self._end.is_set():
             for message in consumer.consume(_AT_ONCE, _LOOK_SECONDS):
                 found = _ID.search(message.value())

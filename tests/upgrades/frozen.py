@@ -9,8 +9,6 @@ import tempfile
 import threading
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
-
 from jobs.audit import start_audit
 from jobs.checkpoint import FirstBatch
 from jobs.embedded import at, embedded_broker
@@ -19,7 +17,6 @@ from jobs.files import Files
 from jobs.running import run_until
 from jobs.session import end_session, spark_session
 from quota.entity import QuotaEntity
-from quota.kafka.client import client_config, partitions_of
 from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord, ResetRecord
@@ -27,7 +24,7 @@ from quota.settings import load_settings
 from schemas.buckets import STATE_VERSION
 from tests.deployments import deployed
 from tests.factories import request_json
-from tests.records import produce
+from tests.records import ends_of, produce
 
 FOLDER = Path(__file__).parent
 ENDS = "ends.json"
@@ -63,17 +60,8 @@ def work(spark, settings):
 
 def ends(settings):
     """How many records each partition of each topic holds, by the part that the topic plays."""
-    consumer = Consumer(client_config(settings.kafka.connection, {"group.id": "frozen"}))
-    topics = {part: getattr(settings.topics, part) for part in ("requests", "decisions", "dead_letters", "quotas")}
-    found = {
-        part: [
-            consumer.get_watermark_offsets(TopicPartition(topic, partition))[1]
-            for partition in partitions_of(consumer, topic, 10)
-        ]
-        for part, topic in topics.items()
-    }
-    consumer.close()
-    return found
+    parts = ("requests", "decisions", "dead_letters", "quotas")
+    return {part: list(ends_of(settings, getattr(settings.topics, part)).values()) for part in parts}
 
 
 def freeze(spark, settings, archive):
