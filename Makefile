@@ -49,7 +49,7 @@ storm: setup ## applications far above their quotas, and an applier that is kill
 conformance: setup ## buckets beside Kafka's own classes, and the job beside a real broker; about three minutes
 	@$(BIN)/python -m tests.conformance
 
-chaos: setup ## the job killed at each step of a batch and a hundred times at random; about half an hour
+chaos: setup ## the job killed at each step of a batch and a hundred times at random; about three quarters of an hour
 	@$(BIN)/python -m tests.chaos
 
 replay: setup ## random logs cut at random into batches, through Spark; about five minutes

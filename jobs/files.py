@@ -63,5 +63,9 @@ class Files:
         if not self._files.rename(self._path(path), self._path(new)):
             raise MutationQuotaError(f"cannot move {self.root}/{path} to {self.root}/{new}; look who may write there")
 
+    def remove(self, folder: str) -> None:
+        """Remove a folder with all that is in it; nothing where there is none."""
+        self._files.delete(self._path(folder), True)
+
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)

@@ -4,6 +4,9 @@ from pathlib import Path
 
 from quota.settings import Settings
 
+TABLES_FOLDER = "tables"
+"""That of the Delta tables, within the storage root."""
+
 _DELTA_NAMES = {
     "fs.s3a.access.key": "aws_access_key_id",
     "fs.s3a.secret.key": "aws_secret_access_key",
@@ -32,7 +35,7 @@ def checkpoint_folder(query: str, version: int) -> str:
 
 def table_path(settings: Settings, name: str) -> str:
     """The Delta table of that name."""
-    return f"{storage_root(settings)}/tables/{name}"
+    return f"{storage_root(settings)}/{TABLES_FOLDER}/{name}"
 
 
 def hadoop_properties(settings: Settings) -> dict[str, str]:

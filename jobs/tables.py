@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.storage import table_path
+from jobs.files import Files
+from jobs.storage import TABLES_FOLDER, table_path
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from schemas import dead_letters, decisions, quota_changes
@@ -48,12 +49,14 @@ def prepare_tables(spark: SparkSession, settings: Settings) -> None:
     Raises:
         MutationQuotaError: something else stands in a table's place, or a version that this program cannot go on with.
     """
+    files = Files(spark, settings)
     for table in TABLES:
         path = table_path(settings, table.name)
         try:
             if DeltaTable.isDeltaTable(spark, path):
                 _check(spark, table, path)
             else:
+                _remove_unfinished(files, table)
                 _create(spark, table, path)
         except AnalysisException as error:
             raise _foreign(path, str(error).splitlines()[0]) from None
@@ -72,6 +75,13 @@ def newest_batches(spark: SparkSession, settings: Settings) -> dict[str, int]:
             query = pair._1().partition(":")[0]  # noqa: SLF001 Scala's name for it; once the path stood behind it
             newest[query] = max(newest.get(query, -1), pair._2())  # noqa: SLF001
     return newest
+
+
+def _remove_unfinished(files: Files, table: AuditTable) -> None:
+    """Remove the log that a full disk left behind before the first commit: Delta would make no table beside it."""
+    log = f"{TABLES_FOLDER}/{table.name}/_delta_log"
+    if all(name.startswith((".", "_")) for name in files.names(log)):
+        files.remove(log)
 
 
 def _create(spark: SparkSession, table: AuditTable, path: str) -> None:

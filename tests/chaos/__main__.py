@@ -12,8 +12,9 @@ from rich.console import Console
 
 from jobs.embedded import at, embedded_broker
 from quota.settings import load_settings
-from tests.chaos.page import figures_table, page, part_table, step_tables
+from tests.chaos.page import figures_table, page, part_table, step_tables, surroundings_table
 from tests.chaos.run import kill_all, under_fire, verdict_of
+from tests.chaos.surroundings import disturb
 from tests.deployments import deployed
 
 _KILLS, _QUICK_KILLS = 100, 5
@@ -35,17 +36,21 @@ def main():
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
             tally, verdict = _run(options, Path(folder), tell)
+            surroundings = None if options.quick else disturb(Path(folder, "surroundings"), tell)
     except KeyboardInterrupt:
         sys.exit("chaos: interrupted; nothing was written")
     seconds = time.monotonic() - began
-    for table in (figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally)):
+    tables = [figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally)]
+    for table in tables if surroundings is None else [*tables, surroundings_table(surroundings)]:
         console.print(table.drawn())
     if verdict.wrong:
         sys.exit(f"chaos: {verdict}")
+    if surroundings is not None and surroundings.wrong:
+        sys.exit(f"chaos: {'; '.join(surroundings.wrong)}")
     if tally.never and not options.quick:
         sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in tally.never)}; run it again")
     if not options.quick:
-        (options.out / "chaos.md").write_text(page(tally, verdict, seconds))
+        (options.out / "chaos.md").write_text(page(tally, verdict, surroundings, seconds))
         console.print(f"written: {options.out / 'chaos.md'}")
     console.print("nothing lost, nothing doubled, nothing changed", style="bold green")
 

@@ -36,6 +36,12 @@ tables is read without the project's own readers.
   logs, of some forty lines and without the project's code. A bucket that a restart had filled would show there.
 """
 
+_SURROUNDINGS = """\
+Disks that fill up and a broker that is away for minutes are another deployment's, with its own requests: after each,
+the rest is freed and the job started again, and all that was asked must be decided, charged and kept once. What else
+can be wrong around the jobs (half a checkpoint, foreign tables, unreachable quotas) is tried by `make test`.
+"""
+
 
 def figures_table(tally, verdict, seconds):
     """The figures."""
@@ -73,7 +79,18 @@ def part_table(tally):
     return Table("a part alone", ("killed", "what came of it"), rows, words=2)
 
 
-def page(tally, verdict, seconds):
+def surroundings_table(surroundings):
+    """What came of disks that fill up and of a broker that is away."""
+    rows = (
+        ("a disk filled up to some KB that are left, while it enforces and audits", f"{surroundings.fills} times"),
+        ("a job ended for it, with a line that says to free some", f"{surroundings.stops} times"),
+        ("the broker away until enforce ended, with a line that says so", f"{surroundings.away:.0f} s"),
+        ("**lost, forgiven, or ended otherwise, once there was space and a broker**", f"**{len(surroundings.wrong)}**"),
+    )
+    return Table("around the jobs", ("around the jobs", "what came of it"), rows, words=1)
+
+
+def page(tally, verdict, surroundings, seconds):
     """The whole page, in Markdown."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "delta-spark", "confluent-kafka"))
     steps = "\n\n".join(table.markdown() for table in step_tables(tally))
@@ -89,6 +106,9 @@ Steps are those of the batch that was under way. A kill of a job that did the au
 {steps}
 
 {part_table(tally).markdown()}
+
+{_SURROUNDINGS}
+{surroundings_table(surroundings).markdown()}
 
 {packages}, Python {platform.python_version()}.
 """

@@ -5,8 +5,7 @@ import shutil
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from dataclasses import dataclass
 
 from jobs.embedded import at, embedded_broker
 from jobs.enforce import start_enforce
@@ -21,26 +20,40 @@ from tests.operator import Operator
 DISK_BYTES = 16 * 1024 * 1024
 
 
-def run(seconds=300, seed=599):
-    """Do it to a broker and a session of its own; prints a line, and returns what was wrong.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What was done around the jobs, and what came of it."""
+
+    fills: int
+    """How many times a disk was filled up to some bytes that were left."""
+    stops: int
+    """How many times a job ended for want of space."""
+    away: float
+    """For how many seconds the broker was away until the job ended."""
+    wrong: list[str]
+    """What was lost, forgiven, or not said as it should be."""
+
+
+def disturb(folder, tell, seconds=240.0, seed=599):
+    """Do it to a broker and a session of its own.
 
     Args:
-        seconds: about how long to fill disks; the broker that is away takes some two minutes more.
+        folder: for all that it keeps.
+        tell: takes a line of progress.
+        seconds: about how long to fill disks; the broker that is away takes some three minutes more.
         seed: of how much is left free on each disk.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory()))
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         broker = stack.enter_context(embedded_broker(base, 0))
         base = at(base, broker.address)
         spark = spark_session(base, "surroundings", folder / "spark.log")
         stack.callback(end_session, spark)
-        stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
+        tell("disks are filled, up to some bytes that are left")
+        fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
+        tell(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
         away, more = _stay_away(spark, base, folder, broker)
-    wrong += more
-    outcome = f"wrong: {'; '.join(wrong)}" if wrong else "mended, nothing lost or forgiven"
-    print(f"surroundings: {stops} times no space left, a broker away for {away:.0f} s: {outcome}")  # noqa: T201
-    return wrong
+    return Surroundings(fills, stops, away, wrong + more)
 
 
 def _fill_disks(spark, base, folder, seconds, chance):
@@ -67,7 +80,7 @@ def _fill_disks(spark, base, folder, seconds, chance):
             operator.enforce()
             operator.audit()
             wrong += _differences(operator, names)
-    return stops, wrong
+    return len(names), stops, wrong
 
 
 def _differences(operator, names):
@@ -114,7 +127,3 @@ def _disk(folder):
         yield folder
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-if __name__ == "__main__":
-    run()

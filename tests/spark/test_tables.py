@@ -3,6 +3,7 @@
 import json
 import shutil
 from datetime import date
+from pathlib import Path
 
 import pytest
 from delta.tables import DeltaTable
@@ -12,7 +13,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 import jobs.audit
 from jobs.audit import keep
 from jobs.storage import table_path
-from jobs.tables import TABLES, prepare_tables
+from jobs.tables import DECISIONS, TABLES, prepare_tables
 from quota.errors import MutationQuotaError
 from schemas import decisions
 from tests.spark.rows import frame, kafka_rows
@@ -62,6 +63,14 @@ def test_what_is_no_table_of_ours_is_left_alone_and_named(spark, settings, kind)
         prepare_tables(spark, settings)
     assert "\n" not in str(raised.value)
     assert spark.read.format(kind).load(path).count() == 3
+
+
+def test_a_table_that_a_full_disk_left_without_a_first_commit_is_made(spark, settings):
+    log = Path(table_path(settings, "decisions"), "_delta_log")
+    Path(log, "_staged_commits").mkdir(parents=True)
+    Path(log, ".00000000000000000000.json.2f1c.tmp").touch()
+    prepare_tables(spark, settings)
+    assert version_of(spark, settings, "decisions") == str(DECISIONS.version)
 
 
 def version_of(spark, settings, name):
