@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -83,6 +83,19 @@ class Checkpoint:
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         ]
+
+    def forget_topics(self, files: Files, gone: Container[str]) -> None:
+        """Have the next batch know nothing of topics that are gone for good.
+
+        Spark would try to read of them what a batch that was begun had planned, and fail again after each start.
+        """
+        for batch in self.offsets[-2:]:  # where the next batch begins, and, if it was begun, where it ends
+            file = f"{self.folder}/offsets/{batch}"
+            text = files.read(file) or ""
+            offsets = _json_at_end(text) or {}
+            others = {topic: partitions for topic, partitions in offsets.items() if topic not in gone}
+            if others != offsets:
+                files.write(file, "\n".join([*text.splitlines()[:-1], json.dumps(others)]))
 
 
 def check_audit_checkpoint(

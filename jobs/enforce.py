@@ -31,10 +31,9 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
         MutationQuotaError: it cannot go on with the checkpoint that is there, or with none.
     """
     files = Files(spark, settings)
-    retired = Deployment.read(files).retired
-    positions = check_checkpoint(files, NAME, STATE_VERSION).positions(files)
-    unread = [position for position in positions if position.topic not in retired]
-    check_gaps(settings, NAME, unread, fail=settings.enforce.fail_on_data_loss)
+    checkpoint = check_checkpoint(files, NAME, STATE_VERSION)
+    checkpoint.forget_topics(files, Deployment.read(files).retired)
+    check_gaps(settings, NAME, checkpoint.positions(files), fail=settings.enforce.fail_on_data_loss)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     records = read_requests(spark, settings)
     quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)

@@ -106,8 +106,6 @@ def _claim(
             "no user has a topic of their own yet, or this principal may describe none: "
             "mutation-quota tenants prepare makes them, and says who is to be allowed what"
         )
-    if settings.topics.retired_users:
-        _log.warning("topics.retired_users: take it out again once this has run; until then no lost request is noticed")
 
 
 def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuery]:

@@ -27,8 +27,7 @@ def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     subscribed = (
         {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
     )
-    # A user's topic that is gone for good is lost data, too, and Spark knows that for all topics only.
-    fail = enforce.fail_on_data_loss and not settings.topics.retired_users
+    fail = enforce.fail_on_data_loss
     return _read(spark, settings, subscribed, enforce.max_requests_per_batch, fail_on_data_loss=fail)
 
 

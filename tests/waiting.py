@@ -4,8 +4,9 @@ import time
 
 
 def until(condition, seconds=60, look_seconds=0.1):
-    """Return once it is true."""
+    """Return what it is once it is true."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, "in vain"
         time.sleep(look_seconds)
+    return found
