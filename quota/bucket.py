@@ -6,7 +6,9 @@ epoch milliseconds, throttle times in milliseconds.
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from quota.repeats import Remembered
 from quota.terms import Limit, Quota
@@ -35,8 +37,7 @@ class Window:
         return own if own is not None else min(rate * self.num * self.size_seconds, sys.float_info.max)
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """State of one bucket: `tokens` (K) as written at `updated_at` (T), and the quota it was last used at."""
 
     tokens: float
@@ -46,7 +47,7 @@ class Bucket:
     max_debt_ms: int | None = None
     reset_at: int | None = None
     """The latest reset by an operator that this bucket has followed, epoch ms."""
-    remembered: Remembered = field(default_factory=dict)
+    remembered: Remembered = {}
     """The requests that it has admitted of late, where the settings want them to be remembered."""
 
     @property

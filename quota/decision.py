@@ -58,7 +58,7 @@ class Repeat(msgspec.Struct, frozen=True):
     topics: int
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True):
     """The answer to one request. Times are in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
 
     decision_id: str

@@ -54,8 +54,7 @@ class Policy:
     """What the topics of users are named after, where a request's topic tells its user (`quota.identity`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRequest:
+class ResolvedRequest(msgspec.Struct, frozen=True):
     """A request, the record it came in, and the quota it is judged by."""
 
     record: Record
