@@ -24,8 +24,8 @@ _REFUSED = (
 """What is said of a topic: the code, its name, and a message."""
 
 
-class _Admission(msgspec.Struct, frozen=True):
-    """What a bucket says to one request: its state afterwards, the topics it refused, and what it tells."""
+class Admission(msgspec.Struct, frozen=True):
+    """What a bucket says to one request: its state afterwards, the topics it admits, and what it tells."""
 
     bucket: Bucket | None
     admitted: Sequence[bool]
@@ -54,7 +54,7 @@ def decide(
     """
     decisions = []
     for resolved in requests:
-        admission = _admit(bucket, resolved, window, repeats)
+        admission = admit(bucket, resolved, window, repeats)
         bucket = admission.bucket
         decisions.append(_decision(resolved, admission, window))
     return bucket, decisions
@@ -77,15 +77,16 @@ def in_order(items: Iterable[T], record_of: Callable[[T], Record]) -> list[T]:
     return [item for _, item in placed]
 
 
-def _admit(kept: Bucket | None, resolved: ResolvedRequest, window: Window, repeats: Repeats) -> _Admission:
+def admit(kept: Bucket | None, resolved: ResolvedRequest, window: Window, repeats: Repeats) -> Admission:
+    """Charge one request to a bucket; arguments as of `decide`."""
     resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
     limit = resolution.limit
     if limit is None:
-        return _Admission(kept, [True] * len(request.topics), 0, None, None)
+        return Admission(kept, [True] * len(request.topics), 0, None, None)
     bucket = None if kept is not None and _is_reset(kept, resolution.reset_at) else kept
     before = tokens_at(now, bucket, limit, window)
     if request.validate_only:
-        return _Admission(kept, [True] * len(request.topics), 0, before, before)
+        return Admission(kept, [True] * len(request.topics), 0, before, before)
 
     quota = limit.quota
     stored = before if bucket is None else bucket.tokens
@@ -105,13 +106,13 @@ def _admit(kept: Bucket | None, resolved: ResolvedRequest, window: Window, repea
 
     # A refused try leaves the bucket as it was, so that rounding cannot pile up over many tries.
     if bucket is None:
-        bucket = Bucket(tokens, now, *quota.bounds, resolution.reset_at, remembered)
+        bucket = Bucket(tokens, now, quota.rate, quota.burst, quota.max_debt_ms, resolution.reset_at, remembered)
     elif now < bucket.updated_at:  # a request that is late may know an older quota, which is not the bucket's any more
         bucket = msgspec.structs.replace(bucket, tokens=tokens, remembered=remembered)
-    elif changed or bucket.bounds != quota.bounds:
-        bucket = Bucket(tokens, now, *quota.bounds, bucket.reset_at, remembered)
+    elif changed or bucket.differs(quota):
+        bucket = Bucket(tokens, now, quota.rate, quota.burst, quota.max_debt_ms, bucket.reset_at, remembered)
     throttle = throttle_ms(tokens, bucket.tokens, quota.rate) if throttled else 0
-    return _Admission(bucket, admitted, throttle, before, tokens, first)
+    return Admission(bucket, admitted, throttle, before, tokens, first)
 
 
 def _is_reset(bucket: Bucket, reset_at: int | None) -> bool:
@@ -132,7 +133,7 @@ def _charge(
     return admitted, tokens
 
 
-def _decision(resolved: ResolvedRequest, admission: _Admission, window: Window) -> Decision:
+def _decision(resolved: ResolvedRequest, admission: Admission, window: Window) -> Decision:
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
     quota = resolution.limit.quota if resolution.limit else None
     judged = _Told.of(request, admission.admitted, admission.controller_throttle_ms)

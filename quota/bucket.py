@@ -37,7 +37,7 @@ class Window:
         return own if own is not None else min(rate * self.num * self.size_seconds, sys.float_info.max)
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class Bucket(msgspec.Struct, frozen=True):  # a struct, because it is made anew by each charge
     """State of one bucket: `tokens` (K) as written at `updated_at` (T), and the quota it was last used at."""
 
     tokens: float
@@ -50,10 +50,9 @@ class Bucket(msgspec.Struct, frozen=True):
     remembered: Remembered = {}
     """The requests that it has admitted of late, where the settings want them to be remembered."""
 
-    @property
-    def bounds(self) -> tuple[float, float | None, int | None]:
-        """What it was filled and emptied by; as `Quota.bounds`."""
-        return self.rate, self.burst, self.max_debt_ms
+    def differs(self, quota: Quota) -> bool:
+        """Whether it was filled and emptied by other bounds than those of a quota."""
+        return self.rate != quota.rate or self.burst != quota.burst or self.max_debt_ms != quota.max_debt_ms
 
 
 def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:
@@ -70,7 +69,7 @@ def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> 
     tokens, since = bucket.tokens, bucket.updated_at
     if now < since:  # what was granted then may not be what is granted by now
         return min(tokens, window.burst(bucket.rate, bucket.burst))
-    if bucket.bounds != quota.bounds:
+    if bucket.differs(quota):
         changed_at = max(min(limit.since, now), since)
         tokens = _gain(tokens, bucket.rate, changed_at - since, window.burst(bucket.rate, bucket.burst))
         tokens = max(tokens, deepest_debt(quota))
@@ -84,7 +83,8 @@ def deepest_debt(quota: Quota) -> float:
 
 
 def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
-    return min(tokens + max(0, elapsed_ms) / 1000 * rate, burst)
+    gained = tokens + elapsed_ms / 1000 * rate
+    return min(burst, gained)  # in half the time of `min`
 
 
 def _rounding(stored: float) -> float:

@@ -25,6 +25,8 @@ class Operation(enum.Enum):
     CREATE_PARTITIONS = "CREATE_PARTITIONS"
     DELETE_TOPICS = "DELETE_TOPICS"
 
+    __hash__ = object.__hash__  # there is one of each, and Enum's own takes longer than to look it up
+
 
 class Mode(enum.Enum):
     """How a bucket in debt answers: by refusing, or by admitting and throttling."""

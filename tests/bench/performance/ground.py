@@ -1,0 +1,76 @@
+"""What all figures stand on: one broker and one Spark session, deployments of their own, and the pass-through."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobs.embedded import at, embedded_broker
+from jobs.session import end_session, spark_session
+from jobs.source import kafka_options, read_requests
+from jobs.trigger import trigger
+from quota.entity import QuotaEntity
+from quota.kafka.quota_store import write_record
+from quota.kafka.topics import prepare_topics
+from quota.log_record import QuotaRecord
+from quota.settings import Settings, load_settings
+from tests.deployments import deployed
+
+PLENTY = 1e6
+"""A rate at which all is admitted, mutations/s."""
+
+
+@dataclass
+class Ground:
+    """One broker and one session; each deployment has topics and a folder of its own."""
+
+    spark: SparkSession
+    settings: Settings
+    folder: Path
+    _names: list[str] = field(default_factory=list)
+
+    def deployment(self, name: str) -> Settings:
+        """A new deployment, where everybody has plenty."""
+        self._names.append(name)
+        name = f"{name}-{len(self._names)}"
+        settings = deployed(self.settings, name, self.folder / name)
+        prepare_topics(settings)
+        write_record(settings, QuotaRecord(QuotaEntity(None), PLENTY))
+        return settings
+
+
+@contextmanager
+def ground(folder: Path, *given: str) -> Iterator[Ground]:
+    """Broker and session, with settings besides the defaults."""
+    settings = load_settings([f"storage.root={folder}", "broker.memory=512m", *given], environment={})
+    with embedded_broker(settings, port=0) as broker:
+        settings = at(settings, broker.address)
+        spark = spark_session(settings, "bench", folder / "spark.log")
+        try:
+            yield Ground(spark, settings, folder)
+        finally:
+            end_session(spark)
+
+
+def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+    """The limit: the same records from Kafka to Kafka, as they are, without state or Python."""
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", "enforce")
+    topic = F.lit(settings.topics.decisions).alias("topic")
+    return write(read_requests(spark, settings).select(topic, "key", "value"), settings, "pass-through", once=once)
+
+
+def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> StreamingQuery:
+    """To Kafka, as `enforce` does it."""
+    return (
+        answers.writeStream.queryName(name)
+        .format("kafka")
+        .options(**kafka_options(settings))
+        .option("kafka.acks", "all")
+        .option("checkpointLocation", f"{settings.storage.root}/checkpoints/{name}")
+        .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
+        .start()
+    )
