@@ -7,7 +7,6 @@ said of it, its `request_id` included: an id alone would let a client pay for on
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import dropwhile
 
 import msgspec
 
@@ -48,7 +47,7 @@ class Repeats:
         """What is remembered once a request is answered; what is too old by then, or too much, is forgotten."""
         digest = _digest(request)
         since = answered.timestamp - self.window_ms
-        kept = dict(dropwhile(lambda each: each[1].timestamp < since, remembered.items()))
+        kept = {key: each for key, each in remembered.items() if each.timestamp >= since}
         kept[digest] = answered
         while len(kept) > self.most:
             del kept[next(iter(kept))]

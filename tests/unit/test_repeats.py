@@ -143,6 +143,14 @@ def test_what_is_too_old_takes_no_room():
     assert [each.decision_id for each in bucket.remembered.values()] == ["mutation-requests-0-3"]
 
 
+def test_what_is_too_old_takes_no_room_though_it_was_late():
+    """Behind a is b, whose broker was behind; when c comes, b is too old by half a second, and a is not."""
+    times = {"a": 1000, "b": 0, "c": 60_500}
+    requests = [resolved(1, request_id=name, at=at) for name, at in times.items()]
+    _, decisions = decide_all(*requests, resolved(1, request_id="a", at=60_500), repeats=Repeats(60_000, most=2))
+    assert [each.repeats is not None for each in decisions] == [False, False, False, True]
+
+
 def test_a_reset_forgets_requests_too():
     _, (_, after) = decide_all(resolved(300), resolved(300, at=10, reset_at=5))
     assert (after.tokens_before, after.tokens, after.repeats) == (500, 200, None)
