@@ -1,11 +1,12 @@
 """Logs and runs by chance (hypothesis), biased towards where the order of requests makes a difference."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
 from quota.bucket import Window
+from quota.repeats import NOT_REMEMBERED, Repeats
 from tests.replay.log import ABSENT, Change, Entry, Log, Reset, Run
 
 START = 1_700_000_000_000
@@ -24,12 +25,16 @@ _BAD = st.one_of(
 _OPERATIONS = [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
 
 
+_REPEATS = [NOT_REMEMBERED, Repeats(3000), Repeats(20_000, most=1), Repeats(20_000, most=2)]
+"""The windows are among the gaps, so that a request comes in the last moment of one; and few find room."""
+
+
 @st.composite
 def _requests(draw) -> Mapping[str, object]:
     operation, strict = draw(st.sampled_from(_OPERATIONS))
     costs = draw(st.lists(st.sampled_from([0, 1, 3, 20, 80, 700]), min_size=1, max_size=4))
     request = {
-        "request_id": "r",
+        "request_id": draw(st.sampled_from(["r", "s", "t"])),
         "user": draw(st.sampled_from(USERS)),
         "client_id": draw(st.sampled_from(CLIENTS)),
         "operation": operation,
@@ -40,6 +45,41 @@ def _requests(draw) -> Mapping[str, object]:
         "topics": [{"name": f"t{number}", "partitions": cost} for number, cost in enumerate(costs)],
     }
     return {name: value for name, value in request.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A request that is sent again: how many requests later, and what is said otherwise then."""
+
+    later: int
+    otherwise: Mapping[str, object]
+    of_topic: Mapping[str, object]
+    """What is said otherwise of the first topic."""
+
+    def of(self, before: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
+        """The request, after those before it."""
+        request = before[-self.later :][0]
+        first, *others = request["topics"]
+        return {**request, "topics": [{**first, **self.of_topic}, *others], **self.otherwise}
+
+
+_BEFORE_ALL = {
+    "request_id": "r",
+    "user": "alice",
+    "operation": "CREATE_TOPICS",
+    "api_version": 7,
+    "request_throttle_ms": 0,
+    "purgatory_ms": 0,
+    "topics": [{"name": "t0", "partitions": 1}],
+}
+"""What is sent again where nothing was sent yet."""
+
+_AGAIN = st.builds(
+    _Again,
+    st.integers(1, 4),
+    st.sampled_from([{}] * 7 + [{"request_id": "s"}, {"purgatory_ms": 100}, {"api_version": 0}]),
+    st.sampled_from([{}] * 6 + [{"partitions": 20}, {"configs": {"retention.ms": "1"}}]),
+)
 
 
 _ENTITIES = st.tuples(
@@ -60,7 +100,7 @@ _RESETS = st.builds(
 )
 
 
-_CONTENTS = st.sampled_from([True] * 9 + [False]).flatmap(lambda good: _requests() if good else _BAD)
+_CONTENTS = st.sampled_from([_requests()] * 5 + [_AGAIN] * 4 + [_BAD]).flatmap(lambda kind: kind)
 _RECORDS = st.tuples(_GAPS, st.integers(0, _PARTITIONS - 1), _CONTENTS)
 
 
@@ -73,17 +113,20 @@ def logs(least: int = 1) -> st.SearchStrategy[Log]:
         sizes.flatmap(lambda size: st.lists(_RECORDS, min_size=size, max_size=_MOST_RECORDS)),
         st.sampled_from([2.5, 5.0, 20.0]),
         st.lists(st.one_of(_CHANGES, _CHANGES, _RESETS), max_size=_MOST_CHANGES),
+        st.sampled_from(_REPEATS),
     )
 
 
-def _log(window: Window, records: list[tuple], default: float, changes: list[Change | Reset]) -> Log:
-    now, entries = START, []
+def _log(window: Window, records: list[tuple], default: float, changes: list[Change | Reset], repeats: Repeats) -> Log:
+    now, entries, requests = START, [], [_BEFORE_ALL]
     for gap, partition, content in records:
         now += gap
-        request, bad = (content, None) if isinstance(content, dict) else (None, content)
+        said = content.of(requests) if isinstance(content, _Again) else content
+        request, bad = (said, None) if isinstance(said, dict) else (None, said)
+        requests += [request] if request else []
         entries.append(Entry(partition, now, request, bad))
     of_all = Change((None, ABSENT), default, None, 0)
-    return Log(window, entries, [of_all, *sorted(changes, key=lambda change: change.moment)])
+    return Log(window, entries, [of_all, *sorted(changes, key=lambda change: change.moment)], repeats)
 
 
 def keyed(log: Log) -> Log:

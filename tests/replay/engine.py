@@ -111,9 +111,8 @@ class _Query:
             self.spark.readStream.schema(RECORD).option("maxFilesPerTrigger", _TASKS).parquet(str(self.folder / "in"))
         )
         quotas = LoggedQuotas(self.log.changes, self.run.knows_all)
-        answering = Answering(self.log.window, Policy(), DECISIONS, DEAD_LETTERS)
         query = (
-            enforce(records, quotas, answering)
+            enforce(records, quotas, answering_of(self.log))
             .writeStream.foreachBatch(self._keep)
             .option("checkpointLocation", str(self.folder / "checkpoint"))
             .trigger(availableNow=True)
@@ -140,6 +139,11 @@ class _Query:
         pq.write_table(table, file)
         os.utime(file, (_FIRST_MODIFIED + self.files,) * 2)
         self.files += 1
+
+
+def answering_of(log: Log) -> Answering:
+    """How a log's requests are answered."""
+    return Answering(log.window, Policy(repeats=log.repeats), DECISIONS, DEAD_LETTERS)
 
 
 def _as_the_job_has_it(change: Change | Reset) -> QuotaChange | BucketReset:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from quota.bucket import Window
+from quota.repeats import NOT_REMEMBERED, Repeats
 
 TOPIC = "mutation-requests"
 
@@ -61,6 +62,7 @@ class Log:
     window: Window
     entries: Sequence[Entry]
     changes: Sequence[Change | Reset]
+    repeats: Repeats = NOT_REMEMBERED
 
     def placed(self) -> Iterator[tuple[int, Entry]]:
         """Each record and its offset."""

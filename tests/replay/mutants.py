@@ -11,13 +11,20 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
+
+from jobs.bucket_state import state_of
 from jobs.decide import _answers_of_bucket, _decide_bucket
 from jobs.resolve import _resolve_batches
 from jobs.rows import to_row
 from quota.bucket import tokens_at
+from quota.repeats import Repeats
 from quota.resolution import judged_by
 
 _LATER_MS = 5000
+_FOR_EVER_MS = 2**62
+
+_first, _remember = Repeats.first, Repeats.remember
 
 
 @contextmanager
@@ -73,6 +80,19 @@ def _all_charged(tokens: float, _: float, topics: Any, mode: Any, __: Any) -> An
     return admitted, tokens - sum(topic.partitions for topic in topics)
 
 
+def _first_ever(repeats: Repeats, *args: Any) -> Any:
+    return _first(replace(repeats, window_ms=_FOR_EVER_MS), *args) if repeats.window_ms else None
+
+
+def _digest_without_costs(request: Any) -> bytes:
+    names = [topic.name for topic in request.topics]
+    return repr((request.user, request.client_id, request.request_id, request.operation, names)).encode()
+
+
+def _remember_refused_too(repeats: Repeats, remembered: Any, request: Any, answered: Any) -> Any:
+    return _remember(repeats, remembered, request, msgspec.structs.replace(answered, topics=len(request.topics)))
+
+
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "requests decided as they arrive": ("jobs.decide.in_order", lambda items, _: list(items)),
     "requests of a partition sorted by their timestamps": (
@@ -99,5 +119,16 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "refused topics charged": ("quota.admission._charge", _all_charged),
     "one bucket for all clients of a user": ("jobs.resolve.to_row", _bucket_of_user),
     "resets not followed": ("quota.admission._is_reset", lambda *_: False),
+    "requests sent again known for ever": ("quota.repeats.Repeats.first", _first_ever),
+    "requests sent again known by id and topics' names": ("quota.repeats._digest", _digest_without_costs),
+    "requests forgotten with each batch": (
+        "jobs.decide.state_of",
+        lambda bucket: state_of(replace(bucket, remembered={})),
+    ),
+    "refused topics remembered as paid for": ("quota.repeats.Repeats.remember", _remember_refused_too),
+    "more requests remembered than a bucket may": (
+        "quota.repeats.Repeats.remember",
+        lambda repeats, *args: _remember(replace(repeats, most=1000), *args),
+    ),
 }
 """What is broken: its name, and what stands there instead."""

@@ -28,7 +28,10 @@ Written by `make replay`, which does it again: `python -m tests.replay --seed {r
 Random logs of requests go through the enforcing query on Spark, from files in place of a request topic's partitions:
 several users and client-ids, quotas of all levels, so that buckets are shared, with rates, bursts, changes and resets
 in between, strict, permissive and validate-only requests of several topics, bad records, ties of the clock and steps
-back. Each log is cut at random into batches, each partition elsewhere, and runs with one to four state partitions, with
+back. Many requests are sent again, alike or with something else under the same id; three logs in four remember requests
+(`repeats.window_seconds`), for 3 or 20 seconds, some no more than one or two of a bucket.
+
+Each log is cut at random into batches, each partition elsewhere, and runs with one to four state partitions, with
 one row or a thousand in a frame, its rows arriving in any order and in two tasks, over a restart from the
 checkpoint, or over one after a batch that was done but not noted as done. Quota changes are known from the
 beginning, or no sooner than they must be.
@@ -42,9 +45,10 @@ batch, and batches one after the other. Two runs of the same batches give the sa
 Batches that are cut elsewhere may decide otherwise.
 
 In both the decisions must be those of a reference that shares no code with the job: it reads requests with another
-JSON reader, looks each quota up in the list of all changes, and reckons in fractions. Topics admitted, quotas and
-buckets must be the same, tokens within 1e-9 of theirs, throttle times to the millisecond but for what rounding
-leaves in doubt. (The bucket's arithmetic beside Kafka's own classes: [conformance](conformance.md).)
+JSON reader, looks each quota up in the list of all changes, compares requests word for word, and reckons in fractions.
+Topics admitted, quotas, buckets and which request repeats which must be the same, tokens within 1e-9 of theirs,
+throttle times to the millisecond but for what rounding leaves in doubt. (The bucket's arithmetic beside Kafka's own
+classes: [conformance](conformance.md).)
 
 Seed {result.seed}, {result.seconds:.0f} s, pyspark {version("pyspark")}, Python {platform.python_version()}; records,
 and what is counted of them, in each run anew:

@@ -11,10 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 import jobs.decide
 import jobs.resolve
-from jobs.decide import Answering, Frames
-from quota.resolution import Policy
+from jobs.decide import Frames
 from schemas.kafka import RECORD
-from tests.replay.engine import DEAD_LETTERS, DECISIONS, Answer, LoggedQuotas
+from tests.replay.engine import Answer, LoggedQuotas, answering_of
 from tests.replay.log import Log, Row, Run
 
 
@@ -54,12 +53,11 @@ class PlainEngine:
         records = pa.RecordBatch.from_pylist(
             [dict(zip(RECORD.names, row, strict=True)) for row in rows], to_arrow_schema(RECORD)
         )
-        quotas = LoggedQuotas(log.changes, run.knows_all)
+        quotas, answering = LoggedQuotas(log.changes, run.knows_all), answering_of(log)
         groups: dict[str, list[Any]] = {}
-        for resolved in jobs.resolve._resolve_batches(quotas, Policy(), iter([records])):  # noqa: SLF001 the stage itself
+        for resolved in jobs.resolve._resolve_batches(quotas, answering.policy, iter([records])):  # noqa: SLF001 the stage itself
             for row in resolved.to_pylist():
                 groups.setdefault(row["bucket"], []).append(row["request"])
-        answering = Answering(log.window, Policy(), DECISIONS, DEAD_LETTERS)
         for bucket, requests in groups.items():
             chance.shuffle(requests)
             frames = [

@@ -71,7 +71,7 @@ def _check_rules(log: Log, ordered: Sequence[tuple[int, Entry]], found: dict[Pla
         decision = json.loads(value)
         where = f"{entry.partition}-{offset} ({entry}, {run}): {decision}"
         assert (topic, key) == (DECISIONS, f"{entry.partition}-{offset}".encode()), where
-        _check_decision(entry, reference.decide(entry), decision, where)
+        _check_decision(entry, reference.decide(entry, offset), decision, where)
     for offset, entry in log.placed():
         if entry.request is None:
             topic, key, value = found[entry.partition, offset]
@@ -92,6 +92,8 @@ def _check_decision(entry: Entry, expected: Expected, decision: dict[str, Any], 
     for told, tokens in ((decision["tokens_before"], expected.before), (decision["tokens"], expected.after)):
         assert (told is None) == (tokens is None), where
         assert told is None or abs(told - tokens) <= 1e-9 * max(1, abs(tokens)), where
+    repeats = decision["repeats"] and (decision["repeats"]["decision_id"], decision["repeats"]["topics"])
+    assert repeats == expected.repeats, where
     low, high = expected.throttle_ms
     throttle = decision["controller_throttle_ms"]
     assert low <= throttle <= high, where

@@ -6,10 +6,10 @@ changes. Only debts so small that they count as none, and rounded times, know th
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from tests.replay.log import ABSENT, Change, Entity, Entry, Log, Reset
+from tests.replay.log import ABSENT, TOPIC, Change, Entity, Entry, Log, Reset
 
 Tags = tuple[str, str]
 Bounds = tuple[float, float | None]
@@ -28,16 +28,29 @@ class Expected:
     before: Fraction | None
     after: Fraction | None
     throttle_ms: tuple[int, int]
+    repeats: tuple[str, int] | None = None
+    """The decision that admitted the same request before, and how many of its topics."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Paid:
+    """A request that a bucket has admitted: all that was said of it, by which decision, when, how many topics."""
+
+    said: tuple[object, ...]
+    decision_id: str
+    at: int
+    topics: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Kept:
-    """A bucket."""
+    """A bucket, and what it remembers to have admitted, in the order in which it came."""
 
     tokens: Fraction
     at: int
     bounds: Bounds
     reset: int | None
+    paid: Sequence[_Paid]
 
 
 @dataclass(slots=True)
@@ -47,7 +60,7 @@ class Reference:
     log: Log
     _kept: dict[Tags, _Kept] = field(default_factory=dict)
 
-    def decide(self, entry: Entry) -> Expected:
+    def decide(self, entry: Entry, offset: int) -> Expected:
         """What comes of a request, after those before it."""
         request, now = entry.request, entry.timestamp
         user, client = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
@@ -65,20 +78,24 @@ class Reference:
             return Expected(tags, bounds[0], (True,) * len(costs), before, before, (0, 0))
         stored = before if kept is None else kept.tokens
         strict = request["api_version"] >= STRICT_SINCE[request["operation"]]
-        admitted, after = [], before
-        for cost in costs:
-            admitted.append(not strict or not _in_debt(after, stored))
-            after -= cost if admitted[-1] else 0
+        paid = () if kept is None else kept.paid
+        first = self._first(paid, entry)
+        free = 0 if first is None else first.topics
+        charged, after = _charge(costs[free:], before, stored, strict=strict)
+        admitted = (*[True] * free, *charged)
         throttled = not all(admitted) if strict else _in_debt(after, stored)
+        if any(charged):
+            paid = self._paid(paid, first, entry, offset, sum(admitted))
         if kept is None:
-            kept = _Kept(after, now, bounds, reset)
+            kept = _Kept(after, now, bounds, reset, paid)
         elif now < kept.at:
-            kept = _Kept(after, kept.at, kept.bounds, kept.reset)
-        elif any(admitted) or kept.bounds != bounds:
-            kept = _Kept(after, now, bounds, kept.reset)
+            kept = replace(kept, tokens=after, paid=paid)
+        elif any(charged) or kept.bounds != bounds:
+            kept = _Kept(after, now, bounds, kept.reset, paid)
         self._kept[tags] = kept
         waits = _waits(after, bounds[0]) if throttled else (0, 0)
-        return Expected(tags, bounds[0], tuple(admitted), before, after, waits)
+        repeats = None if first is None else (first.decision_id, first.topics)
+        return Expected(tags, bounds[0], admitted, before, after, waits, repeats)
 
     def bucket_of(self, entry: Entry) -> Tags | None:
         """The bucket of a request, None where it touches none."""
@@ -86,6 +103,24 @@ class Reference:
         user, client = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
         found = self._quota(user, client, entry.timestamp)
         return None if found is None else found[0]
+
+    def _first(self, paid: Sequence[_Paid], entry: Entry) -> _Paid | None:
+        """The same request as it was admitted before, if the bucket remembers it and it is not too old."""
+        window, said = self.log.repeats.window_ms, _said(entry)
+        return next((each for each in paid if each.said == said and entry.timestamp - each.at <= window), None)
+
+    def _paid(
+        self, paid: Sequence[_Paid], first: _Paid | None, entry: Entry, offset: int, topics: int
+    ) -> Sequence[_Paid]:
+        """What a bucket remembers after a charge: nothing that is too old beside it, and of the others the latest."""
+        repeats = self.log.repeats
+        if not repeats.window_ms:
+            return ()
+        if first is None:
+            first = _Paid(_said(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
+            paid = [*paid, first]
+        paid = [replace(each, topics=topics) if each is first else each for each in paid]
+        return [each for each in paid if first.at - each.at <= repeats.window_ms][-repeats.most :]
 
     def _tokens(self, kept: _Kept | None, bounds: Bounds, since: int, now: int) -> Fraction:
         if kept is None:
@@ -170,6 +205,21 @@ def in_guaranteed_order(log: Log, batches: Sequence[Iterable[tuple[int, int]]]) 
             keyed.append((highest[place], partition, offset))
         ordered += [(offset, entries[partition, offset]) for _, partition, offset in sorted(keyed)]
     return ordered
+
+
+def _charge(costs: Sequence[int], tokens: Fraction, stored: Fraction, *, strict: bool) -> tuple[list[bool], Fraction]:
+    admitted = []
+    for cost in costs:
+        admitted.append(not strict or not _in_debt(tokens, stored))
+        tokens -= cost if admitted[-1] else 0
+    return admitted, tokens
+
+
+def _said(entry: Entry) -> tuple[object, ...]:
+    """What makes a request the same as another."""
+    request = entry.request
+    who = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
+    return *who, request["request_id"], request["operation"], request["topics"]
 
 
 def _levels(user: str, client: str) -> list[tuple[Entity, Tags]]:

@@ -9,6 +9,7 @@ from tests.replay.log import Log, Run
 from tests.replay.properties import Engine
 
 _REFUSED = b'"outcome":"REJECTED"', b'"outcome":"PARTIAL"'
+_REPEATED = b'"repeats":{'
 
 _TITLES = {
     "logs": "logs",
@@ -18,6 +19,7 @@ _TITLES = {
     "dead_letters": "of these bad ones",
     "steps_back": "steps back of a partition's clock",
     "refused": "requests with a topic refused",
+    "repeated": "requests that were answered again, as repeats",
     "restarts": "restarts from the checkpoint",
     "crashes": "of these after a batch that was done again",
     "copies": "answers written twice by that, the same bytes",
@@ -36,6 +38,7 @@ class Counting:
     dead_letters: int = 0
     steps_back: int = 0
     refused: int = 0
+    repeated: int = 0
     restarts: int = 0
     crashes: int = 0
     copies: int = 0
@@ -53,6 +56,7 @@ class Counting:
         self.records += len(log.entries)
         self.dead_letters += sum(entry.request is None for entry in log.entries)
         self.refused += sum(any(refused in value for refused in _REFUSED) for _, _, value in found)
+        self.repeated += sum(_REPEATED in value for _, _, value in found)
         self.restarts += restarted
         self.crashes += restarted and run.crash
         self.copies += len(found) - len(log.entries)

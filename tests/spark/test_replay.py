@@ -1,9 +1,12 @@
 """Any cut of the stream gives the same decisions, in short; `make replay` is the long form."""
 
+from fractions import Fraction
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from quota.bucket import Window
+from quota.repeats import Repeats
 from tests.replay.chance import START, cases, shared_cases
 from tests.replay.engine import SparkEngine
 from tests.replay.log import ABSENT, Change, Entry, Log, Run
@@ -81,10 +84,11 @@ def test_a_broken_job_is_noticed_through_spark(engine):
         check_one_partition(engine, log, [run])
 
 
-def asking(second, *costs, version=7):
+def asking(second, *costs, version=7, request_id="r"):
     topics = [{"name": f"t{number}", "partitions": cost} for number, cost in enumerate(costs)]
-    request = {"request_id": "r", "user": "alice", "operation": "CREATE_TOPICS", "api_version": version}
-    return Entry(0, START + second * 1000, request | {"topics": topics, "request_throttle_ms": 0, "purgatory_ms": 0})
+    request = {"request_id": request_id, "user": "alice", "operation": "CREATE_TOPICS", "api_version": version}
+    request |= {"topics": topics, "request_throttle_ms": 0, "purgatory_ms": 0}
+    return Entry(0, START + round(second * 1000), request)
 
 
 def test_the_reference_knows_kips_worked_example():
@@ -92,8 +96,10 @@ def test_the_reference_knows_kips_worked_example():
     log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)])
     reference = Reference(log)
     found = [
-        reference.decide(each)
-        for each in (asking(0, *[80] * 7), asking(0, 80), asking(12, 80), asking(12, 80), asking(12, 140, version=5))
+        reference.decide(each, offset)
+        for offset, each in enumerate(
+            (asking(0, *[80] * 7), asking(0, 80), asking(12, 80), asking(12, 80), asking(12, 140, version=5))
+        )
     ]
     assert [(each.after, all(each.admitted), each.throttle_ms[1]) for each in found] == [
         (-60, True, 0),
@@ -108,4 +114,26 @@ def test_the_reference_knows_that_a_raised_quota_gives_no_present_for_the_past()
     """-50 after 60; five seconds at 1, then five at 10: -50 + 5 + 50 = 5."""
     changes = [Change(("alice", ABSENT), 1.0, 10.0, 0), Change(("alice", ABSENT), 10.0, 20.0, START + 5000)]
     reference = Reference(Log(Window(), [], changes))
-    assert [reference.decide(each).after for each in (asking(0, 60), asking(10, 0))] == [-50, 5]
+    assert [reference.decide(each, 0).after for each in (asking(0, 60), asking(10, 0))] == [-50, 5]
+
+
+def test_the_reference_knows_that_what_was_admitted_is_not_charged_again():
+    """400 of 500, then 200 to -100: the third topic is refused for 20 s, then paid for; then it is too old."""
+    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Repeats(20_005))
+    reference = Reference(log)
+    asked = [asking(second, 400, 200, 50) for second in (0, 10, 20, 20, 20.006)]
+    found = [reference.decide(each, offset) for offset, each in enumerate(asked)]
+    assert [(sum(each.admitted), each.after, each.repeats) for each in found] == [
+        (2, -100, None),
+        (2, -50, ("mutation-requests-0-0", 2)),
+        (3, -50, ("mutation-requests-0-0", 2)),
+        (3, -50, ("mutation-requests-0-0", 3)),
+        (0, Fraction(-4997, 100), None),
+    ]
+
+
+def test_the_reference_knows_that_no_more_than_so_many_are_remembered():
+    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Repeats(60_000, most=2))
+    reference = Reference(log)
+    found = [reference.decide(asking(0, 1, request_id=name), 0) for name in ("a", "b", "c", "a", "c")]
+    assert [each.repeats is not None for each in found] == [False, False, False, False, True]
