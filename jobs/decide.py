@@ -11,11 +11,11 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 import jobs.worker  # noqa: F401 what the workers keep
 from jobs.bucket_state import bucket_of, state_of
-from jobs.rows import Row, from_row, is_bucket, record_of
+from jobs.waist import DEAD_LETTER, DECISION, is_bucket, pack_answer, place_of, unpack, unpacked
 from quota import codec
 from quota.admission import decide, in_order
 from quota.bucket import Window
-from quota.decision import DeadLetter, Decision
+from quota.decision import DeadLetter
 from quota.resolution import Policy
 from schemas.buckets import ANSWERED, STATE
 
@@ -44,12 +44,12 @@ class Frames:
     held_bytes: int = 0
     """Of the answers since then."""
 
-    def of(self, answers: Iterable[Row]) -> Iterator[pd.DataFrame]:
+    def of(self, answers: Iterable[bytes]) -> Iterator[pd.DataFrame]:
         """The frames of one key."""
-        held: list[Row | None] = []
+        held: list[bytes | None] = []
         for answer in answers:
             held.append(answer)
-            self.held_bytes += len(answer["key"] or b"") + len(answer["value"])
+            self.held_bytes += len(answer)
             if self.held_bytes >= _FRAME_BYTES:
                 yield pd.DataFrame({"answer": [*held, *[None] * self.rows]})
                 held, self.held_bytes = [], 0
@@ -66,7 +66,7 @@ def decide_requests(resolved: DataFrame, answering: Answering) -> DataFrame:
             partial(_decide_bucket, answering, frames), ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout
         )
         .where(F.col("answer").isNotNull())
-        .select(F.col("answer.topic"), F.col("answer.key"), F.col("answer.value"))
+        .select(*unpacked(F.col("answer"), answering.decisions_topic, answering.dead_letters_topic))
     )
 
 
@@ -75,34 +75,30 @@ def _decide_bucket(
 ) -> Iterator[pd.DataFrame]:
     """Answer all records of one key in this batch; those of a bucket come in no order and in several frames."""
     (key,) = group
-    rows = (row for frame in frames for row in frame["request"])
-    answers = _answers_of_bucket(answering, rows, state) if is_bucket(key) else _answers(answering, rows)
+    requests = (request for frame in frames for request in frame["request"])
+    answers = _answers_of_bucket(answering, requests, state) if is_bucket(key) else _answers(answering, requests)
     return out.of(answers)
 
 
-def _answers_of_bucket(answering: Answering, rows: Iterable[Row], state: GroupState) -> Iterator[Row]:
-    """Decide in order. Rows wait as the bytes they came in, which are a fraction of what they are decoded."""
+def _answers_of_bucket(answering: Answering, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
+    """Decide in order. Requests wait as they were packed, which is a fraction of what they are decoded."""
     before = bucket = bucket_of(state.get) if state.exists else None
-    for row in in_order(rows, record_of):
-        request = from_row(row, answering.policy)
+    for packed in in_order(requests, place_of):
+        key, request = unpack(packed, answering.policy)
         if isinstance(request, DeadLetter):
             raise TypeError(f"a dead letter among the requests of a bucket: {request.source}")
         bucket, (decision,) = decide(bucket, [request], answering.window, answering.policy.repeats)
-        yield _answer(answering.decisions_topic, row, decision)
+        yield pack_answer(DECISION, key, codec.encode(decision))
     if bucket is not None and bucket != before:
         state.update(state_of(bucket))
 
 
-def _answers(answering: Answering, rows: Iterable[Row]) -> Iterator[Row]:
+def _answers(answering: Answering, requests: Iterable[bytes]) -> Iterator[bytes]:
     """Answer what touches no bucket: one by one, as it comes."""
-    for row in rows:
-        request = from_row(row, answering.policy)
+    for packed in requests:
+        key, request = unpack(packed, answering.policy)
         if isinstance(request, DeadLetter):
-            yield _answer(answering.dead_letters_topic, row, request)
+            yield pack_answer(DEAD_LETTER, key, codec.encode(request))
         else:
             _, (decision,) = decide(None, [request], answering.window)
-            yield _answer(answering.decisions_topic, row, decision)
-
-
-def _answer(topic: str, row: Row, answer: Decision | DeadLetter) -> Row:
-    return {"topic": topic, "key": row["key"], "value": codec.encode(answer)}
+            yield pack_answer(DECISION, key, codec.encode(decision))

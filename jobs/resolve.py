@@ -3,19 +3,25 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.rows import record_of, to_row
+from jobs.rows import record_of
+from jobs.waist import to_row
 from jobs.worker import close_at_end
 from quota.callbacks.running import CALLBACK_FAILED
 from quota.resolution import Policy, Quotas, resolve
 from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD
+
+_JUDGED = StructType([*RESOLVED.fields, StructField("error", StringType())])
+"""With why it is a dead letter, else null, which is counted only."""
 
 OBSERVED = "resolved"
 """What a query's progress calls the numbers of each batch: `dead_letters`, and `callback_errors` among them."""
@@ -42,11 +48,10 @@ class FixedQuotas:
 def resolve_requests(records: DataFrame, source: QuotaSource, policy: Policy) -> DataFrame:
     """Find bucket and quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
     bounded = records.select(*_bounded(policy.max_bytes))
-    resolved = bounded.mapInArrow(partial(_resolve_batches, source, policy), RESOLVED)
-    failed = F.count_if(F.col("request.error").startswith(CALLBACK_FAILED))
-    return resolved.observe(
-        OBSERVED, F.count_if(F.col("request.error").isNotNull()).alias("dead_letters"), failed.alias("callback_errors")
-    )
+    judged = bounded.mapInArrow(partial(_resolve_batches, source, policy), _JUDGED)
+    failed = F.count_if(F.col("error").startswith(CALLBACK_FAILED))
+    dead = F.count_if(F.col("error").isNotNull())
+    return judged.observe(OBSERVED, dead.alias("dead_letters"), failed.alias("callback_errors")).select(*RESOLVED.names)
 
 
 def _bounded(max_bytes: int) -> list[Column]:
@@ -61,11 +66,11 @@ def _resolve_batches(
     source: QuotaSource, policy: Policy, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     close_at_end()
-    schema = to_arrow_schema(RESOLVED)
+    schema = to_arrow_schema(_JUDGED)
     for batch in batches:
         # By time, because a callback can be told of changes only forwards.
-        rows = sorted(((record_of(row), row) for row in batch.to_pylist()), key=lambda pair: pair[0].timestamp)
-        if rows:
-            quotas = source.known(rows[-1][0].timestamp)
-            resolved = [to_row(row, resolve(record, quotas, policy)) for record, row in rows]
+        records = sorted(map(record_of, batch.to_pylist()), key=attrgetter("timestamp"))
+        if records:
+            quotas = source.known(records[-1].timestamp)
+            resolved = [to_row(record, resolve(record, quotas, policy)) for record in records]
             yield pa.RecordBatch.from_pylist(resolved, schema)

@@ -2,8 +2,6 @@
 
 from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType
 
-from schemas.kafka import ANSWER, RECORD
-
 STATE_VERSION = 3
 """Part of the checkpoint's path: goes up when the state or the plan changes incompatibly."""
 
@@ -23,18 +21,9 @@ STATE = StructType(
 RESOLVED = StructType(
     [
         StructField("bucket", StringType()),  # the tags of the bucket; an answer that needs none goes by its partition
-        StructField(
-            "request",
-            StructType(
-                [
-                    *RECORD.fields,
-                    StructField("error", StringType()),  # why it is a dead letter, else null
-                    StructField("resolution", StringType()),  # what it is judged by, as JSON; null for a dead letter
-                ]
-            ),
-        ),
+        StructField("request", BinaryType()),  # the record and what it is judged by, packed by `jobs.waist`
     ]
 )
 """Two columns, because each further one costs about as much per key as the whole stage."""
 
-ANSWERED = StructType([StructField("answer", ANSWER)])
+ANSWERED = StructType([StructField("answer", BinaryType())])

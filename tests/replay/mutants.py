@@ -16,7 +16,7 @@ import msgspec
 from jobs.bucket_state import state_of
 from jobs.decide import _answers_of_bucket, _decide_bucket
 from jobs.resolve import _resolve_batches
-from jobs.rows import to_row
+from jobs.waist import to_row
 from quota.bucket import tokens_at
 from quota.repeats import Repeats
 from quota.resolution import judged_by
@@ -75,8 +75,8 @@ def _without_own_burst(now: Any, bucket: Any, limit: Any, window: Any) -> Any:
     return tokens_at(now, bucket, replace(limit, quota=replace(limit.quota, burst=None)), window)
 
 
-def _all_charged(tokens: float, _: float, topics: Any, mode: Any, __: Any) -> Any:
-    admitted = [tokens >= 0 or mode.value == "PERMISSIVE" for _ in topics]
+def _all_charged(tokens: float, _: float, topics: Any, __: Any, *, strict: bool) -> Any:
+    admitted = [tokens >= 0 or not strict for _ in topics]
     return admitted, tokens - sum(topic.partitions for topic in topics)
 
 
@@ -123,7 +123,7 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "requests sent again known by id and topics' names": ("quota.repeats._digest", _digest_without_costs),
     "requests forgotten with each batch": (
         "jobs.decide.state_of",
-        lambda bucket: state_of(replace(bucket, remembered={})),
+        lambda bucket: state_of(msgspec.structs.replace(bucket, remembered={})),
     ),
     "refused topics remembered as paid for": ("quota.repeats.Repeats.remember", _remember_refused_too),
     "more requests remembered than a bucket may": (

@@ -13,6 +13,7 @@ import jobs.decide
 import jobs.resolve
 from jobs.decide import Frames
 from schemas.kafka import RECORD
+from tests.packed import answer_of
 from tests.replay.engine import Answer, LoggedQuotas, answering_of
 from tests.replay.log import Log, Row, Run
 
@@ -67,4 +68,4 @@ class PlainEngine:
             state = self._states.setdefault(bucket, _State())
             for frame in jobs.decide._decide_bucket(answering, Frames(run.frame_rows), (bucket,), frames, state):  # noqa: SLF001 the stage itself
                 for each in frame["answer"]:
-                    yield each["topic"], each["key"], each["value"]
+                    yield answer_of(each, answering.decisions_topic, answering.dead_letters_topic)

@@ -6,15 +6,17 @@ from dataclasses import replace
 import msgspec
 import pandas as pd
 import pytest
+from pyspark.sql import functions as F
 
 from jobs.decide import Answering, Frames, _decide_bucket
+from jobs.waist import unpacked
 from quota.bucket import Window
 from quota.change import SINCE_EVER
 from quota.repeats import Repeats
 from quota.resolution import Policy
-from schemas.buckets import STATE
-from schemas.kafka import RECORD
+from schemas.buckets import ANSWERED, STATE
 from tests.factories import request_json
+from tests.packed import answer_of, packed
 from tests.spark.rows import kafka_rows
 
 ANSWERING = Answering(Window(100), Policy(), "decisions", "dead-letters")
@@ -39,14 +41,14 @@ UNLIMITED = '[["",""],null,null]'
 
 
 def resolved(rows, error=None, resolution=JUDGED):
-    extra = {"error": error, "resolution": resolution}
-    return [dict(zip(RECORD.names, row, strict=True)) | extra for row in rows]
+    return [packed(row, error, resolution) for row in rows]
 
 
 def decide(rows, state, key='["alice",""]', frames=1, answering=ANSWERING):
     cut = [rows[start::frames] for start in range(frames)]
     out = _decide_bucket(answering, Frames(1000), (key,), [pd.DataFrame({"request": each}) for each in cut], state)
-    return [(each["topic"], each["key"], json.loads(each["value"])) for frame in out for each in frame["answer"]]
+    answers = [answer_of(each) for frame in out for each in frame["answer"]]
+    return [(topic, key, json.loads(value)) for topic, key, value in answers]
 
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 8])
@@ -107,10 +109,21 @@ def test_the_state_has_kips_names():
     assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at", "more"]
 
 
+def test_an_answer_is_unpacked_into_topic_key_and_value(spark):
+    answers = [b"d-0000001value", b"l00000000", b"d00000003\xff\x00kvalue"]
+    packed = spark.createDataFrame([(each,) for each in answers], ANSWERED)
+    found = packed.select(*unpacked(F.col("answer"), "decisions", "dead-letters")).collect()
+    assert [tuple(row) for row in found] == [
+        ("decisions", None, b"value"),
+        ("dead-letters", b"", b""),
+        ("decisions", b"\xff\x00k", b"value"),
+    ]
+
+
 def test_large_answers_go_to_spark_at_once_and_small_ones_together():
     """PySpark gathers frames until it has more than so many rows: rows of nothing behind 4 MB, over all keys."""
     out = Frames(rows=1000)
-    small, large = ({"topic": "t", "key": None, "value": b"x" * size} for size in (10, 3_000_000))
+    small, large = b"x" * 10, b"x" * 3_000_000
     assert [len(frame) for frame in out.of([small] * 5)] == [5]
     assert [len(frame) for frame in out.of([large])] == [1]
     (full,) = out.of([large])

@@ -1,5 +1,6 @@
 """The transform that reads and resolves."""
 
+import msgspec
 from chispa import assert_df_equality
 
 from jobs.resolve import FixedQuotas, resolve_requests
@@ -8,6 +9,7 @@ from quota.entity import QuotaEntity
 from quota.resolution import Policy
 from schemas.buckets import RESOLVED
 from tests.factories import request_json, timeline
+from tests.packed import packed
 from tests.spark.rows import frame, kafka_rows
 
 
@@ -27,10 +29,10 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     no_object = "value: not JSON: Input data was truncated (value: {)"
     expected = spark.createDataFrame(
         [
-            ('["alice",""]', (*rows[0], None, judged(5.0, SINCE_EVER))),
-            ('["alice",""]', (*rows[1], None, judged(7.0, 100))),
-            ("[3]", (*rows[2], no_object, None)),
-            ("[3]", (*rows[3], None, unlimited)),
+            ('["alice",""]', packed(rows[0], None, judged(5.0, SINCE_EVER))),
+            ('["alice",""]', packed(rows[1], None, judged(7.0, 100))),
+            ("[3]", packed(rows[2], no_object, None)),
+            ("[3]", packed(rows[3], None, unlimited)),
         ],
         RESOLVED,
     )
@@ -47,7 +49,10 @@ def test_a_record_without_a_time_of_the_brokers_is_dead_and_judges_nothing_besid
     """It goes through the same two columns, by no bucket; the requests around it are as they would be without it."""
     quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, SINCE_EVER)))
     rows = kafka_rows([request_json(1)] * 3, timestamps=[5, None, 6])
-    found = resolve_requests(frame(spark, rows), quotas, Policy()).orderBy("request.offset").collect()
-    assert [row.bucket for row in found] == ['["alice",""]', "[0]", '["alice",""]']
-    assert found[1].request.error.startswith("timestamp: its producer's own")
-    assert [row.request.timestamp for row in found] == [5, None, 6]
+    found = resolve_requests(frame(spark, rows), quotas, Policy()).collect()
+    requests = {
+        msgspec.msgpack.decode(row.request)[2]: (row.bucket, msgspec.msgpack.decode(row.request)) for row in found
+    }
+    assert [requests[offset][0] for offset in range(3)] == ['["alice",""]', "[0]", '["alice",""]']
+    assert requests[1][1][6].startswith("timestamp: its producer's own")
+    assert [requests[offset][1][3] for offset in range(3)] == [5, None, 6]

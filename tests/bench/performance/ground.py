@@ -1,6 +1,6 @@
 """What all figures stand on: one broker and one Spark session, deployments of their own, and the pass-through."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,8 @@ class Ground:
     spark: SparkSession
     settings: Settings
     folder: Path
+    tell: Callable[[str], None]
+    """Takes a line of progress."""
     _names: list[str] = field(default_factory=list)
 
     def deployment(self, name: str) -> Settings:
@@ -44,14 +46,14 @@ class Ground:
 
 
 @contextmanager
-def ground(folder: Path, *given: str) -> Iterator[Ground]:
+def ground(folder: Path, tell: Callable[[str], None], *given: str) -> Iterator[Ground]:
     """Broker and session, with settings besides the defaults."""
     settings = load_settings([f"storage.root={folder}", "broker.memory=512m", *given], environment={})
     with embedded_broker(settings, port=0) as broker:
         settings = at(settings, broker.address)
         spark = spark_session(settings, "bench", folder / "spark.log")
         try:
-            yield Ground(spark, settings, folder)
+            yield Ground(spark, settings, folder, tell)
         finally:
             end_session(spark)
 

@@ -21,12 +21,12 @@ GOALS = {(200.0, 50): Goal(3), (200.0, 99): Goal(4)}
 _numbers = count()
 
 
-def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float, tell: Callable[[str], None]):
+def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float) -> list[Figure]:
     """Figures of each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
     sides = {"pass-through": _pass_through, "enforce and audit": _enforce_and_audit}
     for side, start in sides.items():
-        tell(f"latency: warming up {side}")
+        ground.tell(f"latency: warming up {side}")
         _measure(ground, side, start, 200.0, 10.0)
     for turn in range(rounds):
         for rate in rates:
@@ -34,7 +34,7 @@ def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float,
                 latencies = _measure(ground, side, start, rate, seconds)
                 taken.setdefault((rate, side), []).append(latencies)
                 shown = ", ".join(f"p{each} {percentile(latencies, each):.0f}" for each in PERCENTILES)
-                tell(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
+                ground.tell(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
     return [
         Figure(
             "latency",

@@ -1,0 +1,132 @@
+"""Draining a backlog: what it costs by the number of active keys in a batch."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from jobs.enforce import start_enforce
+from jobs.source import read_requests
+from jobs.waist import unpacked
+from quota.settings import Settings
+from schemas.buckets import ANSWERED, STATE
+from tests.bench.performance.backlog import fill
+from tests.bench.performance.figure import Figure, Goal
+from tests.bench.performance.ground import Ground, start_pass_through, write
+
+BATCH = 100_000
+PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
+THROUGHPUT_GOAL = (1000, Goal(0.4, at_least=True))
+PER_KEY_GOAL = Goal(1.3)
+
+_GIVE_UP_SECONDS = 400.0
+_numbers = count()
+
+
+def start_empty(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+    """The other limit: applyInPandasWithState with these schemas, whose function hands each record back."""
+    request = F.concat(F.lit(b"d-0000001"), "value")  # by the layout of an answer
+    answers = (
+        read_requests(spark, settings)
+        .select(F.col("key").cast("string").alias("bucket"), request.alias("request"))
+        .groupBy("bucket")
+        .applyInPandasWithState(_hand_back, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
+        .select(*unpacked(F.col("answer"), settings.topics.decisions, settings.topics.dead_letters))
+    )
+    return write(answers, settings, "empty", once=once)
+
+
+def _hand_back(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    for frame in frames:
+        yield pd.DataFrame({"answer": frame["request"]})
+    state.update((1.0, 1, 1.0, None, None, None, None))
+
+
+SIDES: dict[str, Callable[..., StreamingQuery]] = {
+    PASS_THROUGH: start_pass_through,
+    EMPTY: start_empty,
+    ENFORCE: start_enforce,
+}
+
+
+def throughput(ground: Ground, keys: Sequence[int], backlog: int, rounds: int, seconds: float) -> list[Figure]:
+    """Requests a second by active keys, and what a key costs beside the empty function; the sides alternate."""
+    deployments = {}
+    for active in keys:
+        ground.tell(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
+        deployments[active] = _with_batches(ground.deployment(f"backlog-{active}"), BATCH)
+        fill(deployments[active], backlog, active)
+    taken: dict[tuple[int, str], list[float]] = {}
+    for turn in range(rounds):
+        for active, settings in deployments.items():
+            for side, start in SIDES.items():
+                rate = drain(ground, _elsewhere(settings, ground), start, seconds)
+                taken.setdefault((active, side), []).append(rate)
+                ground.tell(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
+    return [*_rates(keys, taken), *_per_key(keys, taken)]
+
+
+def drain(ground: Ground, settings: Settings, start: Callable[..., StreamingQuery], seconds: float) -> float:
+    """Requests a second of the batches behind the first, of as many as come within so many seconds, but of one."""
+    query = start(ground.spark, settings, once=True)
+    began, counted = time.monotonic(), []
+    while query.isActive and (time.monotonic() - began < seconds or len(counted) < 2):
+        if time.monotonic() - began > _GIVE_UP_SECONDS:
+            raise TimeoutError(f"{query.name}: no two batches in {_GIVE_UP_SECONDS:.0f} s")
+        time.sleep(0.1)
+        counted = _batches(query)
+    counted = _batches(query)[1:]
+    query.stop()
+    if query.exception():
+        raise query.exception()
+    return sum(rows for rows, _ in counted) / sum(spent for _, spent in counted)
+
+
+def _batches(query: StreamingQuery) -> list[tuple[int, float]]:
+    """Rows and seconds of each batch so far."""
+    return [
+        (each["numInputRows"], each["durationMs"]["triggerExecution"] / 1000)
+        for each in query.recentProgress
+        if each["numInputRows"]
+    ]
+
+
+def _rates(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
+    for active in keys:
+        for side in (ENFORCE, EMPTY):
+            goal = THROUGHPUT_GOAL[1] if (active, side) == (THROUGHPUT_GOAL[0], ENFORCE) else None
+            runs, limit = taken[active, side], taken[active, PASS_THROUGH]
+            what = f"{side}, {active:,} active keys"
+            yield Figure("throughput", what, "1/s", tuple(runs), PASS_THROUGH, tuple(limit), goal, at=active)
+
+
+def _per_key(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
+    """What a key more costs in a batch of the same size, from the fewest keys to the most."""
+    few, many = min(keys), max(keys)
+    if few == many:
+        return
+    costs = {
+        side: tuple(
+            (BATCH / slow - BATCH / quick) / (many - few) * 1e6
+            for quick, slow in zip(taken[few, side], taken[many, side], strict=True)
+        )
+        for side in (EMPTY, ENFORCE)
+    }
+    what = f"a further active key in a batch, {few:,} to {many:,}"
+    yield Figure("throughput", what, "µs", costs[ENFORCE], EMPTY, costs[EMPTY], PER_KEY_GOAL)
+
+
+def _with_batches(settings: Settings, most: int) -> Settings:
+    enforce = settings.enforce.model_copy(update={"max_requests_per_batch": most})
+    return settings.model_copy(update={"enforce": enforce})
+
+
+def _elsewhere(settings: Settings, ground: Ground) -> Settings:
+    """The same topics from their beginning: another storage root."""
+    storage = settings.storage.model_copy(update={"root": str(ground.folder / f"root-{next(_numbers)}")})
+    return settings.model_copy(update={"storage": storage})
