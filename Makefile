@@ -10,7 +10,7 @@ JARS := .jars/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench-quotas bench-repeats experiment storm conformance chaos replay flood lint format jars setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment storm conformance chaos replay flood lint format jars setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -33,6 +33,12 @@ test-spark: setup ## transforms and file-driven streams on Spark
 
 test-integration: setup ## the slow part: a real broker, the jobs, Delta
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
+
+bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; some 15 minutes
+	@$(BIN)/python -m tests.bench.performance --out docs
+
+bench-quick: setup ## the same of less, in three minutes, for the terminal
+	@$(BIN)/python -m tests.bench.performance --quick
 
 bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 	@$(BIN)/python -m tests.bench.quotas

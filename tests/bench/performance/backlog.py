@@ -11,13 +11,13 @@ _VALUE = (
 _PATIENCE_SECONDS = 120.0
 
 
-def fill(settings: Settings, count: int, users: int, first_user: int = 0) -> None:
-    """Produce so many requests for a partition each, of the users in turn, by their keys."""
+def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
+    """Produce so many requests for a partition each, of so many users in turn, of all or of each so-manieth."""
     own = {"linger.ms": 20, "batch.size": 1_000_000, "queue.buffering.max.messages": 200_000}
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, **own})
     topic = settings.topics.requests
     for number in range(count):
-        user = first_user + number % users
+        user = number % users * every
         value = (_VALUE % (number, user, number)).encode()
         while True:
             try:

@@ -76,3 +76,18 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()
     )
+
+
+def batches(query: StreamingQuery) -> list[tuple[int, float]]:
+    """Rows and seconds of each batch so far that had any."""
+    return [
+        (each["numInputRows"], each["durationMs"]["triggerExecution"] / 1000)
+        for each in query.recentProgress
+        if each["numInputRows"]
+    ]
+
+
+def with_batches(settings: Settings, most: int) -> Settings:
+    """Of so many requests at most."""
+    enforce = settings.enforce.model_copy(update={"max_requests_per_batch": most})
+    return settings.model_copy(update={"enforce": enforce})

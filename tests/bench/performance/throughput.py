@@ -17,7 +17,7 @@ from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.figure import Figure, Goal
-from tests.bench.performance.ground import Ground, start_pass_through, write
+from tests.bench.performance.ground import Ground, batches, start_pass_through, with_batches, write
 
 BATCH = 100_000
 PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
@@ -59,7 +59,7 @@ def throughput(ground: Ground, keys: Sequence[int], backlog: int, rounds: int, s
     deployments = {}
     for active in keys:
         ground.tell(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
-        deployments[active] = _with_batches(ground.deployment(f"backlog-{active}"), BATCH)
+        deployments[active] = with_batches(ground.deployment(f"backlog-{active}"), BATCH)
         fill(deployments[active], backlog, active)
     taken: dict[tuple[int, str], list[float]] = {}
     for turn in range(rounds):
@@ -79,21 +79,12 @@ def drain(ground: Ground, settings: Settings, start: Callable[..., StreamingQuer
         if time.monotonic() - began > _GIVE_UP_SECONDS:
             raise TimeoutError(f"{query.name}: no two batches in {_GIVE_UP_SECONDS:.0f} s")
         time.sleep(0.1)
-        counted = _batches(query)
-    counted = _batches(query)[1:]
+        counted = batches(query)
+    counted = batches(query)[1:]
     query.stop()
     if query.exception():
         raise query.exception()
     return sum(rows for rows, _ in counted) / sum(spent for _, spent in counted)
-
-
-def _batches(query: StreamingQuery) -> list[tuple[int, float]]:
-    """Rows and seconds of each batch so far."""
-    return [
-        (each["numInputRows"], each["durationMs"]["triggerExecution"] / 1000)
-        for each in query.recentProgress
-        if each["numInputRows"]
-    ]
 
 
 def _rates(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
@@ -119,11 +110,6 @@ def _per_key(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> 
     }
     what = f"a further active key in a batch, {few:,} to {many:,}"
     yield Figure("throughput", what, "µs", costs[ENFORCE], EMPTY, costs[EMPTY], PER_KEY_GOAL)
-
-
-def _with_batches(settings: Settings, most: int) -> Settings:
-    enforce = settings.enforce.model_copy(update={"max_requests_per_batch": most})
-    return settings.model_copy(update={"enforce": enforce})
 
 
 def _elsewhere(settings: Settings, ground: Ground) -> Settings:

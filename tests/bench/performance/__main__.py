@@ -1,0 +1,151 @@
+"""Latency, throughput, state, audit and the decision alone, each beside its limit: `make bench`, `make bench-quick`."""
+
+import argparse
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from quota.errors import MutationQuotaError
+from tests.bench.performance.audit import audit
+from tests.bench.performance.decision import decisions
+from tests.bench.performance.figure import Figure
+from tests.bench.performance.ground import Ground, ground
+from tests.bench.performance.latency import latency
+from tests.bench.performance.machine import load, machine
+from tests.bench.performance.page import as_json, page, sections, table
+from tests.bench.performance.plots import draw
+from tests.bench.performance.state_size import state_size
+from tests.bench.performance.throughput import throughput
+
+_COLUMNS = 160
+_QUIET_LOAD = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured."""
+
+    rounds: int
+    rates: tuple[float, ...]
+    seconds: float
+    keys: tuple[int, ...]
+    backlog: int
+    buckets: tuple[int, ...]
+    decided: int
+    rows: int
+
+
+FULL = Size(
+    rounds=3,
+    rates=(10.0, 200.0, 1000.0),
+    seconds=10.0,
+    keys=(1, 1000, 10_000, 100_000),
+    backlog=1_000_000,
+    buckets=(10_000, 100_000, 1_000_000),
+    decided=300_000,
+    rows=10_000_000,
+)
+QUICK = Size(
+    rounds=1,
+    rates=(200.0,),
+    seconds=8.0,
+    keys=(1000,),
+    backlog=300_000,
+    buckets=(1000, 10_000),
+    decided=50_000,
+    rows=100_000,
+)
+
+
+def main() -> None:
+    """Measure, and print a table a section; the full form writes the page, the JSON and the picture."""
+    options = _options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.stdout.reconfigure(line_buffering=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _COLUMNS)
+    began = time.monotonic()
+
+    def tell(line: str) -> None:
+        console.print(f"{time.monotonic() - began:5.0f} s  {line}", highlight=False)
+
+    if load() > _QUIET_LOAD:
+        tell(f"others are at work on this machine (load {load():.1f}): ratios will be noisy")
+    figures: list[Figure] = []
+    try:
+        for taken in _measured(options, tell):
+            figures += taken
+            for name, of_section in sections(taken).items():
+                console.print(table(name, of_section).drawn())
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; nothing was written")
+    except MutationQuotaError as error:
+        sys.exit(f"bench: {error}")
+    if options.out:
+        _write(figures, options.out, time.monotonic() - began)
+        console.print(f"written: {options.out}/performance.md, .json, .svg")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.performance", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="three minutes, less of everything")
+    parser.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
+    return parser.parse_args()
+
+
+def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
+    """The sections' figures, each section on a broker and a session of its own: none leaves its heap to the next."""
+    size = QUICK if options.quick else FULL
+    for name in options.only or SECTIONS:
+        if name == "decision":
+            yield decisions(rounds=9)
+            continue
+        with (
+            tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder,
+            ground(Path(folder), tell, *options.set) as place,
+        ):
+            yield SECTIONS[name](place, size)
+
+
+def _latency(place: Ground, size: Size) -> list[Figure]:
+    return latency(place, size.rates, size.rounds, size.seconds)
+
+
+def _throughput(place: Ground, size: Size) -> list[Figure]:
+    return throughput(place, size.keys, size.backlog, min(size.rounds, 2), size.seconds)
+
+
+def _state(place: Ground, size: Size) -> list[Figure]:
+    return state_size(place, size.buckets, size.rounds)
+
+
+def _audit(place: Ground, size: Size) -> list[Figure]:
+    return audit(place, size.decided, size.rows, size.rounds)
+
+
+SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]] | None] = {
+    "decision": None,
+    "latency": _latency,
+    "throughput": _throughput,
+    "state": _state,
+    "audit": _audit,
+}
+
+
+def _write(figures: list[Figure], folder: Path, seconds: float) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    on = machine()
+    (folder / "performance.md").write_text(page(figures, on, seconds))
+    (folder / "performance.json").write_text(as_json(figures, on))
+    draw(figures, folder / "performance.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What came out: a table for the terminal, JSON for programs, and the page of the docs."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from tests.bench.performance.figure import Figure
+from tests.bench.report import NOTHING, Table
+
+_TITLES = {
+    "latency": (
+        "Latency",
+        (
+            "From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a "
+            "stateless Kafka-to-Kafka query that hands the same records on as they are."
+        ),
+    ),
+    "throughput": (
+        "Throughput",
+        (
+            "A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same "
+            "schemas, whose function hands each record back and writes the same state each time."
+        ),
+    ),
+    "state": (
+        "Size of the state",
+        "Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets.",
+    ),
+    "decision": (
+        "The decision alone",
+        (
+            "In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no; the verdict "
+            "is that with the time to wait, KIP-599's debt, quotas that change, topics one by one; the whole decision is "
+            "the record that explains itself."
+        ),
+    ),
+    "audit": (
+        "The audit",
+        "A backlog of decisions into Delta, and queries of a table of ten days.",
+    ),
+    "scale out": (
+        "Scale out",
+        "The same backlog on Spark standalone with executors of one core each, on one machine.",
+    ),
+}
+
+
+def table(section: str, figures: Sequence[Figure]) -> Table:
+    """The figures of a section."""
+    rows = tuple(_row(each) for each in figures)
+    return Table(section, ("", "unit", "median", "beside", "median", "ratio", "goal", "noise"), rows, words=2)
+
+
+def sections(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
+    """By section, in the order of the page."""
+    found = {name: [each for each in figures if each.section == name] for name in _TITLES}
+    return {name: of_section for name, of_section in found.items() if of_section}
+
+
+def page(figures: Sequence[Figure], on: Mapping[str, str | int | float], seconds: float) -> str:
+    """The whole page, in Markdown."""
+    parts = [
+        f"## {_TITLES[name][0]}\n\n{_TITLES[name][1]}\n\n{table(name, of_section).markdown()}\n"
+        for name, of_section in sections(figures).items()
+    ]
+    goals = [each for each in figures if each.is_met is not None]
+    met = sum(bool(each.is_met) for each in goals)
+    versions = ", ".join(f"{name} {value}" for name, value in on.items())
+    return f"""\
+# Performance
+
+Written by `make bench`, which measures it again; the same figures for programs are in
+[performance.json](performance.json). Each figure stands beside its limit, taken in the same run, the two alternating:
+the ratio of the medians is what counts. *Noise* is the largest run by the smallest, of the noisier side. What was
+tried and what it gave: [decisions/0015](decisions/0015-what-a-batch-costs.md).
+
+![latency, throughput and size of the state](performance.svg)
+
+{met} of {len(goals)} goals met.
+
+{chr(10).join(parts)}
+{seconds / 60:.0f} minutes on: {versions}.
+"""
+
+
+def as_json(figures: Sequence[Figure], on: Mapping[str, str | int | float]) -> str:
+    """One object a figure, each with the machine and the versions."""
+    return json.dumps([{**each.as_json(), "on": dict(on)} for each in figures], indent=1) + "\n"
+
+
+def _row(figure: Figure) -> tuple[str, ...]:
+    ratio, limit = figure.ratio, figure.limit_median
+    goal = NOTHING if figure.goal is None else f"{figure.goal} {'met' if figure.is_met else '**not met**'}"
+    return (
+        figure.what,
+        figure.unit,
+        _number(figure.median),
+        figure.limit or NOTHING,
+        NOTHING if limit is None else _number(limit),
+        NOTHING if ratio is None else f"{ratio:.2f}",
+        goal,
+        f"{figure.noise:.1f}" if max(len(figure.runs), len(figure.limit_runs)) > 1 else NOTHING,
+    )
+
+
+def _number(value: float) -> str:
+    """Three digits at least."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,68 @@
+"""What a batch costs by the number of buckets that the store holds, and what a bucket takes."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jobs.enforce import start_enforce
+from quota.settings import Settings
+from tests.bench.performance.backlog import fill
+from tests.bench.performance.figure import Figure, Goal
+from tests.bench.performance.ground import Ground, batches, with_batches
+
+ACTIVE = 1000
+FILLING = 100_000
+BATCHES = 8
+WARM = 2
+"""Batches that load the store, and do not count."""
+
+GOAL = Goal(1.25)
+
+
+def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure]:
+    """Batch times at each size beside those of the smallest; the sizes alternate."""
+    deployments = {}
+    for size in sizes:
+        began = time.monotonic()
+        deployments[size] = ground.deployment(f"state-{size}")
+        fill(deployments[size], size, size)
+        _enforce(ground, deployments[size], FILLING)
+        ground.tell(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
+    taken: dict[int, list[float]] = {size: [] for size in sizes}
+    for turn in range(rounds):
+        for size, settings in deployments.items():
+            _ask_some(settings, size)
+            times = _enforce(ground, settings, ACTIVE)[WARM:]
+            taken[size] += times
+            ground.tell(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
+    return [*_times(sizes, taken), *_bytes(deployments)]
+
+
+def _ask_some(settings: Settings, size: int) -> None:
+    """For so many batches, each of as many users, who lie far apart."""
+    step = max(size // ACTIVE, 1)
+    for _ in range(BATCHES + WARM):
+        fill(settings, ACTIVE, ACTIVE, every=step)
+
+
+def _enforce(ground: Ground, settings: Settings, most: int) -> list[float]:
+    """Work all off in batches of so many; ms of each."""
+    query = start_enforce(ground.spark, with_batches(settings, most), once=True)
+    query.awaitTermination()
+    return [seconds * 1000 for _, seconds in batches(query)]
+
+
+def _times(sizes: Sequence[int], taken: dict[int, list[float]]) -> Iterator[Figure]:
+    smallest = min(sizes)
+    for size in sizes:
+        beside = (f"{smallest:,} buckets", tuple(taken[smallest])) if size != smallest else ("", ())
+        goal = GOAL if size == max(sizes) else None
+        what = f"a batch of {ACTIVE:,} active keys, {size:,} buckets"
+        yield Figure("state", what, "ms", tuple(taken[size]), *beside, goal, at=size)
+
+
+def _bytes(deployments: dict[int, Settings]) -> Iterator[Figure]:
+    for size, settings in deployments.items():
+        state = Path(settings.storage.root, "checkpoints", "enforce")
+        stored = sum(file.stat().st_size for file in state.rglob("*") if file.is_file() and "state" in file.parts)
+        yield Figure("state", f"on disk, of each of {size:,} buckets", "bytes", (stored / size,))
