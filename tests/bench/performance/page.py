@@ -7,40 +7,31 @@ from tests.bench.performance.figure import Figure
 from tests.bench.report import NOTHING, Table
 
 _TITLES = {
-    "latency": (
-        "Latency",
-        (
-            "From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a "
-            "stateless Kafka-to-Kafka query that hands the same records on as they are."
-        ),
-    ),
-    "throughput": (
-        "Throughput",
-        (
-            "A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same "
-            "schemas, whose function hands each record back and writes the same state each time."
-        ),
-    ),
-    "state": (
-        "Size of the state",
-        "Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets.",
-    ),
-    "decision": (
-        "The decision alone",
-        (
-            "In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no; the verdict "
-            "is that with the time to wait, KIP-599's debt, quotas that change, topics one by one; the whole decision is "
-            "the record that explains itself."
-        ),
-    ),
-    "audit": (
-        "The audit",
-        "A backlog of decisions into Delta, and queries of a table of ten days.",
-    ),
-    "scale out": (
-        "Scale out",
-        "The same backlog on Spark standalone with executors of one core each, on one machine.",
-    ),
+    "latency": "Latency",
+    "throughput": "Throughput",
+    "state": "Size of the state",
+    "decision": "The decision alone",
+    "audit": "The audit",
+    "scale out": "Scale out",
+}
+
+_TEXTS = {
+    "latency": """\
+From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
+Kafka-to-Kafka query that hands the same records on as they are.""",
+    "throughput": """\
+A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same schemas,
+whose function hands each record back and writes the same state each time.""",
+    "state": """\
+Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets.""",
+    "decision": """\
+In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no. The verdict is that
+with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
+explains itself.""",
+    "audit": """\
+A backlog of decisions into Delta, and queries of a table of ten days.""",
+    "scale out": """\
+The same backlog on Spark standalone with executors of one core each, all on one machine.""",
 }
 
 
@@ -59,7 +50,7 @@ def sections(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
 def page(figures: Sequence[Figure], on: Mapping[str, str | int | float], seconds: float) -> str:
     """The whole page, in Markdown."""
     parts = [
-        f"## {_TITLES[name][0]}\n\n{_TITLES[name][1]}\n\n{table(name, of_section).markdown()}\n"
+        f"## {_TITLES[name]}\n\n{_TEXTS[name]}\n\n{table(name, of_section).markdown()}\n"
         for name, of_section in sections(figures).items()
     ]
     goals = [each for each in figures if each.is_met is not None]
