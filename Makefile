@@ -10,7 +10,7 @@ JARS := .jars/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment storm conformance chaos replay flood lint format jars setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment storm conformance chaos replay flood guard lint format jars setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -63,6 +63,9 @@ replay: setup ## random logs cut at random into batches, through Spark; about fi
 
 flood: setup ## garbage at full speed beside good requests; about five minutes
 	@$(BIN)/python -m tests.flood
+
+guard: $(PACKAGES) ## the cheap ratios of the benchmark, which a change may lose; seconds
+	@$(BIN)/python -m tests.bench.guard
 
 lint: $(PACKAGES) ## ruff and mypy
 	@$(BIN)/ruff check .

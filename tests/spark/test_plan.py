@@ -1,0 +1,43 @@
+"""The shape of the enforcing query, which its cost hangs on."""
+
+import re
+
+import pytest
+
+from jobs.decide import Answering
+from jobs.enforce import enforce
+from jobs.resolve import FixedQuotas
+from quota.bucket import Window
+from quota.resolution import Policy
+from schemas.kafka import RECORD
+from tests.factories import request_json, timeline
+from tests.spark.rows import frame, kafka_rows
+
+
+@pytest.fixture(scope="module")
+def plan(spark, tmp_path_factory):
+    """The physical plan of a batch."""
+    folder = tmp_path_factory.mktemp("plan")
+    frame(spark, kafka_rows([request_json(1)])).write.parquet(str(folder / "in"))
+    records = spark.readStream.schema(RECORD).parquet(str(folder / "in"))
+    query = (
+        enforce(records, FixedQuotas(timeline()), Answering(Window(), Policy(), "decisions", "dead-letters"))
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return query._jsq.explainInternal(False)  # noqa: SLF001 PySpark only prints it
+
+
+def test_records_are_shuffled_once_and_joined_with_nothing(plan):
+    """A further exchange costs a stage a batch; a join with a table of quotas 300 ms (docs/decisions/0003)."""
+    assert len(re.findall(r"\bExchange\b", plan)) == 1
+    assert not re.findall(r"\w*(?:Join|Union)\w*", plan)
+
+
+def test_two_columns_go_into_the_stateful_stage_and_one_comes_out(plan):
+    """Each further one costs about as much per key as the whole stage."""
+    (stage,) = [line for line in plan.splitlines() if "FlatMapGroupsInPandasWithState" in line]
+    assert re.search(r"partial\(bucket#\d+, request#\d+\)#\d+, \[bucket#\d+\], \[answer#\d+\], ", stage)
