@@ -18,6 +18,7 @@ from tests.bench.performance.figure import Figure
 from tests.bench.performance.ground import Ground, ground
 from tests.bench.performance.latency import latency
 from tests.bench.performance.machine import load, machine
+from tests.bench.performance.many_keys import many_keys
 from tests.bench.performance.page import as_json, page, sections, table
 from tests.bench.performance.plots import draw
 from tests.bench.performance.state_size import state_size
@@ -126,6 +127,10 @@ def _state(place: Ground, size: Size) -> list[Figure]:
     return state_size(place, size.buckets, size.rounds)
 
 
+def _many_keys(place: Ground, size: Size) -> list[Figure]:
+    return many_keys(place, size.keys[-2:], 1, size.seconds)
+
+
 def _audit(place: Ground, size: Size) -> list[Figure]:
     return audit(place, size.decided, size.rows, size.rounds)
 
@@ -135,6 +140,7 @@ SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]] | None] = {
     "latency": _latency,
     "throughput": _throughput,
     "state": _state,
+    "many keys": _many_keys,
     "audit": _audit,
 }
 

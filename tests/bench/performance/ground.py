@@ -1,5 +1,6 @@
 """What all figures stand on: one broker and one Spark session, deployments of their own, and the pass-through."""
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -91,3 +92,9 @@ def with_batches(settings: Settings, most: int) -> Settings:
     """Of so many requests at most."""
     enforce = settings.enforce.model_copy(update={"max_requests_per_batch": most})
     return settings.model_copy(update={"enforce": enforce})
+
+
+def elsewhere(settings: Settings, ground: Ground) -> Settings:
+    """The same topics from their beginning: another storage root."""
+    storage = settings.storage.model_copy(update={"root": tempfile.mkdtemp(dir=ground.folder)})
+    return settings.model_copy(update={"storage": storage})

@@ -30,6 +30,21 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
+def peak_mebibytes(process: int) -> tuple[float, float]:
+    """The most memory that a process has held, and the largest of those that it started."""
+    parents = {int(file.parent.name): _field(file, "PPid") for file in Path("/proc").glob("[0-9]*/status")}
+    started = {process}
+    while more := {child for child, parent in parents.items() if parent in started} - started:
+        started |= more
+    peaks = {each: _field(Path(f"/proc/{each}/status"), "VmHWM") / 1024 for each in started}
+    return peaks.pop(process), max(peaks.values(), default=0.0)
+
+
+def _field(file: Path, name: str) -> int:
+    found = [line.split()[1] for line in _lines(str(file)) if line.startswith(f"{name}:")]
+    return int(found[0]) if found else 0
+
+
 def _lines(file: str) -> list[str]:
     path = Path(file)
     return path.read_text().splitlines() if path.exists() else []

@@ -11,6 +11,7 @@ _TITLES = {
     "throughput": "Throughput",
     "state": "Size of the state",
     "decision": "The decision alone",
+    "many keys": "Many active keys",
     "audit": "The audit",
     "scale out": "Scale out",
 }
@@ -28,6 +29,9 @@ Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so man
 In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no. The verdict is that
 with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
 explains itself.""",
+    "many keys": """\
+The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, and by transformWithState.
+Why a bucket a key is what is shipped: [decisions/0016](decisions/0016-a-bucket-a-key.md).""",
     "audit": """\
 A backlog of decisions into Delta, and queries of a table of ten days.""",
     "scale out": """\

@@ -9,6 +9,7 @@ from quota.settings import Settings
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.figure import Figure, Goal
 from tests.bench.performance.ground import Ground, batches, with_batches
+from tests.bench.performance.machine import peak_mebibytes
 
 ACTIVE = 1000
 FILLING = 100_000
@@ -35,7 +36,13 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
             times = _enforce(ground, settings, ACTIVE)[WARM:]
             taken[size] += times
             ground.tell(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
-    return [*_times(sizes, taken), *_bytes(deployments)]
+    jvm, worker = peak_mebibytes(ground.spark.sparkContext._gateway.proc.pid)  # noqa: SLF001 PySpark has no other way
+    return [
+        *_times(sizes, taken),
+        *_bytes(deployments),
+        Figure("state", "most memory of the JVM", "MiB", (jvm,)),
+        Figure("state", "most memory of a Python worker", "MiB", (worker,)),
+    ]
 
 
 def _ask_some(settings: Settings, size: int) -> None:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
 
 import pandas as pd
 from pyspark.sql import SparkSession
@@ -17,7 +16,7 @@ from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.figure import Figure, Goal
-from tests.bench.performance.ground import Ground, batches, start_pass_through, with_batches, write
+from tests.bench.performance.ground import Ground, batches, elsewhere, start_pass_through, with_batches, write
 
 BATCH = 100_000
 PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
@@ -25,7 +24,6 @@ THROUGHPUT_GOAL = (1000, Goal(0.4, at_least=True))
 PER_KEY_GOAL = Goal(1.3)
 
 _GIVE_UP_SECONDS = 400.0
-_numbers = count()
 
 
 def start_empty(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
@@ -65,7 +63,7 @@ def throughput(ground: Ground, keys: Sequence[int], backlog: int, rounds: int, s
     for turn in range(rounds):
         for active, settings in deployments.items():
             for side, start in SIDES.items():
-                rate = drain(ground, _elsewhere(settings, ground), start, seconds)
+                rate = drain(ground, elsewhere(settings, ground), start, seconds)
                 taken.setdefault((active, side), []).append(rate)
                 ground.tell(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
     return [*_rates(keys, taken), *_per_key(keys, taken)]
@@ -110,9 +108,3 @@ def _per_key(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> 
     }
     what = f"a further active key in a batch, {few:,} to {many:,}"
     yield Figure("throughput", what, "µs", costs[ENFORCE], EMPTY, costs[EMPTY], PER_KEY_GOAL)
-
-
-def _elsewhere(settings: Settings, ground: Ground) -> Settings:
-    """The same topics from their beginning: another storage root."""
-    storage = settings.storage.model_copy(update={"root": str(ground.folder / f"root-{next(_numbers)}")})
-    return settings.model_copy(update={"storage": storage})
