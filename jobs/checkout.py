@@ -1,24 +1,27 @@
-"""Files of the checkout that are no Python: jars, and the configuration of Spark."""
+"""Files of the project that are no Python: jars, and the configuration of Spark."""
 
 from pathlib import Path
 
 from quota.errors import BadInput
 
-_ROOT = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parent
+_ROOT = _PACKAGE.parent
 
 
 def conf_file(name: str) -> Path:
-    """A file of `conf/`."""
-    return _ROOT / "conf" / name
+    """A file of `conf/`, of which the wheel holds those that the jobs read."""
+    installed = _PACKAGE / "conf" / name
+    return installed if installed.exists() else _ROOT / "conf" / name
 
 
 def jars_folder(setting: str) -> Path:
-    """The folder of jars that a setting names, relative to the checkout.
+    """The folder of jars that a setting names, relative to the checkout; where there is none, to the current folder.
 
     Raises:
         BadInput: there are no jars in it.
     """
-    folder = _ROOT / setting
+    root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
+    folder = root / setting
     if not any(folder.glob("*.jar")):
         raise BadInput(f"no jars in {folder}; run make jars, or name their folder in the settings")
     return folder

@@ -6,7 +6,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from jobs.session import spark_properties
+from jobs.spark_properties import spark_properties
 from quota.connection import Connection, Security
 from quota.errors import BadInput
 from quota.kafka.client_options import ClientOptions

@@ -1,0 +1,86 @@
+"""The properties of the jobs' Spark: what was measured to pay, what the settings say, what spark-submit was told."""
+
+import logging
+import re
+from collections.abc import Mapping
+
+from jobs.checkout import conf_file, jars_folder
+from jobs.storage import hadoop_properties, local_folder
+from jobs.worker import MEMORY_VARIABLE
+from quota.secrets import SECRET_NAME
+from quota.settings import Settings, in_bytes
+
+_log = logging.getLogger(__name__)
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_REDACTED = "spark.redaction.regex"
+
+# On a local disk as safe as the default, and ten times faster.
+_LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+
+def measured() -> dict[str, str]:
+    """What was measured to pay: `conf/spark-defaults.conf`."""
+    lines = conf_file("spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#"))
+    return {name: value.strip() for name, value in pairs}
+
+
+def spark_properties(settings: Settings) -> dict[str, str]:
+    """All properties of a Spark that the jobs start themselves."""
+    spark = settings.spark
+    started = {
+        "spark.master": spark.master,
+        "spark.driver.memory": spark.driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
+        "spark.jars": ",".join(str(jar) for jar in sorted(jars_folder(spark.jars).glob("*.jar"))),
+    }
+    if spark.master.startswith("local"):
+        started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return measured() | started | _everywhere(settings) | _kept(settings) | spark.conf
+
+
+def submitted_properties(settings: Settings, given: Mapping[str, str]) -> dict[str, str]:
+    """What is left to set where spark-submit has started Spark.
+
+    What it was told goes before `[spark]` and `[spark.conf]`; what other sections come to stays as it is there.
+
+    Args:
+        settings: the settings.
+        given: by spark-submit, its files and its options.
+    """
+    kept = _kept(settings)
+    if given.get(_PARTITIONS, kept[_PARTITIONS]) != kept[_PARTITIONS]:
+        _log.warning(
+            "%s=%s of spark-submit does not count; enforce.state_partitions=%s does",
+            _PARTITIONS,
+            given[_PARTITIONS],
+            kept[_PARTITIONS],
+        )
+    if _REDACTED in given:
+        kept[_REDACTED] = f"{kept[_REDACTED]}|{given[_REDACTED]}"
+    others = measured() | _everywhere(settings) | settings.spark.conf
+    return {name: value for name, value in others.items() if name not in given} | kept
+
+
+def _everywhere(settings: Settings) -> dict[str, str]:
+    """What holds however Spark is started, if nobody says otherwise."""
+    properties = {
+        "spark.scheduler.allocation.file": conf_file("fair-scheduler.xml").as_uri(),
+        "spark.sql.warehouse.dir": local_folder(settings, "warehouse").absolute().as_uri(),
+        f"spark.executorEnv.{MEMORY_VARIABLE}": str(in_bytes(settings.spark.worker_memory)),
+    }
+    if "://" not in settings.storage.root:
+        properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
+    return properties
+
+
+def _kept(settings: Settings) -> dict[str, str]:
+    """What sections other than `[spark]` come to."""
+    hadoop = hadoop_properties(settings)
+    return {
+        _PARTITIONS: str(settings.enforce.state_partitions),
+        # What Spark shows of properties and options: in its log, its event log and its pages.
+        _REDACTED: "|".join([SECRET_NAME, *map(re.escape, hadoop)]),
+        **hadoop,
+    }
