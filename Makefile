@@ -10,7 +10,7 @@ JARS := .jars/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment storm conformance chaos replay flood guard lint format jars setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment storm conformance chaos replay flood guard lint format jars package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -80,8 +80,19 @@ setup: $(PACKAGES) $(JARS)
 
 jars: $(JARS) ## the JVM jars of conf/jvm/pom.xml, into .jars
 
-clean: ## remove what was installed and kept: .venv, .jars, .data
-	rm -rf $(VENV) .jars .data
+package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=PATH is where the nodes have Python
+	@rm -rf build dist
+	@mkdir -p dist/conf
+	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python -m jobs.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
+	@cp -r .jars/spark dist/jars
+	@cp jobs/submit.py dist
+	@cp conf/spark-defaults.conf conf/log4j2.properties conf/mutation-quota.toml dist/conf
+	@rm -rf build
+	@ls dist
+
+clean: ## remove what was installed and kept: .venv, .jars, .data, dist
+	rm -rf $(VENV) .jars .data dist
 
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

@@ -54,19 +54,19 @@ class Job:
     @property
     def jvm(self):
         """The process of the JVM; None before there is one. (The launcher, a shell, becomes it.)"""
-        return next(iter(_children(self._driver.pid)), None)
+        return next(iter(children(self._driver.pid)), None)
 
     @property
     def daemon(self):
         """The process that the Python workers are forked from; None before there is one."""
         jvm = self.jvm
-        return next(iter(_children(jvm)), None) if jvm else None
+        return next(iter(children(jvm)), None) if jvm else None
 
     @property
     def workers(self):
         """The Python workers there are."""
         daemon = self.daemon
-        return _children(daemon) if daemon else []
+        return children(daemon) if daemon else []
 
     def freeze(self):
         """Stop the JVM where it stands, and with it everything that is written to files and topics."""
@@ -117,7 +117,8 @@ class Job:
         return self._driver.wait(seconds)
 
 
-def _children(parent):
+def children(parent):
+    """The processes that a process has started."""
     found = []
     for each in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
