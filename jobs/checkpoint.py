@@ -56,6 +56,11 @@ class Checkpoint:
         """Whether anything is left of batches."""
         return bool(self.offsets or self.commits or self.has_state)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the newest batch is begun and not finished."""
+        return self.offsets[-1:] != self.commits[-1:]
+
     def missing(self, *, stateful: bool) -> str | None:
         """What Spark would not go on without; None where all is there, as far as files can tell."""
         if self.torn:
@@ -174,12 +179,30 @@ def check_checkpoint(files: Files, query: str, version: int) -> Checkpoint:
 
 def begin_anew(files: Files, query: str) -> None:
     """Set a query's checkpoints aside, whatever is left of them."""
+    _set_aside(files, query)
+    forget_checkpoint(files, query)
+
+
+def begin_with(files: Files, query: str, version: int, prepared: str) -> None:
+    """Put what is prepared in the place of a query's checkpoints.
+
+    Args:
+        files: of the storage root.
+        query: the query's name.
+        version: of the checkpoint that is prepared.
+        prepared: the folder with its version as a folder in it.
+    """
+    note_checkpoint(files, query, version)  # first: who is killed in between must not begin with full buckets
+    _set_aside(files, query)
+    files.rename(prepared, f"checkpoints/{query}")
+
+
+def _set_aside(files: Files, query: str) -> None:
     folder = f"checkpoints/{query}"
     if files.names(folder):
         aside = f"{folder}-set-aside-{time.time_ns() // 1_000_000}"
         files.rename(folder, aside)
         _log.warning("%s begins anew; what it had is in %s/%s", query, files.root, aside)
-    forget_checkpoint(files, query)
 
 
 class FirstBatch:

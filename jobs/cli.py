@@ -11,7 +11,7 @@ import typer
 
 from jobs import cli_buckets, cli_callback, cli_cluster, cli_dead_letters, cli_quotas, cli_tenants, cli_topics
 from jobs.options import BootstrapServer, ConfigFile, Overrides, settings_of
-from quota.errors import MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError
 
 app = typer.Typer(
     name="mutation-quota",
@@ -68,14 +68,20 @@ def enforce(
     begin_anew: Annotated[
         bool, typer.Option("--begin-anew", help="With full buckets and the oldest requests; sets the checkpoint aside.")
     ] = False,
+    buckets: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Begin anew with these, of buckets export, and behind what they know."),
+    ] = None,
     overrides: Overrides = None,
     config: ConfigFile = None,
     server: BootstrapServer = None,
 ) -> None:
     """Decide mutation requests: from the request topic to decisions and dead letters."""
+    if buckets and not begin_anew:
+        raise BadInput(f"--buckets {buckets}: only with --begin-anew, which sets the checkpoint aside")
     from jobs.service import run_enforce
 
-    run_enforce(settings_of(context, overrides, config, server), once=once, anew=begin_anew)
+    run_enforce(settings_of(context, overrides, config, server), once=once, anew=begin_anew, buckets=buckets)
 
 
 @app.command()

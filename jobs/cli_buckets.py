@@ -1,5 +1,6 @@
 """`mutation-quota buckets`: what an operator may do to a tenant's bucket."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +23,7 @@ from quota.entity import written_tags
 from quota.errors import BadInput
 from quota.log_record import ResetRecord
 
-app = command_group("Forgive debts.")
+app = command_group("Forgive debts, and take buckets along to another checkpoint.")
 
 
 @app.command()
@@ -61,3 +62,23 @@ def reset(
     prepare_topics(settings, [settings.topics.quotas])
     since = write_record(settings, record)
     print(f"Reset buckets with {written_tags(bucket)} from {shown(since)} on.")
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, which must not be there.")],
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+) -> None:
+    """Write all buckets of enforce, which is stopped, to a file.
+
+    enforce --begin-anew --buckets FILE begins another checkpoint with them, as with other state partitions.
+    """
+    settings = settings_of(context, overrides, config)
+    if file.exists():
+        raise BadInput(f"{file} is there already; name another file")
+    from jobs.service import export_buckets
+
+    saved = export_buckets(settings, file)
+    print(f"Wrote {saved.at.buckets} buckets to {file}.")

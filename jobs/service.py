@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit import start_audit
+from jobs.bucket_file import SavedBuckets, read_buckets
+from jobs.bucket_moves import begin_with_buckets, saved_buckets
 from jobs.checkpoint import FirstBatch, begin_anew
 from jobs.deployment import TopicGone, claim_storage
 from jobs.enforce import NAME, start_enforce
@@ -30,21 +32,25 @@ _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.2
 
 
-def run_enforce(settings: Settings, *, once: bool, anew: bool = False) -> None:
+def run_enforce(settings: Settings, *, once: bool, anew: bool = False, buckets: Path | None = None) -> None:
     """Enforce until stopped, or until all requests that are there are decided; with the audit, if the settings say so.
 
     Args:
         settings: the settings.
         once: end when all is decided; the audit comes after the decisions then, so that it keeps them all.
         anew: begin with full buckets and the oldest requests, whatever the checkpoint holds.
+        buckets: begin anew with those of this file instead, behind the requests that they know.
 
     Raises:
         MutationQuotaError: a query cannot start, or failed; in one line, with what to do.
     """
     check_callbacks(settings.quota.callbacks)
+    saved = read_buckets(buckets) if buckets else None
     with stop_signals() as stop, prepared_session(settings, "enforce") as spark:
         _tell_callback(settings)
-        if anew:
+        if saved:
+            begin_with_buckets(spark, settings, saved)
+        elif anew:
             begin_anew(Files(spark, settings), NAME)
         queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
         _run(stop, *queries, look=looking_after(spark, settings, queries))
@@ -56,6 +62,21 @@ def run_audit(settings: Settings, *, once: bool) -> None:
     """Audit until stopped, or until all records that are there are kept."""
     with stop_signals() as stop, prepared_session(settings, "audit", enforcing=False) as spark:
         _run(stop, start_audit(spark, settings, once=once))
+
+
+def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
+    """Write the buckets of the enforcing query, which is stopped, to a file; they, too, are returned.
+
+    Raises:
+        MutationQuotaError: there are none, or the file is there already.
+    """
+    spark = spark_session(settings, "mutation-quota buckets export")
+    try:
+        saved = saved_buckets(spark, settings)
+    finally:
+        end_session(spark)
+    saved.write(file)
+    return saved
 
 
 @contextmanager

@@ -79,6 +79,12 @@ class Operator:
         return {each["request_id"]: round(each["tokens"], 1) for each in copies.values()}
 
     @property
+    def all_decided(self):
+        """The decisions in the order of their requests, each once."""
+        found = {each["decision_id"]: each for _, each in consume_all(self.settings, self.settings.topics.decisions)}
+        return sorted(found.values(), key=lambda each: each["source"]["offset"])
+
+    @property
     def kept(self):
         """What the audit kept."""
         return sorted(row["request_id"] for row in table(self.settings, "decisions"))
