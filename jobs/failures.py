@@ -28,6 +28,10 @@ _ADVICE = {
     ),
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
     "|ChecksumException": ("{root}/checkpoints/{query} is damaged; restore it from a backup, {damaged}"),
+    "Failed to find data source|DATA_SOURCE_NOT_FOUND": (
+        "the jobs' jars (make package puts them into dist/jars) are not on Spark's class path; "
+        "give them to spark-submit by --jars, or as spark.jars"
+    ),
     r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
         f"Kafka at {{servers}} does not answer; bring it back, {_AGAIN}"
     ),

@@ -1,0 +1,43 @@
+"""The runbook names what the programs say, and commands and files that there are."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+
+
+def said():
+    """All texts in the code, those in pieces as a whole."""
+    for package in ("jobs", "quota"):
+        for file in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                match node:
+                    case ast.JoinedStr(values=values):
+                        yield "".join(each.value if isinstance(each, ast.Constant) else "\0" for each in values)
+                    case ast.Constant(value=str(text)):
+                        yield re.sub(r"\{\w+\}|%s", "\0", text)
+
+
+def test_what_the_table_quotes_is_said():
+    texts = "\n".join(said())
+    table = PAGE.partition("| it says |")[2]
+    quoted = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    assert len(quoted) > 20
+    for each in quoted:
+        for piece in filter(None, each.split("…")):
+            assert piece in texts, each
+
+
+def test_its_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", PAGE):
+        assert (ROOT / "docs" / target).exists(), target
+
+
+def test_the_settings_that_it_names_are_there():
+    settings = (ROOT / "conf" / "mutation-quota.toml").read_text()
+    named = re.findall(r"`(?:enforce|topics|storage|quota)\.(?!yaml)([a-z_]+)", PAGE)
+    assert named
+    for each in named:
+        assert re.search(rf"^(# |\[storage\.){each}\b", settings, re.MULTILINE), each
