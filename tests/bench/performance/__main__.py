@@ -21,6 +21,7 @@ from tests.bench.performance.machine import load, machine
 from tests.bench.performance.many_keys import many_keys
 from tests.bench.performance.page import as_json, page, sections, table
 from tests.bench.performance.plots import draw
+from tests.bench.performance.scale_out import scale_out
 from tests.bench.performance.state_size import state_size
 from tests.bench.performance.throughput import throughput
 
@@ -95,7 +96,9 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.performance", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three minutes, less of everything")
-    parser.add_argument("--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument(
+        "--only", nargs="+", choices=[*ALONE, *SECTIONS], metavar="SECTION", help=", ".join([*ALONE, *SECTIONS])
+    )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
     return parser.parse_args()
@@ -104,9 +107,9 @@ def _options() -> argparse.Namespace:
 def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
     """The sections' figures, each section on a broker and a session of its own: none leaves its heap to the next."""
     size = QUICK if options.quick else FULL
-    for name in options.only or SECTIONS:
-        if name == "decision":
-            yield decisions(rounds=9)
+    for name in options.only or [*ALONE, *SECTIONS]:
+        if name in ALONE:
+            yield ALONE[name](size, tell)
             continue
         with (
             tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder,
@@ -135,8 +138,13 @@ def _audit(place: Ground, size: Size) -> list[Figure]:
     return audit(place, size.decided, size.rows, size.rounds)
 
 
-SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]] | None] = {
-    "decision": None,
+ALONE: dict[str, Callable[[Size, Callable[[str], None]], list[Figure]]] = {
+    "decision": lambda _, __: decisions(rounds=9),
+    "scale out": lambda size, tell: scale_out(size.decided, min(size.rounds, 2), size.seconds, tell),
+}
+"""Those that need no session, or others."""
+
+SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "latency": _latency,
     "throughput": _throughput,
     "state": _state,
