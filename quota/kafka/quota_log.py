@@ -110,12 +110,10 @@ class QuotaLog:
                     "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
                     "enable.auto.commit": False,
                     "auto.offset.reset": "earliest",
-                    "fetch.wait.max.ms": 10,
                 },
             )
         )
         self._positions = dict.fromkeys(self._partitions(), 0)
-        self._consumer.assign([TopicPartition(self._topic, partition, 0) for partition in self._positions])
 
     @property
     def timeline(self) -> QuotaTimeline:
@@ -165,6 +163,17 @@ class QuotaLog:
         }
         if any(self._positions[partition] > end for partition, end in ends.items()):
             raise ClusterError(f"{self._where} is not the one that was read so far; start the job again")
+        behind = {partition: end for partition, end in ends.items() if self._positions[partition] < end}
+        if behind:
+            # Only while there is something to read: a fetch that waits would have the next look at the end wait, too.
+            places = [TopicPartition(self._topic, partition, self._positions[partition]) for partition in behind]
+            self._consumer.assign(places)
+            try:
+                self._read_up_to(behind)
+            finally:
+                self._consumer.unassign()
+
+    def _read_up_to(self, ends: dict[int, int]) -> None:
         deadline = time.monotonic() + self._timeout
         while any(self._positions[partition] < end for partition, end in ends.items()):
             message = self._consumer.poll(_POLL_SECONDS)
@@ -172,7 +181,7 @@ class QuotaLog:
                 self._take(message)
                 deadline = time.monotonic() + self._timeout
             else:
-                self._skip_what_is_gone()
+                self._skip_what_is_gone(ends)
             if time.monotonic() > deadline:
                 raise ClusterError(f"{self._where} gave nothing for {self._timeout:.0f} s before its end")
 
@@ -193,8 +202,8 @@ class QuotaLog:
         if self._keep:
             self.entries.append(LogEntry(offset, timestamp, record))
 
-    def _skip_what_is_gone(self) -> None:
+    def _skip_what_is_gone(self, ends: dict[int, int]) -> None:
         """Move past offsets that hold no record any more: compacted away, or a transaction's marker."""
-        partitions = [TopicPartition(self._topic, partition) for partition in self._positions]
+        partitions = [TopicPartition(self._topic, partition) for partition in ends]
         for position in self._consumer.position(partitions):
             self._positions[position.partition] = max(self._positions[position.partition], position.offset)

@@ -44,7 +44,7 @@ class Size:
 
 
 FULL = Size(
-    rounds=3,
+    rounds=2,
     rates=(10.0, 200.0, 1000.0),
     seconds=10.0,
     keys=(1, 1000, 10_000, 100_000),
@@ -123,7 +123,7 @@ def _latency(place: Ground, size: Size) -> list[Figure]:
 
 
 def _throughput(place: Ground, size: Size) -> list[Figure]:
-    return throughput(place, size.keys, size.backlog, min(size.rounds, 2), size.seconds)
+    return throughput(place, size.keys, size.backlog, 1, size.seconds)
 
 
 def _state(place: Ground, size: Size) -> list[Figure]:
@@ -140,7 +140,7 @@ def _audit(place: Ground, size: Size) -> list[Figure]:
 
 ALONE: dict[str, Callable[[Size, Callable[[str], None]], list[Figure]]] = {
     "decision": lambda _, __: decisions(rounds=9),
-    "scale out": lambda size, tell: scale_out(size.decided, min(size.rounds, 2), size.seconds, tell),
+    "scale out": lambda size, tell: scale_out(size.decided, 1, size.seconds, tell),
 }
 """Those that need no session, or others."""
 

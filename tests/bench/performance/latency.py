@@ -15,6 +15,9 @@ from tests.bench.performance.figure import Figure, Goal
 from tests.bench.performance.ground import Ground, start_pass_through
 
 USERS = 50
+WARM_RATE, WARM_SECONDS = 200.0, 25.0
+"""The JVM compiles for about a minute what it runs."""
+
 PERCENTILES = (50, 90, 99)
 GOALS = {(200.0, 50): Goal(3), (200.0, 99): Goal(4)}
 
@@ -27,7 +30,7 @@ def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float)
     sides = {"pass-through": _pass_through, "enforce and audit": _enforce_and_audit}
     for side, start in sides.items():
         ground.tell(f"latency: warming up {side}")
-        _measure(ground, side, start, 200.0, 10.0)
+        _measure(ground, side, start, WARM_RATE, WARM_SECONDS)
     for turn in range(rounds):
         for rate in rates:
             for side, start in sides.items():
