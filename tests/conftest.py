@@ -1,6 +1,7 @@
 """What tests of more than one folder share: a Spark session, and a broker, each started once."""
 
 import itertools
+import os
 
 import hypothesis
 import pytest
@@ -9,12 +10,15 @@ from jobs.embedded import at, embedded_broker
 from jobs.session import end_session, spark_session
 from quota.settings import load_settings
 from tests.deployments import deployed
+from tests.jvm import SPARKS
 
 # A busy machine is no failure, and the same code gives the same result. Chance is for those who look for more:
 # `pytest --hypothesis-profile=random`, and the long forms (`make conformance`).
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.load_profile("tests")
+
+os.environ.update(SPARKS)
 
 _NUMBERS = itertools.count()
 """Of deployments: a test's parameters stand in no topic's name."""

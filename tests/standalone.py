@@ -10,11 +10,11 @@ from pathlib import Path
 import pyspark
 
 from tests.chaos.processes import children
+from tests.jvm import QUICK
 from tests.waiting import until
 
 SPARK_HOME = Path(pyspark.__file__).parent
 
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _DEADLINE_SECONDS = 120
 _NOT_OURS = ("PYTHON", "PYSPARK", "SPARK", "KAFKA", "MUTATION_QUOTA")
 """Of this process's environment: a cluster knows nothing of it."""
@@ -40,7 +40,7 @@ class Standalone:
             "SPARK_CONF_DIR": str(folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _QUICK,
+            "SPARK_DAEMON_JAVA_OPTS": QUICK,
         }
 
     def __enter__(self):
@@ -65,7 +65,7 @@ class Standalone:
             log: a file for what it says.
             cwd: where it runs.
         """
-        quick = [f"spark.{each}.extraJavaOptions={_QUICK}" for each in ("driver", "executor")]
+        quick = [f"spark.{each}.extraJavaOptions={QUICK}" for each in ("driver", "executor")]
         options = ["--master", self.url, *(part for each in quick for part in ("--conf", each))]
         with log.open("ab") as output:
             return subprocess.Popen(

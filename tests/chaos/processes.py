@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.deployments import as_options
+from tests.jvm import SPARKS
 from tests.waiting import until
 
 _LOOK_SECONDS = 0.001
-_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""A JVM that is killed within seconds gains nothing from a second compiler: a start takes half the work."""
 
 
 class Job:
@@ -36,7 +35,7 @@ class Job:
         self._began = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
             self._driver = subprocess.Popen(
-                command, stdout=output, stderr=output, env=os.environ | _JAVA, start_new_session=True
+                command, stdout=output, stderr=output, env=os.environ | SPARKS, start_new_session=True
             )
 
     @property
