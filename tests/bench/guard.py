@@ -6,7 +6,7 @@ from tests.bench.performance.decision import RECORD, VERDICT, decisions
 from tests.bench.performance.page import table
 
 LEAST = {VERDICT: 0.5, RECORD: 0.25}
-"""Of the best library's decisions a second; docs/performance.md has what they are."""
+"""Of the best library's decisions a second; `make bench` has what they are."""
 
 
 def main() -> None:

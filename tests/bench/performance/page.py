@@ -30,8 +30,8 @@ In plain Python in one process, by processor time, for 50 users. A library's hit
 with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
 explains itself.""",
     "many keys": """\
-The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, and by transformWithState.
-Why a bucket a key is what is shipped: [decisions/0016](decisions/0016-a-bucket-a-key.md).""",
+The same decision with buckets kept otherwise: by 32 hash groups with one binary state
+each, and by transformWithState.""",
     "audit": """\
 A backlog of decisions into Delta, and queries of a table of ten days.""",
     "scale out": """\
