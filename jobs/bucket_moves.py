@@ -32,7 +32,7 @@ _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 _FIRST = "offsets/0"
 
 
-@failing_as("buckets")
+@failing_as(NAME)
 def saved_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
     """The buckets of the enforcing query, and the requests that they know; it must not run meanwhile.
 
@@ -75,7 +75,7 @@ def begin_with_buckets(spark: SparkSession, settings: Settings, saved: SavedBuck
     _check_behind(saved.at, Checkpoint.read(files, NAME, STATE_VERSION), files)
     made, rows = f"checkpoints/{NAME}-to-begin", f"checkpoints/{NAME}-to-begin-rows-{time.time_ns()}"
     files.remove(made)
-    with failing_as("buckets"):
+    with failing_as(NAME):
         try:
             _make(spark, saved, checkpoint=f"{files.root}/{made}/v{STATE_VERSION}", rows=f"{files.root}/{rows}")
         finally:

@@ -94,8 +94,9 @@ class Checkpoint:
 
         Spark would try to read of them what a batch that was begun had planned, and fail again after each start.
         """
-        for batch in self.offsets[-2:]:  # where the next batch begins, and, if it was begun, where it ends
-            file = f"{self.folder}/offsets/{batch}"
+        # Where the next batch begins and, if it was begun, where it ends; and where the very first one begins.
+        for name in [*(f"offsets/{batch}" for batch in self.offsets[-2:]), "sources/0/0"]:
+            file = f"{self.folder}/{name}"
             text = files.read(file) or ""
             offsets = _json_at_end(text) or {}
             others = {topic: partitions for topic, partitions in offsets.items() if topic not in gone}

@@ -67,5 +67,9 @@ class Files:
         """Remove a folder with all that is in it; nothing where there is none."""
         self._files.delete(self._path(folder), True)
 
+    def remove_empty(self, folder: str) -> None:
+        """Remove a folder with nothing in it, if it is there; Hadoop raises where there is something."""
+        self._files.delete(self._path(folder), False)
+
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)

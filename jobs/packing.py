@@ -39,22 +39,23 @@ def pack(wheel: Path, archive: Path, interpreter: Path, level: int = 6) -> None:
     """
     version = ".".join(map(str, sys.version_info[:2]))
     packages = Path(f"lib/python{version}/site-packages")
+    try:
+        with zipfile.ZipFile(wheel) as files:
+            own = {name: files.read(name) for name in files.namelist()}
+        (metadata,) = [name for name in own if name.endswith(".dist-info/METADATA")]
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise BadInput(f"{wheel}: no wheel: {error}") from None
+    others = _needed(BytesParser().parsebytes(own[metadata]))
     with tarfile.open(archive, "w:gz", compresslevel=level) as tar:
         _add(tar, Path("pyvenv.cfg"), f"home = {interpreter.parent}\ninclude-system-site-packages = false\n".encode())
         for name in ("python", "python3", f"python{version}"):
             link = tarfile.TarInfo(f"bin/{name}")
             link.type, link.linkname = tarfile.SYMTYPE, str(interpreter)
             tar.addfile(link)
-        try:
-            with zipfile.ZipFile(wheel) as files:
-                for name in files.namelist():
-                    _add(tar, packages / name, files.read(name))
-                (metadata,) = [name for name in files.namelist() if name.endswith(".dist-info/METADATA")]
-                project = BytesParser().parsebytes(files.read(metadata))
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise BadInput(f"{wheel}: no wheel: {error}") from None
-        for needed in _needed(project):
-            for file, inside in _files(needed):
+        for name, content in own.items():
+            _add(tar, packages / name, content)
+        for other in others:
+            for file, inside in _files(other):
                 tar.add(file, str(packages / inside), filter=_nobody)
 
 
@@ -100,6 +101,8 @@ def _add(tar: tarfile.TarFile, path: Path, content: bytes) -> None:
 
 
 def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Of nobody in particular, and for all to read, whatever the umask of who packs."""
+    member.mode |= 0o555 if member.mode & 0o100 else 0o444
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member

@@ -72,7 +72,8 @@ def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
     """
     spark = spark_session(settings, "mutation-quota buckets export")
     try:
-        saved = saved_buckets(spark, settings)
+        with advised(settings):
+            saved = saved_buckets(spark, settings)
     finally:
         end_session(spark)
     saved.write(file)

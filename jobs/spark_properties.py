@@ -37,7 +37,7 @@ def spark_properties(settings: Settings) -> dict[str, str]:
     }
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return measured() | started | _everywhere(settings) | _kept(settings) | spark.conf
+    return measured() | started | _everywhere(settings) | spark.conf | _kept(settings, spark.conf)
 
 
 def submitted_properties(settings: Settings, given: Mapping[str, str]) -> dict[str, str]:
@@ -49,18 +49,12 @@ def submitted_properties(settings: Settings, given: Mapping[str, str]) -> dict[s
         settings: the settings.
         given: by spark-submit, its files and its options.
     """
-    kept = _kept(settings)
-    if given.get(_PARTITIONS, kept[_PARTITIONS]) != kept[_PARTITIONS]:
-        _log.warning(
-            "%s=%s of spark-submit does not count; enforce.state_partitions=%s does",
-            _PARTITIONS,
-            given[_PARTITIONS],
-            kept[_PARTITIONS],
-        )
-    if _REDACTED in given:
-        kept[_REDACTED] = f"{kept[_REDACTED]}|{given[_REDACTED]}"
-    others = measured() | _everywhere(settings) | settings.spark.conf
-    return {name: value for name, value in others.items() if name not in given} | kept
+    of_file = measured()
+    # spark-submit may be given our own file, which settings go before.
+    told = {name: value for name, value in given.items() if of_file.get(name) != value}
+    others = of_file | _everywhere(settings) | settings.spark.conf
+    left = {name: value for name, value in others.items() if name not in told}
+    return left | _kept(settings, settings.spark.conf | told)
 
 
 def _everywhere(settings: Settings) -> dict[str, str]:
@@ -75,12 +69,14 @@ def _everywhere(settings: Settings) -> dict[str, str]:
     return properties
 
 
-def _kept(settings: Settings) -> dict[str, str]:
-    """What sections other than `[spark]` come to."""
+def _kept(settings: Settings, others: Mapping[str, str]) -> dict[str, str]:
+    """What sections other than `[spark]` come to, whatever others say."""
     hadoop = hadoop_properties(settings)
-    return {
-        _PARTITIONS: str(settings.enforce.state_partitions),
-        # What Spark shows of properties and options: in its log, its event log and its pages.
-        _REDACTED: "|".join([SECRET_NAME, *map(re.escape, hadoop)]),
-        **hadoop,
-    }
+    partitions = str(settings.enforce.state_partitions)
+    if others.get(_PARTITIONS, partitions) != partitions:
+        _log.warning(
+            "%s=%s does not count; enforce.state_partitions=%s does", _PARTITIONS, others[_PARTITIONS], partitions
+        )
+    # What Spark shows of properties and options: in its log, its event log and its pages.
+    hidden = [SECRET_NAME, *map(re.escape, hadoop), *([others[_REDACTED]] if _REDACTED in others else [])]
+    return {_PARTITIONS: partitions, _REDACTED: "|".join(hidden), **hadoop}

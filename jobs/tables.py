@@ -80,8 +80,11 @@ def newest_batches(spark: SparkSession, settings: Settings) -> dict[str, int]:
 def _remove_unfinished(files: Files, table: AuditTable) -> None:
     """Remove the log that a full disk left behind before the first commit: Delta would make no table beside it."""
     log = f"{TABLES_FOLDER}/{table.name}/_delta_log"
-    if all(name.startswith((".", "_")) for name in files.names(log)):
-        files.remove(log)
+    names = files.names(log)
+    if all(name.startswith((".", "_")) for name in names):
+        for name in names:
+            files.remove(f"{log}/{name}")
+        files.remove_empty(log)  # and not what another audit has committed meanwhile
 
 
 def _create(spark: SparkSession, table: AuditTable, path: str) -> None:

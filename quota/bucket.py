@@ -83,8 +83,7 @@ def deepest_debt(quota: Quota) -> float:
 
 
 def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
-    gained = tokens + elapsed_ms / 1000 * rate
-    return min(burst, gained)  # in half the time of `min`
+    return min(tokens + elapsed_ms / 1000 * rate, burst)
 
 
 def _rounding(stored: float) -> float:

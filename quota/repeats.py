@@ -26,7 +26,7 @@ class Answered(msgspec.Struct, frozen=True, array_like=True):
 
 
 Remembered = Mapping[bytes, Answered]
-"""By the digest of the request; the oldest stand first."""
+"""By the digest of the request, in the order in which they were admitted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,7 +273,7 @@ class ClientSettings(_Section):
 
 
 class SparkSettings(_Section):
-    """The engine, where the jobs start it themselves and not through spark-submit."""
+    """The engine; `master`, `driver_memory` and `jars` count where the jobs start it, and not spark-submit."""
 
     master: Name = "local[*]"
     driver_memory: Memory = "1g"
@@ -286,7 +286,7 @@ class SparkSettings(_Section):
     """The folder of the connector's jars, relative to the checkout."""
 
     conf: dict[Name, str] = {}
-    """Any Spark property, over what the jobs set themselves."""
+    """Any Spark property, over what was measured to pay; not over what other sections come to."""
 
 
 class BrokerSettings(_Section):

@@ -110,6 +110,7 @@ class QuotaLog:
                     "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
                     "enable.auto.commit": False,
                     "auto.offset.reset": "earliest",
+                    "fetch.wait.max.ms": 10,
                 },
             )
         )
@@ -165,7 +166,7 @@ class QuotaLog:
             raise ClusterError(f"{self._where} is not the one that was read so far; start the job again")
         behind = {partition: end for partition, end in ends.items() if self._positions[partition] < end}
         if behind:
-            # Only while there is something to read: a fetch that waits would have the next look at the end wait, too.
+            # Only while there is something to read: a fetch that waits has the next look at the end wait, too.
             places = [TopicPartition(self._topic, partition, self._positions[partition]) for partition in behind]
             self._consumer.assign(places)
             try:

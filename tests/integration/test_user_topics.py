@@ -202,8 +202,9 @@ def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
     assert "alice is not the one that" in until(refusal)
 
 
-def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_half_done(spark, by_topic):
-    """The batch is done again without them: bob's debt is what it was, and he is told the same."""
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_half_done(spark, by_topic, batches):
+    """The batch, be it the first, is done again without them: bob's debt is what it was, and he is told the same."""
     topics = by_topic.topics
     write_record(by_topic, QuotaRecord(QuotaEntity(None), 0.001, controller_mutation_burst=10.0))
     UserTopics(by_topic).prepare(["alice", "bob"])
@@ -213,21 +214,22 @@ def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_ha
         claim_storage(Files(spark, settings), settings, prepare_topics(settings))
         finish(start_enforce(spark, settings, once=True))
 
-    for request_id in ("first", "second"):
+    asked = [f"batch-{batch}" for batch in range(batches)]
+    for request_id in asked:
         for user, partitions in (("alice", 1), ("bob", 11)):
             produce(by_topic, topics.requests_of(user), request_json(partitions, user=user, request_id=request_id))
         enforce(by_topic)
-    Path(checkpoint_path(by_topic, NAME, STATE_VERSION), "commits", "1").unlink()  # as a kill leaves it
+    Path(checkpoint_path(by_topic, NAME, STATE_VERSION), "commits", str(batches - 1)).unlink()  # as a kill leaves it
     delete(by_topic, topics.requests_of("alice"))
     with pytest.raises(TopicGone, match=r"start once with its user in topics\.retired_users"):
         enforce(by_topic)
     enforce(by_topic.model_copy(update={"topics": retiring}))
-    produce(by_topic, topics.requests_of("bob"), request_json(1, user="bob", request_id="third"))
+    produce(by_topic, topics.requests_of("bob"), request_json(1, user="bob", request_id="later"))
     enforce(by_topic)
     decided = [each for _, each in consume_all(by_topic, topics.decisions) if each["user"] == "bob"]
-    assert [each["request_id"] for each in decided] == ["first", "second", "second", "third"]
-    assert decided[1] == decided[2]
-    assert [round(each["tokens"]) for each in decided] == [-1, -1, -1, -1]
+    assert [each["request_id"] for each in decided] == [*asked, asked[-1], "later"]
+    assert decided[batches - 1] == decided[batches]
+    assert {round(each["tokens"]) for each in decided} == {-1}
 
 
 def test_a_client_without_a_topic_is_told_at_once(by_topic):

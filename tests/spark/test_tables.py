@@ -73,6 +73,16 @@ def test_a_table_that_a_full_disk_left_without_a_first_commit_is_made(spark, set
     assert version_of(spark, settings, "decisions") == str(DECISIONS.version)
 
 
+def test_a_log_that_has_lost_its_commits_is_left_alone(spark, settings):
+    """What is left of it may be all that tells what the table held."""
+    left = Path(table_path(settings, "decisions"), "_delta_log", "00000000000000000010.crc")
+    left.parent.mkdir(parents=True)
+    left.write_text("{}")
+    with pytest.raises(MutationQuotaError, match="no table of this version"):
+        prepare_tables(spark, settings)
+    assert left.exists()
+
+
 def version_of(spark, settings, name):
     (row,) = DeltaTable.forPath(spark, table_path(settings, name)).detail().collect()
     return row.properties["mutationQuota.schemaVersion"]

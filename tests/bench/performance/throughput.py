@@ -82,6 +82,8 @@ def drain(ground: Ground, settings: Settings, start: Callable[..., StreamingQuer
     query.stop()
     if query.exception():
         raise query.exception()
+    if not counted:
+        raise ValueError(f"{query.name}: the backlog is of one batch, and the first one does not count")
     return sum(rows for rows, _ in counted) / sum(spent for _, spent in counted)
 
 
