@@ -5,7 +5,6 @@ stage and the buckets as its input, makes a checkpoint of one batch; then its of
 that the buckets do not know. For Spark that is a query which has decided everything before them.
 """
 
-import json
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.bucket_file import SavedAt, SavedBucket, SavedBuckets
-from jobs.checkpoint import Checkpoint, begin_with, check_checkpoint
+from jobs.checkpoint import Checkpoint, begin_with, check_checkpoint, write_offsets
 from jobs.deployment import Deployment
 from jobs.enforce import NAME
 from jobs.files import Files
@@ -28,8 +27,6 @@ from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE, STATE_VERSION
 
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
-
-_FIRST = "offsets/0"
 
 
 @failing_as(NAME)
@@ -81,8 +78,7 @@ def begin_with_buckets(spark: SparkSession, settings: Settings, saved: SavedBuck
         finally:
             files.remove(rows)
         folder = f"{made}/v{STATE_VERSION}"
-        text = files.read(f"{folder}/{_FIRST}") or ""
-        files.write(f"{folder}/{_FIRST}", "\n".join([*text.splitlines()[:-1], json.dumps(saved.at.positions)]))
+        write_offsets(files, f"{folder}/offsets/0", saved.at.positions)
         files.remove(f"{folder}/sources")  # how far the rows were read
         begin_with(files, NAME, STATE_VERSION, made)
 

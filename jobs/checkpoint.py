@@ -8,7 +8,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -97,11 +97,16 @@ class Checkpoint:
         # Where the next batch begins and, if it was begun, where it ends; and where the very first one begins.
         for name in [*(f"offsets/{batch}" for batch in self.offsets[-2:]), "sources/0/0"]:
             file = f"{self.folder}/{name}"
-            text = files.read(file) or ""
-            offsets = _json_at_end(text) or {}
+            offsets = _json_at_end(files.read(file)) or {}
             others = {topic: partitions for topic, partitions in offsets.items() if topic not in gone}
             if others != offsets:
-                files.write(file, "\n".join([*text.splitlines()[:-1], json.dumps(others)]))
+                write_offsets(files, file, others)
+
+
+def write_offsets(files: Files, file: str, offsets: Mapping[str, Mapping[str, int]]) -> None:
+    """Put other offsets, by topic and partition, into a file of a checkpoint; what stands before them stays."""
+    text = files.read(file) or ""
+    files.write(file, "\n".join([*text.splitlines()[:-1], json.dumps(offsets)]))
 
 
 def check_audit_checkpoint(

@@ -85,8 +85,12 @@ def _decide_bucket(
     """Answer all records of one key in this batch; those of a bucket come in no order and in several frames."""
     (key,) = group
     requests = (request for frame in frames for request in frame["request"])
-    answers = _answers_of_bucket(answering, requests, state) if is_bucket(key) else _answers(answering, requests)
-    return out.of(answers)
+    return out.of(answers_of(answering, key, requests, state))
+
+
+def answers_of(answering: Answering, key: str, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
+    """The answers to packed requests of one key, whose state is held in whatever way."""
+    return _answers_of_bucket(answering, requests, state) if is_bucket(key) else _answers(answering, requests)
 
 
 def _answers_of_bucket(answering: Answering, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit import start_audit
 from jobs.enforce import start_enforce
 from quota.settings import Settings
+from tests.bench.figures import percentile
 from tests.bench.performance.figure import Figure, Goal
 from tests.bench.performance.ground import Ground, start_pass_through
 
@@ -36,28 +37,22 @@ def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float)
             for side, start in sides.items():
                 latencies = _measure(ground, side, start, rate, seconds)
                 taken.setdefault((rate, side), []).append(latencies)
-                shown = ", ".join(f"p{each} {percentile(latencies, each):.0f}" for each in PERCENTILES)
+                shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
                 ground.tell(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
     return [
         Figure(
             "latency",
             f"p{each} at {rate:g} requests/s",
             "ms",
-            tuple(percentile(run, each) for run in taken[rate, "enforce and audit"]),
+            tuple(percentile(run, each / 100) for run in taken[rate, "enforce and audit"]),
             "pass-through",
-            tuple(percentile(run, each) for run in taken[rate, "pass-through"]),
+            tuple(percentile(run, each / 100) for run in taken[rate, "pass-through"]),
             GOALS.get((rate, each)),
             at=rate,
         )
         for rate in rates
         for each in PERCENTILES
     ]
-
-
-def percentile(values: Sequence[float], per_cent: int) -> float:
-    """The value that so many per cent are not above."""
-    ranked = sorted(values)
-    return ranked[min(len(ranked) * per_cent // 100, len(ranked) - 1)]
 
 
 def _pass_through(ground: Ground, settings: Settings) -> list[StreamingQuery]:

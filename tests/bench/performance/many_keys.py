@@ -14,11 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from jobs.decide import Answering, _answers, _answers_of_bucket
+from jobs.decide import Answering, answers_of
 from jobs.enforce import answering_of, start_enforce
 from jobs.resolve import resolve_requests
 from jobs.source import read_requests
-from jobs.waist import is_bucket, unpacked
+from jobs.waist import unpacked
 from quota.kafka.quota_log import KafkaQuotas
 from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE
@@ -62,7 +62,7 @@ def decide_group(
     answers: list[bytes] = []
     for bucket, of_bucket in requests.items():
         held = Held(tuple(states[bucket]) if bucket in states else None)
-        answers += _answers_of(answering, bucket, of_bucket, held)
+        answers += answers_of(answering, bucket, of_bucket, held)
         if held.get is not None:
             states[bucket] = list(held.get)
     state.update((_encode(states),))
@@ -83,17 +83,13 @@ class Decider(StatefulProcessor):
         """Decide for one bucket."""
         before = self._state.get() if self._state.exists() else None
         held = Held(None if before is None else tuple(before))
-        for answer in _answers_of(self._answering, key[0], [row.request for row in rows], held):
+        for answer in answers_of(self._answering, key[0], [row.request for row in rows], held):
             yield Row(answer=answer)
         if held.get is not None and held.get != before:
             self._state.update(held.get)
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-def _answers_of(answering: Answering, bucket: str, requests: list[bytes], held: Held) -> Iterator[bytes]:
-    return _answers_of_bucket(answering, requests, held) if is_bucket(bucket) else _answers(answering, requests)
 
 
 def _grouped(resolved: DataFrame, answering: Answering) -> DataFrame:
