@@ -1,6 +1,7 @@
 """The properties of the jobs' Spark: what was measured to pay, what the settings say, what spark-submit was told."""
 
 import logging
+import os
 import re
 from collections.abc import Mapping
 
@@ -14,6 +15,11 @@ _log = logging.getLogger(__name__)
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _REDACTED = "spark.redaction.regex"
+
+# Hadoop's own starts processes to look after permissions, thirty for each batch; this one asks Java.
+_LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+_LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
+_CLASS_PATH = "spark.driver.extraClassPath"
 
 # On a local disk as safe as the default, and ten times faster.
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -35,9 +41,15 @@ def spark_properties(settings: Settings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
         "spark.jars": ",".join(str(jar) for jar in sorted(jars_folder(spark.jars).glob("*.jar"))),
     }
+    kept = _kept(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return measured() | started | _everywhere(settings) | spark.conf | _kept(settings, spark.conf)
+        jars = [str(jar) for jar in jars_folder(spark.jars).glob(_LOCAL_FILES_JAR)]
+        if jars:
+            started["spark.hadoop.fs.file.impl"] = _LOCAL_FILES
+            # Spark looks at files before it has loaded its jars.
+            kept[_CLASS_PATH] = os.pathsep.join([*jars, *filter(None, [spark.conf.get(_CLASS_PATH)])])
+    return measured() | started | _everywhere(settings) | spark.conf | kept
 
 
 def submitted_properties(settings: Settings, given: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from itertools import starmap
 
+import pytest
+
 from jobs.spark_properties import measured, spark_properties, submitted_properties
 from quota.settings import load_settings
 
@@ -58,3 +60,36 @@ def test_a_spark_that_the_jobs_start_keeps_state_partitions_and_secrets_too(capl
 def test_where_nothing_is_contradicted_nothing_is_said(caplog):
     submitted_properties(load(), {PARTITIONS: "2"})
     assert not caplog.text
+
+
+LOCAL_FILES, CLASS_PATH = "spark.hadoop.fs.file.impl", "spark.driver.extraClassPath"
+
+
+@pytest.fixture
+def jars(tmp_path):
+    (tmp_path / "hadoop-bare-naked-local-fs-0.1.0.jar").touch()
+    return tmp_path
+
+
+def test_local_files_are_written_without_a_process_for_each(jars):
+    found = spark_properties(load(f"spark.jars={jars}"))
+    assert found[LOCAL_FILES] == "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+    assert found[CLASS_PATH] == f"{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
+
+
+def test_ones_own_class_path_and_file_system_are_kept(jars):
+    given = (f"spark.jars={jars}", f"spark.conf.{CLASS_PATH}=/mine.jar", f"spark.conf.{LOCAL_FILES}=mine.Files")
+    found = spark_properties(load(*given))
+    assert found[LOCAL_FILES] == "mine.Files"
+    assert found[CLASS_PATH] == f"{jars}/hadoop-bare-naked-local-fs-0.1.0.jar:/mine.jar"
+
+
+def test_a_cluster_has_hadoops_own_files(jars):
+    found = spark_properties(load(f"spark.jars={jars}", "spark.master=spark://host:7077"))
+    assert not found.keys() & {LOCAL_FILES, CLASS_PATH}
+
+
+def test_jars_of_ones_own_without_that_one_have_hadoops_own_files(tmp_path):
+    (tmp_path / "another.jar").touch()
+    found = spark_properties(load(f"spark.jars={tmp_path}"))
+    assert not found.keys() & {LOCAL_FILES, CLASS_PATH}

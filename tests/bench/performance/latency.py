@@ -19,6 +19,9 @@ USERS = 50
 WARM_RATE, WARM_SECONDS = 200.0, 25.0
 """The JVM compiles for about a minute what it runs."""
 
+UNCOUNTED_SECONDS = 4.0
+"""Of each load, before what counts."""
+
 PERCENTILES = (50, 90, 99)
 GOALS = {(200.0, 50): Goal(3), (200.0, 99): Goal(4)}
 
@@ -31,11 +34,10 @@ def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float)
     sides = {"pass-through": _pass_through, "enforce and audit": _enforce_and_audit}
     for side, start in sides.items():
         ground.tell(f"latency: warming up {side}")
-        _measure(ground, side, start, WARM_RATE, WARM_SECONDS)
+        _measured(ground, start, [WARM_RATE], WARM_SECONDS)
     for turn in range(rounds):
-        for rate in rates:
-            for side, start in sides.items():
-                latencies = _measure(ground, side, start, rate, seconds)
+        for side, start in sides.items():
+            for rate, latencies in _measured(ground, start, rates, seconds).items():
                 taken.setdefault((rate, side), []).append(latencies)
                 shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
                 ground.tell(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
@@ -63,36 +65,34 @@ def _enforce_and_audit(ground: Ground, settings: Settings) -> list[StreamingQuer
     return [start_enforce(ground.spark, settings), start_audit(ground.spark, settings)]
 
 
-def _measure(
-    ground: Ground,
-    side: str,
-    start: Callable[[Ground, Settings], list[StreamingQuery]],
-    rate: float,
-    seconds: float,
-) -> list[float]:
+def _measured(
+    ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], seconds: float
+) -> dict[float, list[float]]:
+    """Latencies in ms at each rate, one after the other."""
     settings = ground.deployment(f"latency-{next(_numbers)}")
     queries = start(ground, settings)
     try:
-        found = load(settings, rate, seconds, warm=6.0)
+        found = {rate: load(settings, rate, seconds) for rate in rates}
     finally:
         for query in queries:
             query.stop()
-    if found["unanswered"]:
-        raise RuntimeError(f"{side} at {rate:g} requests/s: {found['unanswered']} without an answer")
-    return found["latencies_ms"]
+    for rate, of_rate in found.items():
+        if of_rate["unanswered"]:
+            raise RuntimeError(f"{queries[0].name} at {rate:g} requests/s: {of_rate['unanswered']} without an answer")
+    return {rate: of_rate["latencies_ms"] for rate, of_rate in found.items()}
 
 
-def load(settings: Settings, rate: float, seconds: float, warm: float):
+def load(settings: Settings, rate: float, seconds: float):
     """What the load generator prints."""
     topics = settings.topics
     told = {
         "servers": settings.kafka.bootstrap_servers,
         "requests": topics.requests,
         "answers": topics.decisions,
-        "name": topics.requests,
+        "name": f"{topics.requests}-{rate:g}",
         "rate": rate,
         "seconds": seconds,
-        "warm": warm,
+        "warm": UNCOUNTED_SECONDS,
         "users": USERS,
     }
     command = [sys.executable, "-m", "tests.bench.performance.load"]

@@ -10,9 +10,9 @@ from tests.bench.performance.backlog import fill
 from tests.bench.performance.figure import Figure, Goal
 from tests.bench.performance.ground import Ground, batches, with_batches
 from tests.bench.performance.machine import peak_mebibytes
+from tests.bench.performance.store import store_buckets
 
 ACTIVE = 1000
-FILLING = 100_000
 BATCHES = 8
 WARM = 2
 """Batches that load the store, and do not count."""
@@ -26,14 +26,13 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
     for size in sizes:
         began = time.monotonic()
         deployments[size] = ground.deployment(f"state-{size}")
-        fill(deployments[size], size, size)
-        _enforce(ground, deployments[size], FILLING)
+        store_buckets(ground, deployments[size], size)
         ground.tell(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
     taken: dict[int, list[float]] = {size: [] for size in sizes}
     for turn in range(rounds):
         for size, settings in deployments.items():
             _ask_some(settings, size)
-            times = _enforce(ground, settings, ACTIVE)[WARM:]
+            times = _enforce(ground, settings)[WARM:]
             taken[size] += times
             ground.tell(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
     jvm, worker = peak_mebibytes(ground.spark.sparkContext._gateway.proc.pid)  # noqa: SLF001 PySpark has no other way
@@ -52,9 +51,9 @@ def _ask_some(settings: Settings, size: int) -> None:
         fill(settings, ACTIVE, ACTIVE, every=step)
 
 
-def _enforce(ground: Ground, settings: Settings, most: int) -> list[float]:
-    """Work all off in batches of so many; ms of each."""
-    query = start_enforce(ground.spark, with_batches(settings, most), once=True)
+def _enforce(ground: Ground, settings: Settings) -> list[float]:
+    """Work all off in batches of a request of each active key; ms of each."""
+    query = start_enforce(ground.spark, with_batches(settings, ACTIVE), once=True)
     query.awaitTermination()
     return [seconds * 1000 for _, seconds in batches(query)]
 

@@ -1,0 +1,60 @@
+"""A store of many buckets in seconds: through the job, a million would take seven minutes."""
+
+import shutil
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from jobs.enforce import NAME, start_enforce
+from quota.settings import Settings
+from schemas.buckets import STATE, STATE_VERSION
+from tests.bench.performance.backlog import fill
+from tests.bench.performance.ground import PLENTY, Ground
+
+_FIRST = 1_790_000_000_000
+_STATE = "state/0"
+
+
+def store_buckets(ground: Ground, settings: Settings, count: int) -> None:
+    """Have `enforce` go on with buckets of so many users.
+
+    An aggregation of one row a key writes its state as the job does: the same key and a struct. So the first batch of
+    the job, which has decided something, gets what an aggregation has written in its first batch.
+    """
+    fill(settings, 1, 1)
+    start_enforce(ground.spark, settings, once=True).awaitTermination()
+    checkpoint = Path(settings.storage.root, "checkpoints", NAME, f"v{STATE_VERSION}")
+    made = _aggregated(ground, Path(settings.storage.root), count)
+    for partition in sorted((made / _STATE).glob("[0-9]*")):
+        for file in partition.iterdir():
+            if file.is_file():
+                shutil.copy(file, checkpoint / _STATE / partition.name)
+    found = ground.spark.read.format("statestore").load(str(checkpoint)).count()
+    if found != count:
+        raise RuntimeError(f"{checkpoint} has {found} buckets, not {count}: an aggregation's layout is another")
+
+
+def _aggregated(ground: Ground, folder: Path, count: int) -> Path:
+    rows, made = folder / "rows", folder / "made"
+    number = F.col("id")
+    known = {"K": PLENTY - number % 997, "T": F.lit(_FIRST) + number, "rate": F.lit(PLENTY)}
+    values = [known.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in STATE.fields]
+    bucket = F.concat(F.lit('["user-'), number.cast("string"), F.lit('",""]')).alias("bucket")
+    ground.spark.range(count).select(bucket, F.struct(*values).alias("bucket_state")).write.parquet(str(rows))
+    schema = ground.spark.read.parquet(str(rows)).schema
+    query = (
+        ground.spark.readStream.schema(schema)
+        .parquet(str(rows))
+        .groupBy("bucket")
+        .agg(F.max("bucket_state"))
+        .writeStream.outputMode("update")
+        .format("noop")
+        .option("checkpointLocation", str(made))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    if query.exception():
+        raise query.exception()
+    shutil.rmtree(rows)
+    return made
