@@ -11,6 +11,7 @@ import typer
 
 from jobs import cli_buckets, cli_callback, cli_cluster, cli_dead_letters, cli_quotas, cli_tenants, cli_topics
 from jobs.options import BootstrapServer, ConfigFile, Overrides, settings_of
+from quota.algorithms import AlgorithmName
 from quota.errors import BadInput, MutationQuotaError
 
 app = typer.Typer(
@@ -126,6 +127,9 @@ def simulate(
     window_size_seconds: Annotated[
         int | None, typer.Option(min=1, metavar="W", help="controller.quota.window.size.seconds")
     ] = None,
+    algorithm: Annotated[
+        AlgorithmName, typer.Option(help="token-bucket is what is enforced; the others are to compare it with.")
+    ] = AlgorithmName.TOKEN_BUCKET,
     overrides: Overrides = None,
     config: ConfigFile = None,
 ) -> None:
@@ -134,7 +138,7 @@ def simulate(
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
     given = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
-    print_decisions(settings_of(context, [*(overrides or []), *given], config), requests, quotas)
+    print_decisions(settings_of(context, [*(overrides or []), *given], config), requests, quotas, algorithm)
 
 
 @app.command()

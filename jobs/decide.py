@@ -18,6 +18,7 @@ from quota.admission import decide, in_order
 from quota.bucket import Window
 from quota.decision import DeadLetter
 from quota.resolution import Policy
+from quota.token_bucket import TokenBucket
 from schemas.buckets import ANSWERED, STATE
 
 _COLUMNS = pd.Index(ANSWERED.names)
@@ -32,6 +33,11 @@ class Answering:
     policy: Policy
     decisions_topic: str
     dead_letters_topic: str
+
+    @property
+    def algorithm(self) -> TokenBucket:
+        """What is enforced."""
+        return TokenBucket(self.window, self.policy.repeats)
 
 
 @dataclass(slots=True)
@@ -95,12 +101,13 @@ def answers_of(answering: Answering, key: str, requests: Iterable[bytes], state:
 
 def _answers_of_bucket(answering: Answering, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
     """Decide in order. Requests wait as they were packed, which is a fraction of what they are decoded."""
+    algorithm = answering.algorithm
     before = bucket = bucket_of(state.get) if state.exists else None
     for packed in in_order(requests, place_of):
         key, request = unpack(packed, answering.policy)
         if isinstance(request, DeadLetter):
             raise TypeError(f"a dead letter among the requests of a bucket: {request.source}")
-        bucket, (decision,) = decide(bucket, [request], answering.window, answering.policy.repeats)
+        bucket, (decision,) = decide(bucket, [request], algorithm)
         yield pack_answer(DECISION, key, codec.encode(decision))
     if bucket is not None and bucket != before:
         state.update(state_of(bucket))
@@ -108,10 +115,11 @@ def _answers_of_bucket(answering: Answering, requests: Iterable[bytes], state: G
 
 def _answers(answering: Answering, requests: Iterable[bytes]) -> Iterator[bytes]:
     """Answer what touches no bucket: one by one, as it comes."""
+    algorithm = answering.algorithm
     for packed in requests:
         key, request = unpack(packed, answering.policy)
         if isinstance(request, DeadLetter):
             yield pack_answer(DEAD_LETTER, key, codec.encode(request))
         else:
-            _, (decision,) = decide(None, [request], answering.window)
+            _, (decision,) = decide(None, [request], algorithm)
             yield pack_answer(DECISION, key, codec.encode(decision))

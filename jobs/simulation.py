@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quota import codec
+from quota.algorithms import AlgorithmName, algorithm_of
 from quota.callbacks.loading import check
 from quota.callbacks.quotas import CallbackQuotas
 from quota.callbacks.setting import Callbacks
@@ -14,13 +15,14 @@ from quota.settings import Settings
 from quota.simulate import read_quotas, simulate
 
 
-def print_decisions(settings: Settings, requests: str, quotas: Path) -> None:
+def print_decisions(settings: Settings, requests: str, quotas: Path, name: AlgorithmName) -> None:
     """Print a decision or a dead letter for each line of a file of requests, or of standard input (`-`)."""
+    algorithm = algorithm_of(name, settings.quota.window, settings.policy.repeats)
     check(settings.quota.callbacks)
     known = _read_quotas(quotas, settings.quota.callbacks)
     with _open(requests) as lines:
         out = sys.stdout.buffer
-        for answer in simulate(lines, known, settings.quota.window, settings.topics.requests, settings.policy):
+        for answer in simulate(lines, known, algorithm, settings.topics.requests, settings.policy):
             out.write(codec.encode(answer) + b"\n")
         out.flush()
 

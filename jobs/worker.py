@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import quota.admission
 import quota.kafka.quota_log
+import quota.token_bucket
 from quota.callbacks.running import close_callbacks
 
 MEMORY_VARIABLE = "MUTATION_QUOTA_WORKER_BYTES"

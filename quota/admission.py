@@ -5,13 +5,11 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from quota.bucket import Bucket, Window, deepest_debt, in_debt, throttle_ms, tokens_at
+from quota.algorithm import Admission, Algorithm, S
 from quota.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, TopicDecision
 from quota.record import Record
-from quota.repeats import NOT_REMEMBERED, Answered, Repeats
-from quota.request import Mode, MutationRequest, TopicMutation
+from quota.request import MutationRequest, TopicMutation
 from quota.resolution import ResolvedRequest
-from quota.terms import Quota
 
 T = TypeVar("T")
 
@@ -23,41 +21,30 @@ _REFUSED = (
 )
 """What is said of a topic: the code, its name, and a message."""
 
-
-class Admission(msgspec.Struct, frozen=True):
-    """What a bucket says to one request: its state afterwards, the topics it admits, and what it tells."""
-
-    bucket: Bucket | None
-    admitted: Sequence[bool]
-    controller_throttle_ms: int
-    tokens_before: float | None
-    tokens: float | None
-    first: Answered | None = None
-    """What was admitted of this very request before, and costs nothing now."""
+_UNLIMITED = (None, None, None)
 
 
 def decide(
-    bucket: Bucket | None, requests: Iterable[ResolvedRequest], window: Window, repeats: Repeats = NOT_REMEMBERED
-) -> tuple[Bucket | None, list[Decision]]:
+    state: S | None, requests: Iterable[ResolvedRequest], algorithm: Algorithm[S]
+) -> tuple[S | None, list[Decision]]:
     """Decide requests that share a bucket, in the order given.
 
-    Requests without a limit may come along with a bucket of None: they touch none.
+    Requests without a limit may come along with a state of None: they touch none.
 
     Args:
-        bucket: the bucket before, None where it was never seen.
+        state: the bucket's before, as the algorithm left it; None where it was never charged.
         requests: the requests.
-        window: how much of a quota may be used at once.
-        repeats: how long a request is remembered, so that it is not charged twice.
+        algorithm: what judges them; the jobs enforce `quota.token_bucket.TokenBucket`.
 
     Returns:
-        The bucket afterwards, and one decision a request.
+        The bucket's state afterwards, and one decision a request.
     """
     decisions = []
     for resolved in requests:
-        admission = admit(bucket, resolved, window, repeats)
-        bucket = admission.bucket
-        decisions.append(_decision(resolved, admission, window))
-    return bucket, decisions
+        admission = algorithm.admit(state, resolved)
+        state = admission.state
+        decisions.append(_decision(resolved, admission, algorithm))
+    return state, decisions
 
 
 def in_order(items: Iterable[T], record_of: Callable[[T], Record]) -> list[T]:
@@ -77,65 +64,10 @@ def in_order(items: Iterable[T], record_of: Callable[[T], Record]) -> list[T]:
     return [item for _, item in placed]
 
 
-def admit(kept: Bucket | None, resolved: ResolvedRequest, window: Window, repeats: Repeats) -> Admission:
-    """Charge one request to a bucket; arguments as of `decide`."""
-    resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
-    limit = resolution.limit
-    if limit is None:
-        return Admission(kept, [True] * len(request.topics), 0, None, None)
-    bucket = None if kept is not None and _is_reset(kept, resolution.reset_at) else kept
-    before = tokens_at(now, bucket, limit, window)
-    if request.validate_only:
-        return Admission(kept, [True] * len(request.topics), 0, before, before)
-
-    quota = limit.quota
-    stored = before if bucket is None else bucket.tokens
-    remembered = {} if bucket is None else bucket.remembered
-    first = repeats.first(remembered, request, now)
-    paid = first.topics if first else 0
-    strict = request.mode is Mode.STRICT
-    charged, tokens = _charge(before, stored, request.topics[paid:] if paid else request.topics, quota, strict=strict)
-    admitted = [True] * paid + charged
-    changed = any(charged)
-    if changed and not repeats.window_ms:
-        remembered = {}
-    elif changed:
-        answered = first or Answered(str(resolved.record.source), now, 0)
-        remembered = repeats.remember(remembered, request, msgspec.structs.replace(answered, topics=sum(admitted)))
-    throttled = not all(admitted) if strict else in_debt(tokens, stored)
-
-    # A refused try leaves the bucket as it was, so that rounding cannot pile up over many tries.
-    if bucket is None:
-        bucket = Bucket(tokens, now, quota.rate, quota.burst, quota.max_debt_ms, resolution.reset_at, remembered)
-    elif now < bucket.updated_at:  # a request that is late may know an older quota, which is not the bucket's any more
-        bucket = msgspec.structs.replace(bucket, tokens=tokens, remembered=remembered)
-    elif changed or bucket.differs(quota):
-        bucket = Bucket(tokens, now, quota.rate, quota.burst, quota.max_debt_ms, bucket.reset_at, remembered)
-    throttle = throttle_ms(tokens, bucket.tokens, quota.rate) if throttled else 0
-    return Admission(bucket, admitted, throttle, before, tokens, first)
-
-
-def _is_reset(bucket: Bucket, reset_at: int | None) -> bool:
-    """Whether an operator has reset the bucket since: it is as if never seen."""
-    return reset_at is not None and (bucket.reset_at is None or bucket.reset_at < reset_at)
-
-
-def _charge(
-    tokens: float, stored: float, topics: Sequence[TopicMutation], quota: Quota, *, strict: bool
-) -> tuple[list[bool], float]:
-    """Charge topic by topic; a strict request's topic is admitted only while the bucket is not in debt."""
-    admitted = []
-    for topic in topics:
-        admit = not (strict and in_debt(tokens, stored))
-        if admit:
-            tokens = max(tokens - topic.partitions, min(tokens, deepest_debt(quota)))
-        admitted.append(admit)
-    return admitted, tokens
-
-
-def _decision(resolved: ResolvedRequest, admission: Admission, window: Window) -> Decision:
+def _decision(resolved: ResolvedRequest, admission: Admission[S], algorithm: Algorithm[S]) -> Decision:
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
-    quota = resolution.limit.quota if resolution.limit else None
+    limit = resolution.limit
+    rate, burst, max_debt_ms = algorithm.bounds(limit.quota) if limit else _UNLIMITED
     judged = _Told.of(request, admission.admitted, admission.controller_throttle_ms)
     told = _Told.of(request, [True] * len(request.topics), 0) if resolution.shadow else judged
     return Decision(  # by position: to sort thirty names takes msgspec longer than all the rest of a decision
@@ -150,9 +82,9 @@ def _decision(resolved: ResolvedRequest, admission: Admission, window: Window) -
         resolution.tags.client_id,
         dict(resolution.tags.more),
         resolution.callback,
-        quota.rate if quota else None,
-        window.burst(quota.rate, quota.burst) if quota else None,
-        quota.max_debt_ms if quota else None,
+        rate,
+        burst,
+        max_debt_ms,
         resolution.entity,
         resolution.exempt,
         told.outcome,

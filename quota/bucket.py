@@ -32,6 +32,16 @@ class Window:
     num: int = 11
     size_seconds: int = 1
 
+    @property
+    def size_ms(self) -> int:
+        """W in milliseconds."""
+        return self.size_seconds * 1000
+
+    @property
+    def total_ms(self) -> int:
+        """S * W in milliseconds."""
+        return self.num * self.size_ms
+
     def burst(self, rate: float, own: float | None = None) -> float:
         """B: a quota's own, or Q * S * W, kept finite for any finite rate."""
         return own if own is not None else min(rate * self.num * self.size_seconds, sys.float_info.max)

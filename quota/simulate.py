@@ -6,7 +6,7 @@ import msgspec
 
 from quota import codec
 from quota.admission import decide
-from quota.bucket import Bucket, Window
+from quota.algorithm import Algorithm, S
 from quota.callbacks.quotas import CallbackQuotas
 from quota.callbacks.setting import Callbacks
 from quota.change import SINCE_EVER, change_of
@@ -35,7 +35,7 @@ _place_decoder = msgspec.json.Decoder(_Placed)
 def simulate(
     lines: Iterable[bytes],
     quotas: Quotas,
-    window: Window,
+    algorithm: Algorithm[S],
     topic: str = "mutation-requests",
     policy: Policy = Policy(),  # noqa: B008 it cannot be changed
 ) -> Iterator[Decision | DeadLetter]:
@@ -46,7 +46,7 @@ def simulate(
     Yields:
         One answer a line; a line that is no request gives a dead letter in its place.
     """
-    buckets: dict[Tags, Bucket | None] = {}
+    buckets: dict[Tags, S | None] = {}
     for number, line in enumerate(lines):
         value = line.rstrip(b"\r\n")
         source = Source(topic if policy.requests_of_users is None else _topic(value) or topic, 0, number)
@@ -59,7 +59,7 @@ def simulate(
             yield msgspec.structs.replace(dead_letter(record, error, policy.max_bytes), timestamp=None)
         else:
             tags = resolved.resolution.tags
-            buckets[tags], (decision,) = decide(buckets.get(tags), [resolved], window, policy.repeats)
+            buckets[tags], (decision,) = decide(buckets.get(tags), [resolved], algorithm)
             yield decision
 
 

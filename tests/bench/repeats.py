@@ -23,6 +23,7 @@ from quota.resolution import Policy
 from quota.settings import load_settings
 from quota.terms import Quota
 from quota.timeline import QuotaTimeline
+from quota.token_bucket import TokenBucket
 from schemas.kafka import RECORD
 from tests.factories import request_json, resolved
 from tests.spark.rows import frame, kafka_rows
@@ -58,14 +59,14 @@ def repeats(count: int) -> Repeats:
 def bucket(count: int) -> Bucket | None:
     """A bucket that holds so many."""
     requests = [resolved(1, rate=1e6, request_id=f"held-{each}") for each in range(count)]
-    return decide(Bucket(1e6, 0, 1e6), requests, Window(), repeats(count))[0]
+    return decide(Bucket(1e6, 0, 1e6), requests, TokenBucket(Window(), repeats(count)))[0]
 
 
 def decide_us(filled: Bucket | None, rule: Repeats) -> float:
     """Microseconds a request, all of them charged, each remembered where the rule wants it."""
     requests = [resolved(1, rate=1e6, request_id=f"new-{each}", offset=each) for each in range(REQUESTS)]
     started = time.perf_counter()
-    decide(filled, requests, Window(), rule)
+    decide(filled, requests, TokenBucket(Window(), rule))
     return (time.perf_counter() - started) / REQUESTS * 1e6
 
 

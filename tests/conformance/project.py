@@ -12,6 +12,7 @@ from quota.request import Mode, MutationRequest, Operation, TopicMutation
 from quota.resolution import ResolvedRequest
 from quota.terms import Limit, Quota
 from quota.timeline import Resolution
+from quota.token_bucket import TokenBucket
 from tests.conformance.sequences import Change, Sequence, Try
 from tests.factories import PERMISSIVE, STRICT
 
@@ -41,7 +42,7 @@ def play(
             resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"))
         elif isinstance(step, Try):
             asked = _resolved(step, at, resolution, validate_only=validate_only)
-            bucket, (decision,) = decide(bucket, [asked], sequence.window)
+            bucket, (decision,) = decide(bucket, [asked], TokenBucket(sequence.window))
         decisions.append(decision)
     return decisions
 

@@ -29,6 +29,7 @@ from quota.request import read_request
 from quota.resolution import ResolvedRequest
 from quota.result import MutationResult
 from quota.timeline import Resolution
+from quota.token_bucket import TokenBucket
 from tests.appliers import applying
 from tests.deployments import deployed
 from tests.factories import request_json
@@ -53,7 +54,9 @@ class Bench:
         value = request_json(**{"operation": operation, "topics": list(topics), "api_version": 9, **fields})
         record = Record(Source("requests", 0, next(OFFSETS)), round((time.time() - seconds_ago) * 1000), value)
         unlimited = Resolution(Tags("", ""), None, None)
-        _, (decision,) = decide(None, [ResolvedRequest(record, read_request(value), unlimited)], Window(11, 1))
+        _, (decision,) = decide(
+            None, [ResolvedRequest(record, read_request(value), unlimited)], TokenBucket(Window(11, 1))
+        )
         return codec.encode(decision)
 
     def repeated(self, decision):

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-import quota.admission
 import quota.bucket
+import quota.token_bucket
 from jobs.checkout import jars_folder
 from quota.bucket import MAX_THROTTLE_MS, Window
 from quota.change import SINCE_EVER
@@ -45,7 +45,7 @@ def test_the_differences_on_purpose_show_both_answers(oracle):
 
 MUTANTS = {
     "throttle times rounded half up": (
-        quota.admission,
+        quota.token_bucket,
         "throttle_ms",
         lambda tokens, _stored, rate: max(0, min(MAX_THROTTLE_MS, half_up(-tokens / rate * 1000))),
     ),
@@ -55,12 +55,12 @@ MUTANTS = {
         lambda tokens, rate, elapsed_ms, _burst: tokens + max(0, elapsed_ms) / 1000 * rate,
     ),
     "a new rate for all the time since the last use": (
-        quota.admission,
+        quota.token_bucket,
         "tokens_at",
         lambda now, bucket, limit, window: _tokens_at(now, bucket, Limit(limit.quota, SINCE_EVER), window),
     ),
     "a clock that steps back takes tokens": (
-        quota.admission,
+        quota.token_bucket,
         "tokens_at",
         lambda now, bucket, limit, window: (
             bucket.tokens - (bucket.updated_at - now) / 1000 * bucket.rate
@@ -68,10 +68,10 @@ MUTANTS = {
             else _tokens_at(now, bucket, limit, window)
         ),
     ),
-    "no debt is so small that it counts as none": (quota.admission, "in_debt", lambda tokens, _stored: tokens < 0),
-    "nothing admitted at zero": (quota.admission, "in_debt", lambda tokens, _stored: tokens <= 0),
+    "no debt is so small that it counts as none": (quota.token_bucket, "in_debt", lambda tokens, _stored: tokens < 0),
+    "nothing admitted at zero": (quota.token_bucket, "in_debt", lambda tokens, _stored: tokens <= 0),
     "no cap": (
-        quota.admission,
+        quota.token_bucket,
         "throttle_ms",
         lambda tokens, stored, rate: (
             MAX_THROTTLE_MS - 1 if -tokens / rate * 1000 > MAX_THROTTLE_MS else _throttle_ms(tokens, stored, rate)

@@ -111,14 +111,14 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
         "jobs.decide._answers_of_bucket",
         lambda answering, rows, state: _answers_of_bucket(answering, rows, _Forgetful(state)),
     ),
-    "a burst of Q * S * W where the quota has its own": ("quota.admission.tokens_at", _without_own_burst),
+    "a burst of Q * S * W where the quota has its own": ("quota.token_bucket.tokens_at", _without_own_burst),
     "quotas as of five seconds later": (
         "quota.resolution.judged_by",
         lambda user, client, at, *rest: judged_by(user, client, at + _LATER_MS, *rest),
     ),
-    "refused topics charged": ("quota.admission._charge", _all_charged),
+    "refused topics charged": ("quota.token_bucket.charge", _all_charged),
     "one bucket for all clients of a user": ("jobs.resolve.to_row", _bucket_of_user),
-    "resets not followed": ("quota.admission._is_reset", lambda *_: False),
+    "resets not followed": ("quota.token_bucket.is_reset", lambda *_: False),
     "requests sent again known for ever": ("quota.repeats.Repeats.first", _first_ever),
     "requests sent again known by id and topics' names": ("quota.repeats._digest", _digest_without_costs),
     "requests forgotten with each batch": (

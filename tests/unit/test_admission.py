@@ -10,13 +10,14 @@ from quota.admission import decide, in_order
 from quota.bucket import MAX_THROTTLE_MS, Bucket, Window
 from quota.decision import Outcome
 from quota.request import Mode
+from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE, STRICT, resolved
 
-KIP = Window(num=100)
+KIP = TokenBucket(Window(num=100))
 
 
-def decide_all(*requests, bucket=None, window=KIP):
-    bucket, decisions = decide(bucket, requests, window)
+def decide_all(*requests, bucket=None, algorithm=KIP):
+    bucket, decisions = decide(bucket, requests, algorithm)
     return bucket, decisions
 
 
@@ -45,7 +46,10 @@ def test_the_worked_example_of_kip_599():
 def test_kafkas_own_case_with_windows_of_two_seconds():
     """Kafka's TokenBucketTest: Q=5, W=2, S=10; 100 - 60 = 40, two seconds: 50 - 5 = 45, two seconds: 55 - 60 = -5."""
     _, decisions = decide_all(
-        resolved(60, at=0), resolved(5, at=2000), resolved(60, at=4000), window=Window(num=10, size_seconds=2)
+        resolved(60, at=0),
+        resolved(5, at=2000),
+        resolved(60, at=4000),
+        algorithm=TokenBucket(Window(num=10, size_seconds=2)),
     )
     assert [(each.tokens_before, each.tokens) for each in decisions] == [(100, 40), (50, 45), (55, -5)]
 
@@ -57,7 +61,7 @@ def test_kafkas_own_strict_case():
         resolved(90, rate=10.0),
         resolved(90, rate=10.0),
         resolved(90, rate=10.0, at=5000),
-        window=Window(num=10),
+        algorithm=TokenBucket(Window(num=10)),
     )
     assert [(each.outcome, each.tokens, each.throttle_time_ms) for each in decisions] == [
         (Outcome.ADMITTED, 10, 0),
@@ -70,7 +74,7 @@ def test_kafkas_own_strict_case():
 def test_kafkas_own_permissive_case():
     """Likewise, permissive: the third is charged too, and throttled for 17 s."""
     _, decisions = decide_all(
-        *[resolved(90, rate=10.0, api_version=PERMISSIVE) for _ in range(3)], window=Window(num=10)
+        *[resolved(90, rate=10.0, api_version=PERMISSIVE) for _ in range(3)], algorithm=TokenBucket(Window(num=10))
     )
     assert [(each.outcome, each.tokens, each.throttle_time_ms) for each in decisions] == [
         (Outcome.ADMITTED, 10, 0),

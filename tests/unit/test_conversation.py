@@ -20,6 +20,7 @@ from quota.resolution import ResolvedRequest
 from quota.result import MutationResult, TopicResult
 from quota.terms import Limit, Quota
 from quota.timeline import UNLIMITED, Resolution
+from quota.token_bucket import TokenBucket
 from tests.factories import record
 
 CLIENT, APPLIER, NOBODY = AppliedBy.CLIENT, AppliedBy.APPLIER, AppliedBy.NOBODY
@@ -29,7 +30,7 @@ THROTTLED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 def decision(request, refused="", throttle_time_ms=0, **fields):
     """The decision on a request, which refuses some of its topics."""
-    _, [admitted] = decide(None, [ResolvedRequest(record(None), request, UNLIMITED)], Window())
+    _, [admitted] = decide(None, [ResolvedRequest(record(None), request, UNLIMITED)], TokenBucket(Window()))
     topics = [
         msgspec.structs.replace(topic, error_code=THROTTLED.value, error=THROTTLED.name, error_message="Refused.")
         if topic.name in refused
@@ -354,7 +355,7 @@ class Decider:
     def answer(self, client):
         resolution = Resolution(Tags("alice", ""), self.limit, QuotaEntity("alice"))
         asked = ResolvedRequest(record(None, timestamp=round(client.now * 1000)), client.sent[-1], resolution)
-        self.bucket, [decided] = decide(self.bucket, [asked], self.window)
+        self.bucket, [decided] = decide(self.bucket, [asked], TokenBucket(self.window))
         client.conversation.decided(decided, client.now)
 
 

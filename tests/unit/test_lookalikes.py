@@ -17,6 +17,7 @@ from quota.errors import BadRecord
 from quota.kafka.requests import Heard
 from quota.request import read_request
 from quota.simulate import simulate
+from quota.token_bucket import TokenBucket
 from tests.factories import request_json, resolved, timeline
 
 LOOKALIKES = [
@@ -39,13 +40,13 @@ NAMES = [*LOOKALIKES, *ACCENTS, *SEPARATORS]
 def test_each_name_is_a_user_of_its_own_with_a_bucket_of_its_own():
     """Each spends the same burst of 11 down to -1; whoever shared one would be refused."""
     requests = [request_json(12, user=user, timestamp=0) for user in NAMES]
-    found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, SINCE_EVER)), Window()))
+    found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, SINCE_EVER)), TokenBucket(Window())))
     assert [(each.user, each.user_tag, each.tokens) for each in found] == [(user, user, -1.0) for user in NAMES]
 
 
 def test_a_quota_for_one_name_is_none_for_another():
     quotas = timeline((QuotaEntity("alice"), 1.0, SINCE_EVER))
-    found = simulate([request_json(1, user=user, timestamp=0) for user in LOOKALIKES], quotas, Window())
+    found = simulate([request_json(1, user=user, timestamp=0) for user in LOOKALIKES], quotas, TokenBucket(Window()))
     assert [each.quota for each in found] == [1.0, *[None] * (len(LOOKALIKES) - 1)]
 
 
@@ -70,7 +71,7 @@ def test_the_live_view_tells_them_apart_too():
     view = View("title", Window())
     names = ["alice", "\u0430lice", "\x1b[2Jalice"]
     for user in names:
-        _, (decision,) = decide(None, [resolved(1, user=user)], Window())
+        _, (decision,) = decide(None, [resolved(1, user=user)], TokenBucket(Window()))
         view.hear(Heard(with_tag(decision, user), 0), 0.0)
     drawn = view.draw(0.0).renderables[2]
     shown = [cell.plain for cell in drawn.columns[0].cells]

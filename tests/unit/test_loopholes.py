@@ -9,6 +9,7 @@ from quota.decision import Outcome
 from quota.entity import QuotaEntity
 from quota.loopholes import loopholes
 from quota.simulate import simulate
+from quota.token_bucket import TokenBucket
 from tests.factories import request_json, timeline
 from tests.unit.test_simulate import run
 
@@ -73,7 +74,7 @@ def admitted(entities):
     """How many of fifty requests of alice at one moment get through, each under a client-id of its own."""
     requests = [request_json(10, client_id=f"fresh-{number}", timestamp=0) for number in range(50)]
     quotas = timeline(*[(entity, 1.0, SINCE_EVER) for entity in entities])
-    return sum(each.outcome is Outcome.ADMITTED for each in simulate(requests, quotas, Window()))
+    return sum(each.outcome is Outcome.ADMITTED for each in simulate(requests, quotas, TokenBucket(Window())))
 
 
 def test_validate_warns_of_them(tmp_path):

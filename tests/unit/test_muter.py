@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from quota.admission import decide
 from quota.bucket import Window
 from quota.muter import ChannelFull, ChannelMuter
+from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE, STRICT, resolved
 
 
@@ -414,7 +415,7 @@ class Simulation:
         assert self.now >= self.told_until[channel], "a request came to the decider before the told time had passed"
         client.decided_at.append(self.now)
         request = resolved(client.partitions, at=self.now, rate=self.rate, api_version=client.api_version)
-        self.bucket, (decision,) = decide(self.bucket, [request], self.window)
+        self.bucket, (decision,) = decide(self.bucket, [request], TokenBucket(self.window))
         self.at(self.now + self.takes_ms, self.answer, channel, client, decision.throttle_time_ms)
 
     def answer(self, channel, client, throttle_time_ms):

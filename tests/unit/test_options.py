@@ -8,10 +8,11 @@ from quota.bucket import Bucket, Window
 from quota.decision import Decision
 from quota.resolution import Policy
 from quota.simulate import read_quotas, simulate
+from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE, request_json, resolved
 from tests.unit.test_admission import decide_all
 
-KIP = Window(100)
+KIP = TokenBucket(Window(100))
 
 
 def answers(requests, *quotas, policy=Policy()):  # noqa: B008 it cannot be changed

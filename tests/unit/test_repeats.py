@@ -9,6 +9,7 @@ from quota.admission import decide
 from quota.bucket import Bucket, Window
 from quota.decision import Outcome, Repeat
 from quota.repeats import Answered, Repeats
+from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE, resolved
 
 KIP = Window(num=100)
@@ -16,7 +17,7 @@ MINUTE = Repeats(window_ms=60_000)
 
 
 def decide_all(*requests, bucket=None, repeats=MINUTE):
-    return decide(bucket, requests, KIP, repeats)
+    return decide(bucket, requests, TokenBucket(KIP, repeats))
 
 
 def tokens(decisions):
@@ -37,7 +38,7 @@ def test_the_same_request_again_is_charged_once_and_told_so():
 
 
 def test_where_nothing_is_remembered_each_is_charged():
-    bucket, decisions = decide(None, [resolved(300), resolved(300)], KIP)
+    bucket, decisions = decide(None, [resolved(300), resolved(300)], TokenBucket(KIP))
     assert [(each.tokens, each.repeats) for each in decisions] == [(200, None), (-100, None)]
     assert bucket == Bucket(-100, 0, 5)
 
@@ -158,7 +159,7 @@ def test_a_reset_forgets_requests_too():
 
 def test_switched_off_it_is_forgotten_with_the_next_charge():
     remembering, _ = decide_all(resolved(1))
-    bucket, (decision,) = decide(remembering, [resolved(1)], KIP)
+    bucket, (decision,) = decide(remembering, [resolved(1)], TokenBucket(KIP))
     assert (decision.tokens, decision.repeats) == (498, None)
     assert bucket.remembered == {}
 

@@ -9,6 +9,7 @@ from quota.decision import ENVELOPE, GROWTH, DeadLetter
 from quota.entity import QuotaEntity
 from quota.record import Record, Source
 from quota.resolution import Policy, ResolvedRequest, resolve
+from quota.token_bucket import TokenBucket
 from tests.factories import record, request_json, timeline
 
 LIMIT = 1024
@@ -82,7 +83,7 @@ def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
     """The worst of them: all topics refused, the names in the tags and in the entity once more."""
     quotas = timeline((QuotaEntity(None, None), 5.0, 0))
     resolved = resolve(record(request_bytes), quotas, Policy(100_000, max_name_chars=100_000))
-    _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], Window())
+    _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], TokenBucket(Window()))
     assert decision.topics[0].error_code == 89
     assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
 

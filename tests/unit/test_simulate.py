@@ -52,6 +52,40 @@ def test_the_worked_example(simulate):
     ]
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "after_12_s", "after_100_s"),
+    [
+        ("token-bucket", ("ADMITTED", 0), ("ADMITTED", 0)),  # K = -60 + 60, then -80 + 440
+        ("sampled-rate", ("REJECTED", 12_000), ("ADMITTED", 0)),  # R = 5.6 until its sample is discarded
+        ("spread-rate", ("ADMITTED", 0), ("ADMITTED", 0)),  # R = 5.0 then
+    ],
+)
+def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, after_100_s):
+    requests = [at(0, *[80] * 7), at(0, 80), at(12_000, 80), at(100_000, 80)]
+    first, refused, *later = simulate(requests, [ALICE], "--window-num", "100", "--algorithm", algorithm)
+    assert first["outcome"] == "ADMITTED"
+    assert (refused["outcome"], refused["throttle_time_ms"]) == ("REJECTED", 12_000)
+    assert [(each["outcome"], each["throttle_time_ms"]) for each in later] == [after_12_s, after_100_s]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--algorithm", "leaky-bucket"), "'leaky-bucket' is not one of 'token-bucket', 'sampled-rate', 'spread-rate'"),
+        (
+            ("--algorithm", "sampled-rate", "--set", "repeats.window_seconds=60"),
+            "repeats.window_seconds=60: sampled-rate remembers no requests; set it to 0, or take token-bucket",
+        ),
+    ],
+)
+def test_an_algorithm_that_there_is_not_or_that_cannot_is_told_in_one_line(tmp_path, options, said):
+    (tmp_path / "quotas.jsonl").write_text("")
+    done = run("simulate", "-", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_decision_has_every_field_of_the_record(simulate):
     (answer,) = simulate([at(1000, 60, client_id="app", request_throttle_ms=7)])
     assert answer == {

@@ -11,6 +11,7 @@ from quota.admission import decide
 from quota.bucket import Window
 from quota.request import Operation, TopicMutation
 from quota.task import CALL_MUTATIONS, Task, admitted, in_calls, uncharged
+from quota.token_bucket import TokenBucket
 from tests.factories import resolved
 
 CREATE, GROW, DELETE = Operation.CREATE_TOPICS, Operation.CREATE_PARTITIONS, Operation.DELETE_TOPICS
@@ -202,10 +203,10 @@ def test_what_is_done_does_not_depend_on_whether_it_may_have_been_done_before():
 
 def test_of_a_decision_the_topics_without_an_error_may_be_carried_out():
     """Rate 1, burst 11: the second topic goes into debt, the third is refused."""
-    _, [decision] = decide(None, [resolved(5, 20, 1, rate=1.0)], Window())
+    _, [decision] = decide(None, [resolved(5, 20, 1, rate=1.0)], TokenBucket(Window()))
     assert [topic.name for topic in admitted(decision.topics)] == ["topic-0", "topic-1"]
 
 
 def test_of_a_refused_decision_nothing_may_be_carried_out():
-    _, decisions = decide(None, [resolved(12, rate=1.0), resolved(1, 2, rate=1.0)], Window())
+    _, decisions = decide(None, [resolved(12, rate=1.0), resolved(1, 2, rate=1.0)], TokenBucket(Window()))
     assert [[topic.name for topic in admitted(each.topics)] for each in decisions] == [["topic-0"], []]

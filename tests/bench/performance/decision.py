@@ -16,10 +16,10 @@ from limits.strategies import (
 )
 from pyrate_limiter import Duration, Limiter, Rate
 
-from quota.admission import admit, decide
+from quota.admission import decide
 from quota.bucket import Window
-from quota.repeats import NOT_REMEMBERED
 from quota.resolution import ResolvedRequest
+from quota.token_bucket import TokenBucket
 from tests.bench.performance.figure import Figure, Goal
 from tests.factories import resolved
 
@@ -73,17 +73,17 @@ def _acquire_all(limiter: Limiter, users: list[str]) -> None:
 
 
 def _admit_all(requests: list[ResolvedRequest]) -> None:
-    window, buckets = Window(), {}
+    algorithm, buckets = TokenBucket(Window()), {}
     for request in requests:
         user = request.request.user
-        buckets[user] = admit(buckets.get(user), request, window, NOT_REMEMBERED).bucket
+        buckets[user] = algorithm.admit(buckets.get(user), request).state
 
 
 def _decide_all(requests: list[ResolvedRequest]) -> None:
-    window, buckets = Window(), {}
+    algorithm, buckets = TokenBucket(Window()), {}
     for request in requests:
         user = request.request.user
-        buckets[user], _ = decide(buckets.get(user), [request], window)
+        buckets[user], _ = decide(buckets.get(user), [request], algorithm)
 
 
 def _per_second(side: Side) -> float:
