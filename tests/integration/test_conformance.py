@@ -8,6 +8,7 @@ import quota.token_bucket
 from jobs.checkout import jars_folder
 from quota.bucket import MAX_THROTTLE_MS, Window
 from quota.change import SINCE_EVER
+from quota.rate_metric import RateMetric
 from quota.terms import Limit
 from tests.conformance.broker_admin import BrokerAnswer, JavaAdmin
 from tests.conformance.comparison import MismatchError, as_int, compare, half_up
@@ -15,6 +16,7 @@ from tests.conformance.deciding_job import deciding_job
 from tests.conformance.differences import CASES, differences, strict
 from tests.conformance.oracle import kafka_oracle
 from tests.conformance.project import play
+from tests.conformance.rates import kafkas_rates, streams
 from tests.conformance.scenarios import AT_ONCE, QUICK
 from tests.conformance.sequences import START, Change, Sequence, sequences
 from tests.conformance.system import compared, play_all
@@ -87,6 +89,19 @@ def test_the_comparison_catches_a_bucket_that_is_broken(oracle, monkeypatch, mut
 
     with pytest.raises(MismatchError):
         compare(oracle, sequences(seed=11, count=120))
+
+
+def test_the_metric_of_a_rate_is_kafkas_own_to_the_last_bit(base_settings):
+    """Its samples, and the time that it divides by: charges at once, at the edges of windows, after long pauses."""
+    asked = list(streams(seed=11, count=200))
+    told = list(kafkas_rates(jars_folder(base_settings.broker.jars), asked))
+
+    assert sum(map(len, told)) > 10_000
+    for stream, kafkas in zip(asked, told, strict=True):
+        metric = RateMetric(stream.window)
+        for (at, cost), kafka in zip(stream.charges, kafkas, strict=True):
+            metric = metric.record(cost, at)
+            assert metric.measure(at) == kafka
 
 
 def test_javas_arithmetic_is_what_it_is():
