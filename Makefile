@@ -10,7 +10,7 @@ JARS := .jars/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment storm conformance chaos replay flood guard lint format jars package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance chaos replay flood guard lint format jars package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -48,6 +48,9 @@ bench-repeats: setup ## what it costs to remember requests, so that they are cha
 
 experiment: setup ## KIP-599's own experiment, without a quota and with one; about six minutes
 	@$(BIN)/python -m tests.bench.experiment
+
+algorithms: $(PACKAGES) ## the token bucket beside the two that KIP-599 rejected, over one burst, into docs/algorithms.svg; seconds
+	@$(BIN)/python -m tests.bench.algorithms
 
 storm: setup ## applications far above their quotas, and an applier that is killed; some minutes
 	@$(BIN)/python -m tests.bench.applications

@@ -43,6 +43,12 @@ def test_a_small_charge_goes_to_the_oldest_windows_which_fall_out_first():
     ]
 
 
+def test_a_steady_rate_hardly_shows():
+    """5 each second at Q = 5: they go to the window that falls out next. For this the KIP gave it up."""
+    spread = of(*((second * 1000, 5) for second in range(300)), window=KIP, rate=5)
+    assert spread.total / 100 == 0.05
+
+
 def test_what_the_present_window_took_above_the_quota_stays_there_until_that_falls_out():
     """30 at Q = 5: four of 5 and one of 10; a second later the window of before has room for 5, the present takes 1."""
     assert of((4000, 30), (5000, 6), window=FIVE, rate=5) == Spread(1000, (5, 5, 5, 10, 6))
