@@ -12,6 +12,7 @@ class Cluster(msgspec.Struct, frozen=True):
     """Topics, and for each of their partitions the broker that leads it; None while no one does."""
 
     topics: dict[_Name, list[_Broker | None]]
+    """By the topic's name, the leader's id for each partition."""
 
     @property
     def partitions(self) -> int:

@@ -12,10 +12,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """For whom a quota is set: a name, `None` for the default, `UNSET` where that part does not take part."""
+    """For whom a quota is set: a user, a client-id or both; a part that is left out takes no part."""
 
     user: _Name | UnsetType | None = UNSET
+    """A user's name, or None for the default of users."""
     client_id: _Name | UnsetType | None = msgspec.field(default=UNSET, name="client-id")
+    """A client-id, or None for the default of client-ids."""
 
     def __post_init__(self) -> None:
         if self.user is UNSET and self.client_id is UNSET:

@@ -38,7 +38,9 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sets the quota of an entity, or removes it; what is left out is as KIP-599 has it."""
 
     entity: QuotaEntity
+    """For whom."""
     controller_mutation_rate: Positive | None
+    """The quota in mutations/s; None removes it."""
     controller_mutation_burst: Positive | None = None
     max_debt_ms: DebtMs | None = None
     shadow: bool = False
@@ -66,6 +68,7 @@ class ResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Makes buckets as if never seen: those that have all these tags, `user` and `client-id` (KIP-257)."""
 
     bucket: BucketTags
+    """Tags and their values."""
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
@@ -99,6 +102,7 @@ class ClusterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the cluster consists of, for callbacks that take partitions into account (KIP-257)."""
 
     cluster: Cluster
+    """All of it."""
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None

@@ -59,21 +59,32 @@ class TopicMutation(TopicDetails, frozen=True):
     """One topic of a request, and what it costs: partitions created, added, or deleted with it."""
 
     name: str
+    """Of the topic."""
     partitions: Int32
+    """The partitions created, added, or deleted with it."""
 
 
 class MutationRequest(msgspec.Struct, frozen=True):
-    """A request as semantics define it; unknown fields are ignored."""
+    """A request for mutations of topics; unknown fields are ignored."""
 
     request_id: str
+    """The sender's own name for it, which comes back in the decision."""
     operation: Operation
+    """What is asked for."""
     api_version: Int32
+    """Of the client's request in Kafka's protocol: old versions do not know the error, and are only told to wait."""
     topics: Annotated[list[TopicMutation], msgspec.Meta(min_length=1)]
+    """Each is charged and answered on its own, in this order."""
     user: str = ANONYMOUS
+    """The principal."""
     client_id: str = NO_CLIENT_ID
+    """The client-id."""
     validate_only: bool = False
+    """Whether it only asks if it could be done: never charged, never refused."""
     request_throttle_ms: Int32 = 0
+    """The throttle time of the request quota, which the client is told where it is the longer one, in ms."""
     purgatory_ms: Int32 = 0
+    """How long the broker has kept the request back, in ms; it is taken off the throttle time."""
     apply: bool = True
     """Whether an applier is to carry it out; false where the sender does so itself."""
     expires_at: EpochMs | msgspec.UnsetType = msgspec.UNSET

@@ -7,24 +7,22 @@ from quota.request import Operation
 
 
 class TopicResult(msgspec.Struct, frozen=True):
-    """What the cluster said of one topic.
-
-    `error_code`, `error` and `error_message` are Kafka's own (0 and NONE where it was carried out). `found_done`
-    says that it was so already when an applier came back to a decision that it may have carried out before.
-    """
+    """What the cluster said of one topic; its error is Kafka's own."""
 
     name: str
+    """Of the topic."""
     error_code: int = 0
+    """0 where it was carried out."""
     error: str = "NONE"
+    """The name of the error."""
     error_message: str | None = None
+    """What Kafka says of it."""
     found_done: bool = False
+    """It was so already when an applier came back to a decision that it may have carried out before."""
 
 
 class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of the admitted topics of one decision, in their order.
-
-    `timestamp` is the request's (epoch ms), `source` is where the decision stands.
-    """
+    """The outcome of the admitted topics of one decision."""
 
     decision_id: str
     request_id: str
@@ -33,5 +31,8 @@ class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation
     validate_only: bool
     topics: list[TopicResult]
+    """In the decision's order."""
     timestamp: int
+    """Of the request [epoch ms]."""
     source: Source
+    """Where the decision stands."""

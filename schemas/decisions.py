@@ -9,83 +9,87 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     StringType,
-    StructField,
     StructType,
     TimestampType,
 )
 
+from schemas.column import column
 from schemas.source import SOURCE
 
 VERSION = 4
 
-_TOPICS = ArrayType(
-    StructType(
-        [
-            StructField("name", StringType()),
-            StructField("partitions", IntegerType()),  # what the topic costs, in partition mutations
-            StructField("error_code", IntegerType()),  # 0 or 89, as in Kafka's protocol
-            StructField("error", StringType()),  # NONE or THROTTLING_QUOTA_EXCEEDED
-            StructField("error_message", StringType()),
-            # what the request said besides, null where it said nothing:
-            StructField("count", IntegerType()),  # CREATE_PARTITIONS: the partitions in the end
-            StructField("replication_factor", IntegerType()),
-            StructField("assignments", ArrayType(ArrayType(IntegerType()))),  # each partition's brokers
-            StructField("configs", MapType(StringType(), StringType())),
-        ]
-    )
-)
+_THROTTLE = "how long the bucket alone would have the client wait [ms]"
+_TOLD = "how long the client was told to wait [ms]"
 
-_SHADOW = StructType(
+TOPIC = StructType(
     [
-        StructField("outcome", StringType()),
-        StructField("error_codes", ArrayType(IntegerType())),  # in the order of the topics
-        StructField("controller_throttle_ms", IntegerType()),
-        StructField("throttle_time_ms", IntegerType()),
+        column("name", StringType(), "of the topic"),
+        column("partitions", IntegerType(), "what the topic costs: created, added or deleted [mutations]"),
+        column("error_code", IntegerType(), "0 or 89, as in Kafka's protocol"),
+        column("error", StringType(), "NONE or THROTTLING_QUOTA_EXCEEDED"),
+        column("error_message", StringType(), "a sentence, null where it is admitted"),
+        # what the request said besides:
+        column("count", IntegerType(), "of CREATE_PARTITIONS: the partitions in the end; null if not said"),
+        column("replication_factor", IntegerType(), "of CREATE_TOPICS; null if not said, as -1 is: the cluster's"),
+        column("assignments", ArrayType(ArrayType(IntegerType())), "each new partition's brokers; null if not said"),
+        column("configs", MapType(StringType(), StringType()), "of CREATE_TOPICS; null if not said"),
+    ]
+)
+"""The answer for one topic."""
+
+SHADOW = StructType(
+    [
+        column("outcome", StringType(), "ADMITTED, PARTIAL, REJECTED"),
+        column("error_codes", ArrayType(IntegerType()), "0 or 89, in the order of the topics"),
+        column("controller_throttle_ms", IntegerType(), _THROTTLE),
+        column("throttle_time_ms", IntegerType(), _TOLD.replace("was", "would have been")),
     ]
 )
 
-_REPEATS = StructType(
+REPEATS = StructType(
     [
-        StructField("decision_id", StringType()),
-        StructField("topics", IntegerType()),  # how many of the first topics
+        column("decision_id", StringType(), "the decision that admitted the same request before"),
+        column("topics", IntegerType(), "how many of the first topics are not charged again"),
     ]
 )
 
 _JUDGEMENT = [
-    StructField("request_id", StringType()),
-    StructField("user", StringType()),
-    StructField("client_id", StringType()),
-    StructField("operation", StringType()),  # CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS
-    StructField("validate_only", BooleanType()),
-    StructField("mode", StringType()),  # STRICT or PERMISSIVE
-    StructField("user_tag", StringType()),  # who shares the bucket; empty where that part takes no part
-    StructField("client_tag", StringType()),
-    StructField("more_tags", MapType(StringType(), StringType())),  # those that a callback has besides
-    StructField("callback", StringType()),  # the class that judged in place of the eight levels, else null
-    StructField("quota", DoubleType()),  # mutations/s, null for unlimited
-    StructField("burst", DoubleType()),  # B, null for unlimited
-    StructField("max_debt_ms", LongType()),  # the quota's bound on debt, null for none
-    StructField("quota_entity", StringType()),  # the entity that matched, as JSON
-    StructField("exempt", BooleanType()),  # whether the user is never throttled, by the settings
-    StructField("outcome", StringType()),  # ADMITTED, PARTIAL, REJECTED
-    StructField("topics", _TOPICS),
-    StructField("controller_throttle_ms", IntegerType()),
-    StructField("request_throttle_ms", IntegerType()),
-    StructField("throttle_time_ms", IntegerType()),  # what the client was told
-    StructField("shadow", _SHADOW),  # what a quota in shadow would have answered, else null
-    StructField("tokens_before", DoubleType()),  # K before and after, null for unlimited
-    StructField("tokens", DoubleType()),
-    StructField("apply", BooleanType()),  # whether an applier carries it out, or the sender itself
-    StructField("repeats", _REPEATS),  # what admitted the same request before, and was not charged again; else null
+    column("request_id", StringType(), "as the request has it"),
+    column("user", StringType(), "the principal, ANONYMOUS where none was named"),
+    column("client_id", StringType(), "the client-id, '<none>' where none was named"),
+    column("operation", StringType(), "CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"),
+    column("validate_only", BooleanType(), "whether it only asks if it could be done: never charged, never refused"),
+    column("mode", StringType(), "STRICT: refused when in debt; PERMISSIVE: only told to wait"),
+    column("user_tag", StringType(), "the user that shares the bucket; empty where the user takes no part"),
+    column("client_tag", StringType(), "the client-id that shares the bucket; empty where it takes no part"),
+    column("more_tags", MapType(StringType(), StringType()), "tags of the bucket that a callback has besides"),
+    column("callback", StringType(), "the class that judged in place of the eight levels, else null"),
+    column("quota", DoubleType(), "Q, null for unlimited [mutations/s]"),
+    column("burst", DoubleType(), "B, null for unlimited [mutations]"),
+    column("max_debt_ms", LongType(), "the quota's bound on debt, null for none [ms]"),
+    column(
+        "quota_entity", StringType(), "the entity whose quota matched, in the form of the quota's record; null for none"
+    ),
+    column("exempt", BooleanType(), "whether the user is never throttled, by the settings"),
+    column("outcome", StringType(), "ADMITTED: all topics; PARTIAL: some; REJECTED: none"),
+    column("topics", ArrayType(TOPIC), "the answer for each topic, in the request's order"),
+    column("controller_throttle_ms", IntegerType(), _THROTTLE),
+    column("request_throttle_ms", IntegerType(), "the throttle of the request quota, as the request tells it [ms]"),
+    column("throttle_time_ms", IntegerType(), _TOLD),
+    column("shadow", SHADOW, "what a quota in shadow would have answered, else null"),
+    column("tokens_before", DoubleType(), "K before, null for unlimited [mutations]"),
+    column("tokens", DoubleType(), "K after, null for unlimited [mutations]"),
+    column("apply", BooleanType(), "whether an applier carries it out, or the sender itself"),
+    column("repeats", REPEATS, "what admitted the same request before, and was not charged again; else null"),
 ]
 
 RECORD = StructType(
     [
-        StructField("decision_id", StringType()),
-        StructField("source", SOURCE),
-        StructField("timestamp", LongType()),  # of the request, epoch ms
-        StructField("retry_at", LongType()),  # epoch ms
-        StructField("expires_at", LongType()),  # epoch ms, null where it is never too late to carry it out
+        column("decision_id", StringType(), "topic-partition-offset of the request"),
+        column("source", SOURCE, "where the request stands"),
+        column("timestamp", LongType(), "of the request [epoch ms]"),
+        column("retry_at", LongType(), "timestamp + throttle_time_ms [epoch ms]"),
+        column("expires_at", LongType(), "when it is too late to carry it out, null for never [epoch ms]"),
         *_JUDGEMENT,
     ]
 )
@@ -93,13 +97,13 @@ RECORD = StructType(
 
 TABLE = StructType(
     [
-        StructField("date", DateType()),  # of the request, UTC; the table is partitioned by it
-        StructField("decision_id", StringType()),
-        StructField("source", SOURCE),  # where the request stands
-        StructField("timestamp", TimestampType()),  # of the request
-        StructField("decided_at", TimestampType()),  # when the decision reached its topic
-        StructField("retry_at", TimestampType()),  # timestamp + throttle_time_ms
-        StructField("expires_at", TimestampType()),  # when it was too late to carry it out, null for never
+        column("date", DateType(), "of the request, UTC; the table is partitioned by it"),
+        column("decision_id", StringType(), "topic-partition-offset of the request"),
+        column("source", SOURCE, "where the request stands"),
+        column("timestamp", TimestampType(), "of the request"),
+        column("decided_at", TimestampType(), "when the decision reached its topic"),
+        column("retry_at", TimestampType(), "timestamp + throttle_time_ms"),
+        column("expires_at", TimestampType(), "when it was too late to carry it out, null for never"),
         *_JUDGEMENT,
     ]
 )

@@ -7,51 +7,54 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     StringType,
-    StructField,
     StructType,
     TimestampType,
 )
 
+from schemas.column import column
 from schemas.source import SOURCE
 
 VERSION = 2
 
 _CHANGE = [
-    # quota, bucket_reset, callback, cluster; cancel, callback_cancel: a scheduled one taken back
-    StructField("kind", StringType()),
-    StructField("entity", StringType()),  # of a quota: as JSON, as in the record; else null
-    StructField("user", StringType()),  # a name, '<default>', or null where the user takes no part
-    StructField("client_id", StringType()),  # likewise
-    StructField("controller_mutation_rate", DoubleType()),  # mutations/s, null where the quota was removed
-    StructField("controller_mutation_burst", DoubleType()),  # mutations at once, null for Q * S * W
-    StructField("max_debt_ms", LongType()),  # bound on debt, null for none
-    StructField("shadow", BooleanType()),  # decided and reported, but admitted
-    StructField("bucket", StringType()),  # of a reset: the tags of the buckets, as JSON
-    StructField("callback", StringType()),  # the class that judges from then on, null for that of the settings
-    StructField("callback_configs", MapType(StringType(), StringType())),
-    StructField("cluster", StringType()),  # topics and the leader of each partition, as JSON
-    StructField("altered_by", StringType()),
-    StructField("comment", StringType()),
+    column(
+        "kind",
+        StringType(),
+        "quota, bucket_reset, callback, cluster; cancel, callback_cancel: a scheduled one taken back",
+    ),
+    column("entity", StringType(), "of a quota: whose it is, as JSON, as in the record; else null"),
+    column("user", StringType(), "a name, '<default>', or null where the user takes no part"),
+    column("client_id", StringType(), "a name, '<default>', or null where the client-id takes no part"),
+    column("controller_mutation_rate", DoubleType(), "the quota, null where it was removed [mutations/s]"),
+    column("controller_mutation_burst", DoubleType(), "how much may be used at once, null for Q * S * W [mutations]"),
+    column("max_debt_ms", LongType(), "the longest wait that one request can bring, null for no bound [ms]"),
+    column("shadow", BooleanType(), "whether it is decided and reported, but all admitted"),
+    column("bucket", StringType(), "of a reset: the tags of the buckets, as JSON; else null"),
+    column("callback", StringType(), "the class that judges from then on, null for that of the settings"),
+    column("callback_configs", MapType(StringType(), StringType()), "what the callback is configured with"),
+    column("cluster", StringType(), "topics and the leader of each partition, as JSON"),
+    column("altered_by", StringType(), "who made the change"),
+    column("comment", StringType(), "why"),
 ]
 
 READ = StructType(
     [
-        StructField("source", SOURCE),
-        StructField("timestamp", LongType()),  # of the record, epoch ms
-        StructField("effective_at", LongType()),  # the moment from which the change holds, epoch ms
+        column("source", SOURCE, "where the record stands"),
+        column("timestamp", LongType(), "of the record [epoch ms]"),
+        column("effective_at", LongType(), "from when on it holds, where that is not at once [epoch ms]"),
         *_CHANGE,
-        StructField("error", StringType()),  # why the record is no quota, else null
-        StructField("value", StringType()),  # such a record as it came, else null
+        column("error", StringType(), "why the record is no quota, else null"),
+        column("value", StringType(), "such a record as it came, else null"),
     ]
 )
 """A record of the topic as it was read."""
 
 TABLE = StructType(
     [
-        StructField("date", DateType()),  # of the record, UTC; the table is partitioned by it
-        StructField("source", SOURCE),
-        StructField("timestamp", TimestampType()),  # when the change was made
-        StructField("effective_at", TimestampType()),  # from when on it holds
+        column("date", DateType(), "of the record, UTC; the table is partitioned by it"),
+        column("source", SOURCE, "where the record stands"),
+        column("timestamp", TimestampType(), "when the change was made"),
+        column("effective_at", TimestampType(), "from when on it holds"),
         *_CHANGE,
     ]
 )

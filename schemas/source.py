@@ -1,11 +1,13 @@
 """Where a record stands in Kafka."""
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+
+from schemas.column import column
 
 SOURCE = StructType(
     [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
+        column("topic", StringType(), "the topic"),
+        column("partition", IntegerType(), "its partition"),
+        column("offset", LongType(), "the offset in the partition"),
     ]
 )

@@ -11,7 +11,9 @@ class CallbackSetting(msgspec.Struct, frozen=True):
     """A class that implements `quota.callbacks.interface.ClientQuotaCallback`, by its full name, and its configs."""
 
     class_name: str = msgspec.field(name="class")
+    """The class, by its full name: one that the settings allow."""
     configs: dict[str, str] = {}
+    """What `configure` is given."""
 
     @property
     def is_default(self) -> bool:
