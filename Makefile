@@ -10,7 +10,7 @@ JARS := .jars/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance chaos replay flood guard lint format jars package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance chaos replay flood guard schemas lint format jars package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -69,6 +69,10 @@ flood: setup ## garbage at full speed beside good requests; about five minutes
 
 guard: $(PACKAGES) ## the cheap ratios of the benchmark, which a change may lose; seconds
 	@$(BIN)/python -m tests.bench.guard
+
+schemas: $(PACKAGES) ## JSON Schemas of the records, and the columns in docs/tables.md, anew from the code
+	@$(BIN)/python -m jobs.record_schemas
+	@$(BIN)/python -m jobs.table_columns
 
 lint: $(PACKAGES) ## ruff and mypy
 	@$(BIN)/ruff check .

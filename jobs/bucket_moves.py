@@ -7,7 +7,6 @@ that the buckets do not know. For Spark that is a query which has decided everyt
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 import pandas as pd
@@ -16,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.bucket_file import SavedAt, SavedBucket, SavedBuckets
+from jobs.bucket_file import SavedAt, SavedBuckets
+from jobs.bucket_store import buckets_of, none_yet
 from jobs.checkpoint import Checkpoint, begin_with, check_checkpoint, write_offsets
 from jobs.deployment import Deployment
 from jobs.enforce import NAME
@@ -40,16 +40,13 @@ def saved_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
     found = check_checkpoint(files, NAME, STATE_VERSION)
     folder = f"{files.root}/{found.folder}"
     if not found.commits:
-        raise MutationQuotaError(f"there are no buckets in {folder}: {NAME} has not finished a batch yet")
+        raise none_yet(folder)
     if found.is_open:
         raise MutationQuotaError(
             f"batch {found.offsets[-1]} of {folder} is begun and not finished; let {NAME} --once finish it, "
             f"or stop the {NAME} that runs; then export again"
         )
-    _ = spark.streams.active  # without it the reader finds no coordinator of state stores
-    state = spark.read.format("statestore").option("batchId", found.commits[-1]).load(folder)
-    columns = [F.col("key.bucket"), *(F.col(f"value.groupState.{name}") for name in STATE.names)]
-    buckets = [SavedBucket(*_plain(row)) for row in state.select(*columns).toLocalIterator()]
+    buckets = list(buckets_of(spark, folder, found.commits[-1]))
     positions = _positions(found, files)
     known = Deployment.read(files).topics
     topics = {name: known[name] for name in positions if name in known}
@@ -108,10 +105,6 @@ def _fill(group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) 
         for row in frame["state"]:
             state.update(tuple(row[name] for name in STATE.names))
     return iter(())
-
-
-def _plain(row: Iterable[Any]) -> list[Any]:
-    return [bytes(each) if isinstance(each, bytearray) else each for each in row]
 
 
 def _positions(found: Checkpoint, files: Files) -> dict[str, dict[str, int]]:

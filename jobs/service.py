@@ -11,13 +11,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit import start_audit
+from jobs.bucket_choice import Wanted
 from jobs.bucket_file import SavedBuckets, read_buckets
+from jobs.bucket_list import BucketList, bucket_list
 from jobs.bucket_moves import begin_with_buckets, saved_buckets
+from jobs.bucket_store import newest_buckets
 from jobs.checkpoint import FirstBatch, begin_anew
 from jobs.deployment import TopicGone, claim_storage
 from jobs.enforce import NAME, start_enforce
 from jobs.failures import advised
 from jobs.files import Files
+from jobs.moments import now_ms
 from jobs.running import failing_as, run_until, stop_signals
 from jobs.session import end_session, spark_session
 from jobs.user_topics import UserTopicsWatch
@@ -78,6 +82,21 @@ def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
         end_session(spark)
     saved.write(file)
     return saved
+
+
+def list_buckets(settings: Settings, wanted: Wanted) -> BucketList:
+    """The buckets of the enforcing query as of its newest finished batch, and of now; it may run meanwhile.
+
+    Raises:
+        MutationQuotaError: there is no such batch.
+    """
+    spark = spark_session(settings, "mutation-quota buckets list")
+    try:
+        with advised(settings):
+            files, window = Files(spark, settings), settings.quota.window
+            return newest_buckets(spark, files, lambda saved: bucket_list(saved, wanted, now_ms(), window))
+    finally:
+        end_session(spark)
 
 
 @contextmanager

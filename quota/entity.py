@@ -74,6 +74,13 @@ class Tags(NamedTuple):
         """The bucket's identity as one string, unambiguous for all names."""
         return _encode(self if self.more else self[:2]).decode()
 
+    @classmethod
+    def of_key(cls, key: str) -> "Tags":
+        """The tags that a bucket's identity consists of."""
+        return _tags_decoder.decode(key)
+
+
+_tags_decoder = msgspec.json.Decoder(Tags)
 
 NO_TAGS = Tags("", "")
 

@@ -1,0 +1,83 @@
+-- Five questions of a cluster's owner, to the views of docs/tables.md. One text for Spark and for DuckDB.
+
+-- 1. Who was refused the most?
+SELECT m.tenant,
+       count(DISTINCT m.decision_id) AS requests,
+       count(*) AS topics,
+       sum(m.partitions) AS mutations
+FROM mutations m
+WHERE m.error_code = 89
+GROUP BY m.tenant
+ORDER BY mutations DESC, m.tenant
+LIMIT 10;
+
+-- 2. How many mutations were admitted and refused in each hour?
+SELECT date_trunc('hour', m.timestamp) AS hour,
+       sum(CASE WHEN m.error_code = 0 THEN m.partitions ELSE 0 END) AS admitted,
+       sum(CASE WHEN m.error_code = 89 THEN m.partitions ELSE 0 END) AS refused
+FROM mutations m
+GROUP BY date_trunc('hour', m.timestamp)
+ORDER BY hour;
+
+-- 3. How long was each tenant throttled? (Told twice to wait until the same moment, it waits once.)
+WITH told AS (
+  SELECT d.tenant,
+         unix_millis(d.timestamp) AS told_at,
+         unix_millis(d.retry_at) AS wait_until,
+         max(unix_millis(d.retry_at)) OVER (
+           PARTITION BY d.tenant ORDER BY d.timestamp, d.decision_id
+           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+         ) AS known_until
+  FROM decisions d
+  WHERE d.throttle_time_ms > 0
+)
+SELECT t.tenant,
+       count(*) AS times,
+       sum(greatest(0, t.wait_until - greatest(t.told_at, coalesce(t.known_until, t.told_at)))) AS throttled_ms
+FROM told t
+GROUP BY t.tenant
+ORDER BY throttled_ms DESC, t.tenant;
+
+-- 4. Which quota held for a user and client-id at a moment, and who had set it?
+-- (The most specific of the eight levels. A change that was taken back before its moment does not count; one that was
+-- taken back too late does.)
+WITH asked AS (
+  SELECT 'alice' AS user, 'app' AS client_id, TIMESTAMP '2026-11-21 14:00:00' AS moment
+),
+changes AS (
+  SELECT c.*,
+         row_number() OVER (
+           PARTITION BY c.entity ORDER BY c.effective_at DESC, c.kind DESC, c.source.offset DESC
+         ) AS newest
+  FROM quota_changes c CROSS JOIN asked a
+  WHERE c.effective_at <= a.moment
+    AND (c.user IS NULL OR c.user IN (a.user, '<default>'))
+    AND (c.client_id IS NULL OR c.client_id IN (a.client_id, '<default>'))
+    AND (c.kind = 'quota' OR (c.kind = 'cancel' AND c.timestamp >= c.effective_at))
+    AND NOT EXISTS (
+      SELECT 1 FROM quota_changes b
+      WHERE b.kind = 'cancel' AND b.entity = c.entity AND b.effective_at = c.effective_at
+        AND b.timestamp < b.effective_at AND b.source.offset > c.source.offset
+    )
+)
+SELECT c.entity, c.controller_mutation_rate, c.controller_mutation_burst, c.effective_at, c.altered_by, c.comment
+FROM changes c CROSS JOIN asked a
+WHERE c.newest = 1 AND c.controller_mutation_rate IS NOT NULL
+ORDER BY CASE WHEN c.user = a.user THEN 1 WHEN c.user IS NOT NULL THEN 2 ELSE 3 END,
+         CASE WHEN c.client_id = a.client_id THEN 1 WHEN c.client_id IS NOT NULL THEN 2 ELSE 3 END
+LIMIT 1;
+
+-- 5. How near is each tenant to its limit? (K and its share of the burst at the last request, and the lowest share.)
+WITH used AS (
+  SELECT d.tenant, d.timestamp, d.quota, d.burst, d.tokens,
+         min(d.tokens / d.burst) OVER (PARTITION BY d.tenant) AS lowest_share,
+         row_number() OVER (
+           PARTITION BY d.tenant ORDER BY d.timestamp DESC, d.source.partition DESC, d.source.offset DESC
+         ) AS newest
+  FROM decisions d
+  WHERE d.tokens IS NOT NULL
+)
+SELECT u.tenant, u.timestamp, u.quota, u.tokens, u.tokens / u.burst AS share, u.lowest_share
+FROM used u
+WHERE u.newest = 1
+ORDER BY share, u.tenant;
