@@ -22,6 +22,7 @@ from quota.request import Operation, read_request
 from quota.resolution import Policy
 from quota.result import MutationResult, TopicResult
 from quota.simulate import read_quotas, simulate
+from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE, request_json
 from tests.unit.test_simulate import at
 
@@ -96,7 +97,9 @@ def test_what_is_decided_is_a_decision_or_a_dead_letter():
     bob = {"entity": {"user": "bob", "client-id": None}, "controller_mutation_rate": 1, "shadow": True}
     quotas = read_quotas([json.dumps(each).encode() for each in (ALICE, bob)])
     policy = Policy(repeats=Repeats(window_ms=1000))
-    answers = [codec.encode(each) for each in simulate(lines, quotas, Window(), policy=policy)]
+    answers = [
+        codec.encode(each) for each in simulate(lines, quotas, TokenBucket(Window(), policy.repeats), policy=policy)
+    ]
     assert [problems("decision", each) for each in answers[:-2]] == [[]] * 8
     assert [problems("dead-letter", each) for each in answers[-2:]] == [[]] * 2
     assert all(problems("decision", each) for each in answers[-2:])
