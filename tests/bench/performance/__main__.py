@@ -121,15 +121,15 @@ def _latency(place: Ground, size: Size) -> list[Figure]:
 
 
 def _throughput(place: Ground, size: Size) -> list[Figure]:
-    return throughput(place, size.keys, size.backlog, 1, size.seconds)
+    return throughput(place, size.keys, size.backlog, 1, size.seconds / 2)
 
 
 def _state(place: Ground, size: Size) -> list[Figure]:
-    return state_size(place, size.buckets, size.rounds)
+    return state_size(place, size.buckets, 2)
 
 
 def _many_keys(place: Ground, size: Size) -> list[Figure]:
-    return many_keys(place, size.keys[-2:], 1, size.seconds)
+    return many_keys(place, size.keys[-2:], 1, size.seconds / 2)
 
 
 def _audit(place: Ground, size: Size) -> list[Figure]:
@@ -138,7 +138,7 @@ def _audit(place: Ground, size: Size) -> list[Figure]:
 
 ALONE: dict[str, Callable[[Size, Callable[[str], None]], list[Figure]]] = {
     "decision": lambda _, __: decisions(rounds=9),
-    "scale out": lambda size, tell: scale_out(size.decided, 1, size.seconds, tell),
+    "scale out": lambda size, tell: scale_out(size.decided, 1, size.seconds / 2, tell),
 }
 """Those that need no session, or others."""
 

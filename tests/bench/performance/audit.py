@@ -64,7 +64,8 @@ def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:
     began = time.monotonic()
     _make(ground, settings, rows)
     ground.tell(f"audit: a table of {rows:,} rows made in {time.monotonic() - began:.0f} s")
-    spark = ground.spark
+    spark = ground.spark.newSession()  # an analyst's, and not the job's, whose settings are for small batches
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
     spark.read.format("delta").load(table_path(settings, DECISIONS.name)).createOrReplaceTempView("decisions")
     day = spark.sql("SELECT max(date) FROM decisions").collect()[0][0]
     wanted = spark.sql(f"SELECT decision_id FROM decisions WHERE date = '{day}' LIMIT 1").collect()[0][0]  # noqa: S608

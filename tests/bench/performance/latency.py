@@ -15,9 +15,14 @@ from quota.settings import Settings
 from tests.bench.figures import percentile
 from tests.bench.performance.figure import Figure, Goal
 from tests.bench.performance.ground import Ground, start_pass_through
+from tests.bench.performance.throughput import EMPTY, PASS_THROUGH, start_empty
 
 USERS = 50
-WARM_RATE, WARM_SECONDS = 200.0, 75.0
+LIMIT_RATE = 200.0
+"""Requests a second at which the other limit is measured, too: the stateful stage without a decision."""
+
+ENFORCE = "enforce and audit"
+WARM_SECONDS = {PASS_THROUGH: 30.0, EMPTY: 40.0, ENFORCE: 75.0}
 """The JVM compiles for about a minute what it runs, and the audit's part only as often as the audit has a batch."""
 
 UNCOUNTED_SECONDS = 4.0
@@ -32,30 +37,25 @@ _numbers = count()
 def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float) -> list[Figure]:
     """Figures of each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
-    sides = {"pass-through": _pass_through, "enforce and audit": _enforce_and_audit}
-    for side, start in sides.items():
+    for side, start in _SIDES.items():
         ground.tell(f"latency: warming up {side}")
-        _measured(_auditing_always(ground), start, [WARM_RATE], WARM_SECONDS)
+        _measured(_auditing_always(ground), start, [LIMIT_RATE], WARM_SECONDS[side])
     for turn in range(rounds):
-        for side, start in sides.items():
-            for rate, latencies in _measured(ground, start, rates, seconds).items():
+        for side, start in _SIDES.items():
+            for rate, latencies in _measured(ground, start, [LIMIT_RATE] if side == EMPTY else rates, seconds).items():
                 taken.setdefault((rate, side), []).append(latencies)
                 shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
                 ground.tell(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
-    return [
-        Figure(
-            "latency",
-            f"p{each} at {rate:g} requests/s",
-            "ms",
-            tuple(percentile(run, each / 100) for run in taken[rate, "enforce and audit"]),
-            "pass-through",
-            tuple(percentile(run, each / 100) for run in taken[rate, "pass-through"]),
-            GOALS.get((rate, each)),
-            at=rate,
-        )
-        for rate in rates
-        for each in PERCENTILES
-    ]
+    figures = [_figure(taken, rate, each, ENFORCE) for rate in rates for each in PERCENTILES]
+    return figures + [_figure(taken, LIMIT_RATE, each, EMPTY) for each in PERCENTILES]
+
+
+def _figure(taken: dict[tuple[float, str], list[list[float]]], rate: float, each: int, side: str) -> Figure:
+    runs, limit = (tuple(percentile(run, each / 100) for run in taken[rate, of]) for of in (side, PASS_THROUGH))
+    what = f"p{each} at {rate:g} requests/s"
+    if side == EMPTY:
+        return Figure("latency", f"{what}, {EMPTY} and no audit", "ms", runs, PASS_THROUGH, limit)
+    return Figure("latency", what, "ms", runs, PASS_THROUGH, limit, GOALS.get((rate, each)), at=rate)
 
 
 def _auditing_always(ground: Ground) -> Ground:
@@ -63,12 +63,15 @@ def _auditing_always(ground: Ground) -> Ground:
     return replace(ground, settings=ground.settings.model_copy(update={"audit": audit}))
 
 
-def _pass_through(ground: Ground, settings: Settings) -> list[StreamingQuery]:
-    return [start_pass_through(ground.spark, settings)]
-
-
 def _enforce_and_audit(ground: Ground, settings: Settings) -> list[StreamingQuery]:
     return [start_enforce(ground.spark, settings), start_audit(ground.spark, settings)]
+
+
+_SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {
+    PASS_THROUGH: lambda ground, settings: [start_pass_through(ground.spark, settings)],
+    EMPTY: lambda ground, settings: [start_empty(ground.spark, settings)],
+    ENFORCE: _enforce_and_audit,
+}
 
 
 def _measured(
