@@ -127,6 +127,8 @@ def _read_quota(record: Record) -> Row:
         return row | {"error": str(error), "value": None if record.value is None else codec.text(record.value)}
     row["effective_at"] = change_of(change, record.timestamp).moment
     row |= {"altered_by": change.altered_by, "comment": change.comment}
+    if isinstance(change, QuotaRecord | CallbackRecord):
+        row["altered_configs"] = change.altered_configs
     match change:
         case QuotaRecord(entity, cancelled=cancelled):
             who = {"user": display_name(entity.user), "client_id": display_name(entity.client_id)}

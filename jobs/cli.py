@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from jobs import cli_buckets, cli_callback, cli_cluster, cli_dead_letters, cli_quotas, cli_tenants, cli_topics
+from jobs import (
+    cli_backtest,
+    cli_buckets,
+    cli_callback,
+    cli_cluster,
+    cli_dead_letters,
+    cli_quotas,
+    cli_tenants,
+    cli_topics,
+)
 from jobs.options import BootstrapServer, ConfigFile, Overrides, settings_of
 from quota.algorithms import AlgorithmName
 from quota.errors import BadInput, MutationQuotaError
@@ -30,6 +39,7 @@ app.add_typer(cli_cluster.app, name="cluster")
 app.add_typer(cli_topics.app, name="topics")
 app.add_typer(cli_tenants.app, name="tenants")
 app.add_typer(cli_dead_letters.app, name="dead-letters")
+app.command()(cli_backtest.backtest)
 
 Once = Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")]
 

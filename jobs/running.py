@@ -17,6 +17,7 @@ _LOOK_SECONDS = 0.2
 _BATCH_SECONDS = 30.0
 
 _OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
+_PYTHON_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 
 
 class QueryFailed(MutationQuotaError):
@@ -126,6 +127,9 @@ def _cause(text: str) -> str:
     ours = _OUR_ERROR.search(text)
     if ours:
         return ours[1]
+    of_worker = _PYTHON_ERROR.search(text)
+    if of_worker:
+        return of_worker[1][:500]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
     return (causes[-1].removeprefix("Caused by: ") if causes else lines[0])[:500]

@@ -62,6 +62,21 @@ def prepare_tables(spark: SparkSession, settings: Settings) -> None:
             raise _foreign(path, str(error).splitlines()[0]) from None
 
 
+def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> DataFrame:
+    """A table that is there; columns that an older version lacks are null.
+
+    Raises:
+        MutationQuotaError: it is not there, something else is, or a version that this program does not know.
+    """
+    path = table_path(settings, table.name)
+    if not DeltaTable.isDeltaTable(spark, path):
+        raise MutationQuotaError(f"there is no table {path}; run mutation-quota audit first, or set storage.root")
+    _version(table, DeltaTable.forPath(spark, path), path)
+    rows = spark.read.format("delta").load(path)
+    lacking = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
+    return rows.withColumns(lacking)
+
+
 def newest_batches(spark: SparkSession, settings: Settings) -> dict[str, int]:
     """By the id of the query that wrote it, the newest batch that the tables hold."""
     newest: dict[str, int] = {}
@@ -100,6 +115,17 @@ def _create(spark: SparkSession, table: AuditTable, path: str) -> None:
 
 def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
     there = DeltaTable.forPath(spark, path)
+    version = _version(table, there, path)
+    other = _unlike(table.schema, there.toDF().schema)
+    lacking = [name for name, kind in other.items() if kind is None]
+    if len(lacking) < len(other) or (lacking and version == table.version):
+        raise _foreign(path, f"version {version} with other or missing columns: {', '.join(other)}")
+    if version < table.version:
+        _upgrade(spark, table, path, version, lacking)
+
+
+def _version(table: AuditTable, there: DeltaTable, path: str) -> int:
+    """The version of a table, which this program knows."""
     version = there.detail().select(F.col("properties")[_VERSION_PROPERTY]).collect()[0][0]
     if version is None or not version.isdecimal():
         raise _foreign(path, f"it has no {_VERSION_PROPERTY}")
@@ -109,12 +135,7 @@ def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
             f"{table.version}); start that one again, or move the table and checkpoints/audit away "
             "(the audit keeps anew what its topics still hold)"
         )
-    other = _unlike(table.schema, there.toDF().schema)
-    lacking = [name for name, kind in other.items() if kind is None]
-    if len(lacking) < len(other) or (lacking and int(version) == table.version):
-        raise _foreign(path, f"version {version} with other or missing columns: {', '.join(other)}")
-    if int(version) < table.version:
-        _upgrade(spark, table, path, int(version), lacking)
+    return int(version)
 
 
 def _upgrade(spark: SparkSession, table: AuditTable, path: str, version: int, lacking: list[str]) -> None:

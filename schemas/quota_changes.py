@@ -1,6 +1,7 @@
 """Quota changes: the Delta table that keeps the whole history of the compacted topic `mutation-quotas`."""
 
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     DateType,
     DoubleType,
@@ -14,7 +15,7 @@ from pyspark.sql.types import (
 from schemas.column import column
 from schemas.source import SOURCE
 
-VERSION = 2
+VERSION = 3
 
 _CHANGE = [
     column(
@@ -35,6 +36,11 @@ _CHANGE = [
     column("cluster", StringType(), "topics and the leader of each partition, as JSON"),
     column("altered_by", StringType(), "who made the change"),
     column("comment", StringType(), "why"),
+    column(
+        "altered_configs",
+        ArrayType(StringType()),
+        "what of it is new, where the rest was copied from what held before; null where it was set as a whole",
+    ),
 ]
 
 READ = StructType(

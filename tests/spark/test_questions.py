@@ -16,6 +16,7 @@ from quota.callbacks.setting import Callbacks
 from quota.repeats import Repeats
 from quota.resolution import Policy
 from quota.simulate import read_quotas, simulate
+from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE
 from tests.spark.rows import frame, kafka_rows
 from tests.unit.test_simulate import at as asked_at
@@ -86,8 +87,9 @@ def root(spark, base_settings, tmp_path_factory):
     settings = base_settings.model_copy(update={"storage": storage})
     quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
     policy = Policy(exempt_users=frozenset({"admin"}), repeats=Repeats(window_ms=1000))
-    answers = [codec.encode(each) for each in simulate(REQUESTS, quotas, Window(), policy=policy)]
-    grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), Window(), topic="others")
+    judged = TokenBucket(Window(), policy.repeats)
+    answers = [codec.encode(each) for each in simulate(REQUESTS, quotas, judged, policy=policy)]
+    grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), judged, topic="others")
     decided, letters = answers[:-3] + [codec.encode(each) for each in grouped], answers[-3:]
     changes = [json.dumps(each).encode() for each in CHANGES.values()]
     rows = [

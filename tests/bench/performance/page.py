@@ -14,6 +14,7 @@ _TITLES = {
     "many keys": "Many active keys",
     "audit": "The audit",
     "scale out": "Scale out",
+    "what if": "What if",
 }
 
 _TEXTS = {
@@ -37,7 +38,10 @@ each, and by transformWithState.""",
     "audit": """\
 A backlog of decisions into Delta, and queries of a table of ten days.""",
     "scale out": """\
-The same backlog on Spark standalone with executors of one core each, all on one machine.""",
+The same backlog on Spark standalone with executors of one core each, all of it, driver and broker too, on one machine:
+with no more cores than that has, a second worker adds none.""",
+    "what if": """\
+Audited decisions judged again, beside enforcing and beside auditing the same; Spark's start is not in it.""",
 }
 
 

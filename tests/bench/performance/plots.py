@@ -36,7 +36,8 @@ def draw(figures: Sequence[Figure], file: Path) -> None:
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
             axes.yaxis.set_minor_formatter(NullFormatter())
-            axes.set_ylim(bottom=0 if axes.get_yscale() == "linear" else None)
+            if axes.get_yscale() == "linear":
+                axes.set_ylim(0, axes.get_ylim()[1] * 1.3)
             axes.grid(axis="y", color="#dddddd", linewidth=0.6)
             axes.legend(frameon=False, fontsize=8)
         picture.savefig(file, metadata={"Date": None}, facecolor="white")

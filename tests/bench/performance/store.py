@@ -11,7 +11,7 @@ from schemas.buckets import STATE, STATE_VERSION
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.ground import PLENTY, Ground
 
-_FIRST = 1_790_000_000_000
+_FIRST, _SPAN_MS = 1_790_000_000_000, 1_000_000_000
 _STATE = "state/0"
 
 
@@ -37,7 +37,8 @@ def store_buckets(ground: Ground, settings: Settings, count: int) -> None:
 def _aggregated(ground: Ground, folder: Path, count: int) -> Path:
     rows, made = folder / "rows", folder / "made"
     number = F.col("id")
-    known = {"K": PLENTY - number % 997, "T": F.lit(_FIRST) + number, "rate": F.lit(PLENTY)}
+    # Numbers as they are in life, or the store would hold them in next to nothing.
+    known = {"K": PLENTY * F.rand(1), "T": F.lit(_FIRST) + (F.rand(2) * _SPAN_MS).cast("long"), "rate": F.lit(PLENTY)}
     values = [known.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in STATE.fields]
     bucket = F.concat(F.lit('["user-'), number.cast("string"), F.lit('",""]')).alias("bucket")
     ground.spark.range(count).select(bucket, F.struct(*values).alias("bucket_state")).write.parquet(str(rows))

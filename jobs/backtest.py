@@ -1,0 +1,180 @@
+"""The what-if as a Spark job: decisions of the audit, judged again in the order of each bucket, by many at a time.
+
+The table's decisions are resolved once for each candidate, sorted by bucket and place, and folded as they come: so a
+bucket of millions of requests takes no more memory than one of ten.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+import jobs.worker  # noqa: F401 what the workers keep
+from quota import codec
+from quota.algorithm import Algorithm
+from quota.backtest import Again, AsRecorded, Effects, Judge
+from quota.entity import Tags
+from quota.recorded import RecordedDecision
+from quota.resolution import Policy, Quotas, ResolvedRequest
+from quota.timeline import Resolution
+from schemas.source import SOURCE
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something to judge by."""
+
+    name: str
+    quotas: Quotas
+    algorithm: Algorithm[Any]
+    policy: Policy
+
+
+AS_RECORDED = -1
+"""What stands for no candidate: the decisions as they were."""
+
+_PLACED = StructType(
+    [
+        StructField("candidate", IntegerType()),
+        StructField("bucket", StringType()),
+        StructField("timestamp", LongType()),
+        *SOURCE.fields,
+        StructField("decision", BinaryType()),  # JSON of a RecordedDecision
+        StructField("resolution", BinaryType()),  # JSON, null where it is not judged again
+    ]
+)
+
+EFFECTS = StructType(
+    [
+        StructField("candidate", IntegerType()),
+        StructField("user", StringType()),
+        StructField("client_id", StringType()),
+        *(
+            StructField(name, LongType())
+            for name in (
+                "second",
+                "requests",
+                "refused_requests",
+                "admitted",
+                "refused",
+                "throttled_ms",
+                "newly_admitted",
+                "newly_refused",
+            )
+        ),
+        StructField("differing", ArrayType(StringType())),  # fields, of a candidate that is to repeat what was decided
+        StructField("decision_id", StringType()),  # where something differs
+    ]
+)
+"""A row a request and candidate (`quota.backtest.Effect`)."""
+
+_PARTITIONS_A_CORE = 4
+_NO_BUCKET = "unlimited "
+
+
+def recorded_column(decisions: DataFrame) -> Column:
+    """The JSON of a `RecordedDecision`, of a table of `schemas.decisions.TABLE`."""
+    there = [name for name in RecordedDecision.__struct_fields__ if name in decisions.columns]
+    return F.to_json(F.struct(*(_plain(name, decisions.schema[name].dataType) for name in there)))
+
+
+def _plain(name: str, kind: DataType) -> Column:
+    return (F.unix_millis(F.col(name)) if isinstance(kind, TimestampType) else F.col(name)).alias(name)
+
+
+def effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
+    """What each candidate comes to (`EFFECTS`), and what was decided, for each decision from `since` (epoch ms) on.
+
+    Earlier ones are judged, too, since a bucket is what all of them made of it.
+    """
+    spark = decisions.sparkSession
+    partitions = _PARTITIONS_A_CORE * spark.sparkContext.defaultParallelism
+    of_bucket = ["candidate", "bucket"]
+    # In a partition of the topic the offset decides, also where a clock stepped back (`quota.admission.in_order`).
+    newest = F.max("timestamp").over(Window.partitionBy(*of_bucket, "topic", "partition").orderBy("offset"))
+    return (
+        decisions.select(recorded_column(decisions).alias("decision"))
+        .mapInArrow(partial(_place, candidates), _PLACED)
+        .repartition(partitions, *of_bucket)
+        .withColumn("newest", newest)
+        .sortWithinPartitions(*of_bucket, "newest", "topic", "partition", "offset")
+        .select(*of_bucket, "decision", "resolution")
+        .mapInArrow(partial(_judge, [each.algorithm for each in candidates], since), EFFECTS)
+    )
+
+
+_decode = msgspec.json.Decoder(RecordedDecision).decode
+_decode_resolution = msgspec.json.Decoder(Resolution).decode
+
+
+def _place(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = to_arrow_schema(_PLACED)
+    for batch in batches:
+        texts = [text.encode() for text in batch.column(0).to_pylist()]
+        # By time, because a callback can be told of changes only forwards.
+        recorded = sorted(((_decode(text), text) for text in texts), key=lambda pair: pair[0].timestamp)
+        rows = []
+        for decision, text in recorded:
+            place = (decision.timestamp, *msgspec.structs.astuple(decision.source), text)
+            sender = Tags(decision.user, decision.client_id).key
+            rows.append((AS_RECORDED, sender, *place, None))
+            for number, candidate in enumerate(candidates):
+                resolution = decision.resolution(candidate.quotas, candidate.policy)
+                bucket = resolution.tags.key if resolution.limit else _NO_BUCKET + sender
+                rows.append((number, bucket, *place, codec.encode(resolution)))
+        if rows:
+            yield _batch(rows, schema)
+
+
+def _judge(
+    algorithms: Sequence[Algorithm[Any]], since: int | None, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    schema = to_arrow_schema(EFFECTS)
+    present: tuple[int, str] | None = None
+    judge: Judge = AsRecorded()
+    of_bucket = Effects()
+    for batch in batches:
+        rows = []
+        for candidate, bucket, text, encoded in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if present != (candidate, bucket):
+                present = (candidate, bucket)
+                judge, of_bucket = (
+                    (AsRecorded() if candidate == AS_RECORDED else Again(algorithms[candidate])),
+                    Effects(),
+                )
+            recorded = _decode(text)
+            verdict = judge.judge(recorded, _resolved(recorded, encoded))
+            effect = of_bucket.of(recorded, verdict)
+            if since is None or recorded.timestamp >= since:
+                named = recorded.decision_id if verdict.differing else None
+                rows.append((candidate, *effect, list(verdict.differing), named))
+        if rows:
+            yield _batch(rows, schema)
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(*each) for each in zip(columns, schema.types, strict=True)], schema=schema
+    )
+
+
+def _resolved(recorded: RecordedDecision, encoded: bytes | None) -> ResolvedRequest | None:
+    return None if encoded is None else recorded.judged_by(_decode_resolution(encoded))

@@ -1,0 +1,92 @@
+"""The candidates of a backtest, as the command line names them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from jobs.backtest import Candidate
+from quota.algorithms import AlgorithmName, algorithm_of
+from quota.bucket import Window
+from quota.callbacks.quotas import CallbackQuotas
+from quota.change import SINCE_EVER, change_of
+from quota.errors import BadInput, BadRecord
+from quota.quota_file import read_quota_file
+from quota.repeats import NOT_REMEMBERED
+from quota.settings import Settings
+from quota.simulate import read_quotas
+
+RECORDED = "recorded quotas"
+
+_NUMBERS = ("window-num", "window-size-seconds")
+_KEYS = ("name", "quotas", *_NUMBERS, "algorithm")
+
+
+def candidates_of(texts: Sequence[str], recorded: CallbackQuotas, settings: Settings) -> list[Candidate]:
+    """The recorded quotas as they are enforced, and then what each KEY=VALUE,... says otherwise.
+
+    Raises:
+        BadInput: one cannot be read, or two have the same name.
+    """
+    candidates = [_candidate(text, recorded, settings) for text in texts]
+    names = [RECORDED, *(each.name for each in candidates)]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput(f"--candidate: two are called {name!r}; give one of them another name=")
+    algorithm = algorithm_of(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.repeats)
+    return [Candidate(RECORDED, recorded, algorithm, settings.policy), *candidates]
+
+
+def _candidate(text: str, recorded: CallbackQuotas, settings: Settings) -> Candidate:
+    given = _given(text)
+    window = settings.quota.window
+    num, seconds = (_whole(text, key, given.get(key)) for key in _NUMBERS)
+    window = Window(num or window.num, seconds or window.size_seconds)
+    name = _algorithm(text, given.get("algorithm", AlgorithmName.TOKEN_BUCKET.value))
+    # A rate remembers no requests: each is charged, also one that was sent twice.
+    repeats = settings.policy.repeats if name is AlgorithmName.TOKEN_BUCKET else NOT_REMEMBERED
+    quotas = _read(Path(given["quotas"]), settings) if "quotas" in given else recorded
+    return Candidate(given.get("name", text), quotas, algorithm_of(name, window, repeats), settings.policy)
+
+
+def _given(text: str) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if not (equals and value) or key not in _KEYS or key in given:
+            raise BadInput(f"--candidate {text}: expected KEY=VALUE,... with each of {', '.join(_KEYS)} at most once")
+        given[key] = value
+    return given
+
+
+def _whole(text: str, key: str, value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit() and int(value)):
+        raise BadInput(f"--candidate {text}: {key} is a whole number above 0")
+    return int(value)
+
+
+def _algorithm(text: str, value: str) -> AlgorithmName:
+    try:
+        return AlgorithmName(value)
+    except ValueError:
+        names = ", ".join(each.value for each in AlgorithmName)
+        raise BadInput(f"--candidate {text}: algorithm is one of {names}") from None
+
+
+def _read(file: Path, settings: Settings) -> CallbackQuotas:
+    """Quotas of a file: YAML as `quotas apply` takes it, or else a quota log as `simulate` does."""
+    callbacks = settings.quota.callbacks
+    try:
+        text = file.read_bytes()
+        if file.suffix not in (".yaml", ".yml"):
+            return read_quotas(text.splitlines(), callbacks)
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+    except BadRecord as error:
+        raise BadInput(f"{file}:{error}") from None
+    quotas = CallbackQuotas(callbacks)
+    for record in read_quota_file(text, str(file)):
+        quotas.add(change_of(msgspec.structs.replace(record, effective_at=None), SINCE_EVER))
+    return quotas

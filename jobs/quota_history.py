@@ -1,0 +1,48 @@
+"""The quotas in time, from the table of quota changes: also those that compaction has removed from their topic."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from jobs.rows import Row
+from quota.callbacks.quotas import CallbackQuotas
+from quota.callbacks.setting import Callbacks, CallbackSetting
+from quota.change import change_of
+from quota.cluster import Cluster
+from quota.entity import QuotaEntity
+from quota.log_record import FIELDS, CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord
+
+_entity_decoder = msgspec.json.Decoder(QuotaEntity)
+_tags_decoder = msgspec.json.Decoder(dict[str, str])
+_topics_decoder = msgspec.json.Decoder(dict[str, list[int | None]])
+
+
+def quotas_of(rows: Iterable[Row], callbacks: Callbacks) -> CallbackQuotas:
+    """The quotas that rows of `schemas.quota_changes.TABLE` make, whose times are epoch ms, in the order of the log."""
+    quotas = CallbackQuotas(callbacks)
+    for row in rows:
+        quotas.add(change_of(record_of_change(row), row["timestamp"]))
+    return quotas
+
+
+def record_of_change(row: Row) -> LogRecord:
+    """The record of the quota log in a row of the table.
+
+    Raises:
+        ValueError: of a kind that this program does not know.
+    """
+    told = {name: row[name] for name in ("effective_at", "altered_by", "comment")}
+    kind, altered = row["kind"], row["altered_configs"]
+    if kind in ("quota", "cancel"):
+        fields = {name: row[name] for name in FIELDS} | {"shadow": bool(row["shadow"])}
+        entity = _entity_decoder.decode(row["entity"])
+        return QuotaRecord(entity, **fields, **told, altered_configs=altered, cancelled=kind == "cancel")
+    if kind in ("callback", "callback_cancel"):
+        configs = dict(row["callback_configs"] or {})
+        setting = CallbackSetting(row["callback"], configs) if row["callback"] else None
+        return CallbackRecord(setting, **told, altered_configs=altered, cancelled=kind == "callback_cancel")
+    if kind == "bucket_reset":
+        return ResetRecord(_tags_decoder.decode(row["bucket"]), **told)
+    if kind == "cluster":
+        return ClusterRecord(Cluster(_topics_decoder.decode(row["cluster"])), **told)
+    raise ValueError(f"a quota change of kind {kind!r}")

@@ -1,0 +1,166 @@
+"""The what-if on tables of the audit: what was decided comes out again, and what else would have."""
+
+import json
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from jobs.audit import keep
+from jobs.backtest_result import Result
+from jobs.tables import prepare_tables
+from quota import codec
+from quota.bucket import Window
+from quota.repeats import Repeats
+from quota.resolution import Policy
+from quota.simulate import read_quotas, simulate
+from quota.token_bucket import TokenBucket
+from tests.factories import PERMISSIVE
+from tests.spark.rows import frame, kafka_rows
+from tests.unit.test_simulate import at as asked_at
+
+START = 1_795_266_000_000
+ALICE, BOB = {"entity": {"user": "alice"}}, {"entity": {"user": "bob"}}
+
+CHANGES = {
+    -1000: ALICE | {"controller_mutation_rate": 5},
+    -900: BOB | {"controller_mutation_rate": 1, "shadow": True},
+    20_000: ALICE | {"controller_mutation_rate": 2, "max_debt_ms": 5000},
+    25_000: {"bucket": {"user": "alice"}},
+    26_000: ALICE | {"controller_mutation_rate": 2.5, "altered_configs": ["controller_mutation_rate"]},
+}
+
+
+def at(ms, *partitions, **fields):
+    return asked_at(START + ms, *partitions, **fields)
+
+
+REQUESTS = [
+    at(0, 60, 1, client_id="a"),  # alice has 55: -5, the second topic is refused until 1,000
+    at(100, 60, 1, client_id="a"),  # the same again: the first was paid for
+    at(500, 4, client_id="b", purgatory_ms=100),  # refused: 500 ms, less 100
+    at(1000, 7, client_id="b"),  # K = 0 - 7
+    at(1500, 2, user="bob", api_version=PERMISSIVE),  # in shadow
+    at(1600, 20, 3, user="bob"),
+    at(2000, 9, user="carol"),  # unlimited
+    at(2500, 9, user="admin"),  # exempt
+    at(3000, 9, validate_only=True),
+    at(21_000, 99),  # 2/s by now: B = 22, and no debt deeper than 10
+    at(22_000, 1),
+    at(24_000, 1, api_version=PERMISSIVE),
+    at(25_500, 20),  # full again, by a reset
+    at(27_000, 20, 1),
+]
+"""The ids of all but the second are their own."""
+
+
+def numbered(requests):
+    for number, line in enumerate(requests):
+        request = json.loads(line)
+        request["request_id"] = "twice" if number < 2 else f"r-{number}"
+        yield json.dumps(request).encode()
+
+
+@pytest.fixture(scope="module")
+def settings(spark, base_settings, tmp_path_factory):
+    """A deployment whose audit has kept what these requests came to."""
+    root = tmp_path_factory.mktemp("root")
+    settings = base_settings.model_copy(
+        update={"storage": base_settings.storage.model_copy(update={"root": str(root)})}
+    )
+    quotas = read_quotas(json.dumps(each | {"effective_at": START + ms}).encode() for ms, each in CHANGES.items())
+    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Repeats(window_ms=1000))
+    judged = TokenBucket(Window(), policy.repeats)
+    decided = [codec.encode(each) for each in simulate(numbered(REQUESTS), quotas, judged, policy=policy)]
+    changes = [json.dumps(each).encode() for each in CHANGES.values()]
+    rows = [
+        *kafka_rows(decided, timestamps=[START] * len(decided), topic=settings.topics.decisions),
+        *kafka_rows(changes, timestamps=[START + ms for ms in CHANGES], topic=settings.topics.quotas),
+    ]
+    prepare_tables(spark, settings)
+    keep(settings, frame(spark, rows), 0)
+    return settings
+
+
+@pytest.fixture
+def backtest(settings):
+    """Run the command on the deployment, a session of its own."""
+
+    def _backtest(*options):
+        given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
+        settings_ = [part for each in given for part in ("--set", each)]
+        command = [sys.executable, "-c", "from jobs.cli import main; main()", "backtest", *settings_, *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return _backtest
+
+
+def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have(backtest, tmp_path):
+    (tmp_path / "plenty.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 1000}\n")
+    done = backtest(
+        "--json",
+        "--candidate",
+        f"name=plenty,quotas={tmp_path}/plenty.yaml",
+        "--candidate",
+        "algorithm=sampled-rate",
+    )
+    assert done.returncode == 0, done.stderr
+    result = msgspec.json.decode(done.stdout, type=Result)
+    assert (result.repetition.decisions, result.repetition.differing) == (14, 0)
+    recorded, again, plenty, rate = result.outcomes
+    assert [each.name for each in result.outcomes] == [
+        "as recorded",
+        "recorded quotas",
+        "plenty",
+        "algorithm=sampled-rate",
+    ]
+    assert again.load == recorded.load
+    assert recorded.load.refused_requests == 5
+    # alice: 60 + 7 + 99 + 1 (permissive) + 20 + 20; bob in shadow: 2 + 20 + 3; carol: 9; admin: 9
+    assert recorded.load.admitted == 60 + 7 + 99 + 1 + 20 + 20 + 2 + 20 + 3 + 9 + 9
+    assert recorded.load.peak == 99
+    assert plenty.load.refused == 0
+    assert plenty.load.newly_admitted == recorded.load.refused
+    assert plenty.load.throttled_seconds == 0
+    assert rate.load.requests == 14
+
+
+def test_only_what_is_in_its_time_counts_though_buckets_know_what_was_before(backtest):
+    done = backtest("--json", "--from", str(START + 500), "--to", str(START + 1500))
+    assert done.returncode == 0, done.stderr
+    result = msgspec.json.decode(done.stdout, type=Result)
+    assert (result.repetition.decisions, result.repetition.differing) == (2, 0)
+    (sender,) = result.outcomes[0].senders
+    assert (sender.user, sender.client_id) == ("alice", "b")
+    assert (sender.load.admitted, sender.load.refused, sender.load.throttled_seconds) == (7, 4, 0.4)
+
+
+def test_for_people_it_says_whether_it_repeats_and_prints_a_line_a_candidate(backtest):
+    done = backtest("--candidate", "window-num=100", "--tenants", "1")
+    assert done.returncode == 0, done.stderr
+    assert "The recorded quotas give all 14 recorded decisions again, to the last digit." in done.stdout
+    assert "window-num=100" in done.stdout
+    assert "alice / a" in done.stdout
+    assert "and 5 more; --tenants N prints more of them, --json all" in done.stdout
+
+
+def test_settings_that_were_others_then_are_noticed(backtest):
+    done = backtest("--set", "quota.window_num=12")
+    assert done.returncode == 0, done.stderr
+    assert "decisions otherwise, such as\n  mutation-requests-0-0: burst, " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        (["--to", "2020-01-01"], "there are no decisions to judge again: the table holds none of that time", 1),
+        (["--set", "storage.root=/tmp/nothing-is-here"], "there is no table /tmp/nothing-is-here/tables/quota", 1),
+        (["--candidate", "quotas=nowhere"], "nowhere: No such file or directory", 2),
+    ],
+)
+def test_bad_input_is_a_sentence(backtest, options, message, code):
+    done = backtest(*options)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
