@@ -10,6 +10,7 @@ from rich.live import Live
 
 from jobs.broker import free_port, listening
 from jobs.embedded import at, embedded_broker
+from jobs.metrics_endpoint import MetricsEndpoint
 from jobs.running import check, stop_between_batches, stop_signals
 from jobs.service import looking_after, prepared_session, start_queries
 from jobs.storage import local_folder
@@ -39,7 +40,7 @@ def run_live(settings: Settings) -> None:
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
     enforce = settings.enforce.model_copy(update={"with_audit": True})
     settings = settings.model_copy(update={"enforce": enforce})
-    with stop_signals() as stop, ExitStack() as stack:
+    with stop_signals() as stop, MetricsEndpoint(settings.metrics) as endpoint, ExitStack() as stack:
         traffic = None
         watched: list[Callable[[], None]] = []
         if embedded:
@@ -56,7 +57,9 @@ def run_live(settings: Settings) -> None:
         log = local_folder(settings, "logs") / "spark.log"
         spark = stack.enter_context(prepared_session(settings, "run", log))
         reader = stack.enter_context(closing(AnswerReader(settings)))
+        watch = stack.enter_context(endpoint.following(settings, decides=True))
         queries = start_queries(spark, settings)
+        watch(queries)
         stack.callback(stop_between_batches, queries)
         watched += [lambda: check(queries), looking_after(spark, settings, queries)]
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"

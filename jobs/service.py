@@ -21,6 +21,7 @@ from jobs.deployment import TopicGone, claim_storage
 from jobs.enforce import NAME, start_enforce
 from jobs.failures import advised
 from jobs.files import Files
+from jobs.metrics_endpoint import MetricsEndpoint
 from jobs.moments import now_ms
 from jobs.running import failing_as, run_until, stop_signals
 from jobs.session import end_session, spark_session
@@ -50,13 +51,19 @@ def run_enforce(settings: Settings, *, once: bool, anew: bool = False, buckets: 
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
-    with stop_signals() as stop, prepared_session(settings, "enforce") as spark:
+    with (
+        stop_signals() as stop,
+        MetricsEndpoint(settings.metrics, once=once) as endpoint,
+        prepared_session(settings, "enforce") as spark,
+        endpoint.following(settings, decides=True) as watch,
+    ):
         _tell_callback(settings)
         if saved:
             begin_with_buckets(spark, settings, saved)
         elif anew:
             begin_anew(Files(spark, settings), NAME)
         queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
+        watch(queries)
         _run(stop, *queries, look=looking_after(spark, settings, queries))
         if once and settings.enforce.with_audit and not stop.is_set():
             _run(stop, start_audit(spark, settings, once=True))
@@ -64,8 +71,15 @@ def run_enforce(settings: Settings, *, once: bool, anew: bool = False, buckets: 
 
 def run_audit(settings: Settings, *, once: bool) -> None:
     """Audit until stopped, or until all records that are there are kept."""
-    with stop_signals() as stop, prepared_session(settings, "audit", enforcing=False) as spark:
-        _run(stop, start_audit(spark, settings, once=once))
+    with (
+        stop_signals() as stop,
+        MetricsEndpoint(settings.metrics, once=once) as endpoint,
+        prepared_session(settings, "audit", enforcing=False) as spark,
+        endpoint.following(settings, decides=False) as watch,
+    ):
+        query = start_audit(spark, settings, once=once)
+        watch([query])
+        _run(stop, query)
 
 
 def export_buckets(settings: Settings, file: Path) -> SavedBuckets:

@@ -2,28 +2,24 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from quota.account import Account
 from quota.bucket import Window
-from quota.decision import DeadLetter, Decision
+from quota.decision import Decision
 from quota.entity import quoted
 from quota.kafka.requests import Heard
+from quota.standing import Standing
 
 _SECONDS = 10.0
 _BUCKETS = 20
 _LATENCIES = 1000
-
-
-@dataclass(slots=True)
-class _BucketView:
-    last: Decision
-    admitted: int = 0
-    refused: int = 0
+_KEPT = 5000
+"""Tenants that are added up."""
 
 
 class View:
@@ -31,42 +27,27 @@ class View:
 
     def __init__(self, title: str, window: Window) -> None:
         self._title = title
-        self._window = window
+        self._account = Account(window, _KEPT)
         self._recent: deque[float] = deque()
         self._latencies: deque[int] = deque(maxlen=_LATENCIES)
-        self._buckets: dict[tuple[str, str], _BucketView] = {}
-        self.admitted = 0
-        self.refused = 0
-        self.dead_letters = 0
 
     def hear(self, heard: Heard, now: float) -> None:
         """Take note of an answer."""
-        if isinstance(heard.answer, DeadLetter):
-            self.dead_letters += 1
-        if not isinstance(heard.answer, Decision):
-            return
-        decision = heard.answer
-        self._recent.append(now)
-        self._latencies.append(heard.at - decision.timestamp)
-        bucket = self._buckets.setdefault((decision.user_tag, decision.client_tag), _BucketView(decision))
-        bucket.last = decision
-        for topic in decision.topics:
-            if topic.error_code:
-                bucket.refused += 1
-                self.refused += 1
-            else:
-                bucket.admitted += 1
-                self.admitted += 1
+        self._account.hear(heard.answer, heard.at)
+        if isinstance(heard.answer, Decision):
+            self._recent.append(now)
+            self._latencies.append(heard.at - heard.answer.timestamp)
 
     def draw(self, now: float) -> RenderableType:
         """The view as it stands."""
         table = Table("user", "client-id", box=box.SIMPLE_HEAD, expand=True)
         for name in ("quota/s", "tokens", "of burst", "throttled s", "admitted", "refused"):
             table.add_column(name, justify="right")
-        busiest = sorted(self._buckets.values(), key=lambda bucket: -(bucket.admitted + bucket.refused))
-        for bucket in busiest[:_BUCKETS]:
-            self._add_bucket(table, bucket, now)
-        left_out = len(self._buckets) - _BUCKETS
+        tenants = self._account.tenants.kept
+        tenants.sort(key=lambda tenant: -(tenant.topics_admitted + tenant.topics_refused))
+        for tenant in tenants[:_BUCKETS]:
+            _add_row(table, tenant, now)
+        left_out = len(tenants) - _BUCKETS
         footer = f"and {left_out} more buckets" if left_out > 0 else "Ctrl-C ends it"
         return Group(Text(self._title, style="bold"), Text(self.line(now)), table, Text(footer, style="dim"))
 
@@ -75,30 +56,32 @@ class View:
         while self._recent and self._recent[0] < now - _SECONDS:
             self._recent.popleft()
         p50, p99 = (_share(self._latencies, percent) for percent in (50, 99))
+        account = self._account
         return (
             f"{len(self._recent) / _SECONDS:.1f} decisions/s, p50 {p50} ms, p99 {p99} ms; "
-            f"topics: {self.admitted} admitted, {self.refused} refused; dead letters: {self.dead_letters}"
+            f"topics: {account.topics_admitted} admitted, {account.topics_refused} refused; "
+            f"dead letters: {account.dead_letters}"
         )
 
-    def _add_bucket(self, table: Table, bucket: _BucketView, now: float) -> None:
-        last = bucket.last
-        user, client = (_legible(tag) if tag else "*" for tag in (last.user_tag, last.client_tag))
-        if last.quota is None or last.tokens is None:
-            table.add_row("*", "*", "unlimited", "", "", "", str(bucket.admitted), str(bucket.refused))
-            return
-        burst = self._window.burst(last.quota)
-        tokens = min(last.tokens + max(0.0, now - last.timestamp / 1000) * last.quota, burst)
-        throttled = max(0.0, last.retry_at / 1000 - now)
-        table.add_row(
-            Text(user),
-            Text(client),
-            f"{last.quota:g}",
-            Text(f"{tokens:.0f}", style="red" if tokens < 0 else "green"),
-            f"{burst:.0f}",
-            f"{throttled:.1f}" if throttled else "",
-            str(bucket.admitted),
-            Text(str(bucket.refused), style="red" if bucket.refused else ""),
-        )
+
+def _add_row(table: Table, tenant: Standing, now: float) -> None:
+    last, now_ms = tenant.last, round(now * 1000)
+    admitted, refused = str(tenant.topics_admitted), str(tenant.topics_refused)
+    if not tenant.is_limited:
+        table.add_row("*", "*", "unlimited", "", "", "", admitted, refused)
+        return
+    user, client = (_legible(tag) if tag else "*" for tag in (last.user_tag, last.client_tag))
+    tokens, throttled = tenant.tokens(now_ms), max(0.0, last.retry_at / 1000 - now)
+    table.add_row(
+        Text(user),
+        Text(client),
+        f"{last.quota:g}",
+        Text(f"{tokens:.0f}", style="red" if tokens < 0 else "green"),
+        f"{tenant.burst:.0f}",
+        f"{throttled:.1f}" if throttled else "",
+        admitted,
+        Text(refused, style="red" if tenant.topics_refused else ""),
+    )
 
 
 def _legible(name: str) -> str:

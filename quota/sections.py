@@ -272,6 +272,19 @@ class ClientSettings(_Section):
     """The time limit of a call, Kafka's default.api.timeout.ms."""
 
 
+class MetricsSettings(_Section):
+    """What a running job tells Prometheus."""
+
+    port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """Where it is read, as http://address:port/metrics; 0: nowhere. Each job of a machine needs one of its own."""
+
+    address: Name = "127.0.0.1"
+    """Whom it is served to: this machine alone, or 0.0.0.0 for all that reach it. It names users and client-ids."""
+
+    max_tenants: Annotated[int, Field(ge=1, le=100_000)] = 500
+    """How many tenants have series of their own, the busiest; all others are in the sums alone."""
+
+
 class SparkSettings(_Section):
     """The engine; `master`, `driver_memory` and `jars` count where the jobs start it, and not spark-submit."""
 

@@ -26,6 +26,7 @@ from quota.sections import (
     EnforceSettings,
     KafkaSettings,
     LimitSettings,
+    MetricsSettings,
     QuotaSettings,
     RepeatSettings,
     SparkSettings,
@@ -62,6 +63,7 @@ class Settings(BaseModel):
     audit: AuditSettings = AuditSettings()
     apply: ApplySettings = ApplySettings()
     client: ClientSettings = ClientSettings()
+    metrics: MetricsSettings = MetricsSettings()
     spark: SparkSettings = SparkSettings()
     broker: BrokerSettings = BrokerSettings()
 

@@ -3,13 +3,17 @@
 import json
 from typing import Any
 
+from quota.admission import decide
+from quota.bucket import Bucket, Window
 from quota.change import SINCE_EVER, QuotaChange
+from quota.decision import Decision
 from quota.entity import QuotaEntity, Tags
 from quota.record import Record, Source
 from quota.request import read_request
 from quota.resolution import ResolvedRequest
 from quota.terms import Limit, Quota
 from quota.timeline import QuotaTimeline, Resolution
+from quota.token_bucket import TokenBucket
 
 STRICT, PERMISSIVE = 6, 5
 """API versions of CREATE_TOPICS."""
@@ -50,6 +54,15 @@ def resolved(
         limit = Limit(Quota(rate, **options), since)
         resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), **judged)
     return ResolvedRequest(record(value, timestamp=at, **where), read_request(value), resolution)
+
+
+def decided(
+    *partitions: int, at: int = 0, state: float | None = None, rate: float | None = 5.0, **fields: Any
+) -> Decision:
+    """The decision on such a request, by a bucket that is full, or that holds `state` at its moment."""
+    bucket = None if state is None or rate is None else Bucket(state, at, rate)
+    _, (decision,) = decide(bucket, [resolved(*partitions, at=at, rate=rate, **fields)], TokenBucket(Window()))
+    return decision
 
 
 def timeline(*changes: tuple[QuotaEntity, float | None, int]) -> QuotaTimeline:

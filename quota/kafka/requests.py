@@ -140,6 +140,7 @@ class AnswerReader:
             self._decoders[topics.results] = msgspec.json.Decoder(MutationResult)
         self._consumer = tail(settings.kafka.connection, "mutation-quota-answers", config)
         self._known: set[tuple[str, int]] = set()
+        self._forbidden: set[str] = set()
         self._looked = time.monotonic()
         try:
             self._look_for_partitions(settings.kafka.timeout_seconds, from_beginning=from_beginning)
@@ -157,7 +158,8 @@ class AnswerReader:
             except KafkaException as error:
                 _log.debug("cannot look for new partitions now: %s", error)
         for message in take(self._consumer, _MOST, seconds):
-            if message.error() is not None:
+            if (wrong := message.error()) is not None:
+                self._tell_if_forbidden(message.topic() or "", wrong)
                 continue  # passing; the consumer goes on by itself
             source = source_of(message)
             try:
@@ -170,6 +172,14 @@ class AnswerReader:
     def close(self) -> None:
         """Let go of the connection."""
         self._consumer.close()
+
+    def _tell_if_forbidden(self, topic: str, error: KafkaError) -> None:
+        """Once a topic: what is not given to be read passes by without any other sign."""
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._forbidden:
+            self._forbidden.add(topic)
+            _log.warning(
+                "topic %s may not be read by this principal (docs/security.md), so its answers are missed", topic
+            )
 
     def _look_for_partitions(self, seconds: float, *, from_beginning: bool) -> None:
         """Take on partitions, also those that are added later."""

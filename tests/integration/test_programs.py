@@ -8,12 +8,25 @@ import subprocess
 import sys
 import threading
 import time
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from jobs.broker import free_port, listening
 from jobs.deployment import claim_storage
 from jobs.files import Files
+from quota.entity import QuotaEntity
 from quota.errors import MutationQuotaError
+from quota.kafka.quota_store import write_record
+from quota.kafka.topics import prepare_topics
+from quota.log_record import QuotaRecord
+from quota.metric import METRICS
+from tests.deployments import as_options
+from tests.factories import request_json
+from tests.operator import HARDLY_ANYTHING
+from tests.records import produce
+from tests.waiting import until
 
 DEADLINE_SECONDS = 240
 
@@ -85,6 +98,50 @@ def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(DEADLINE_SECONDS) == 0
     assert not java_processes(tmp_path)
+
+
+def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program, deployment):
+    """Of alice's 100 mutations 60 are charged twice, and then she is refused."""
+    prepare_topics(deployment)
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANYTHING, controller_mutation_burst=100.0))
+    port, topics = free_port(), deployment.topics
+    options = ("--set", f"metrics.port={port}", "--set", "enforce.with_audit=true", "--set", "spark.master=local[2]")
+    process = program("enforce", *as_options(deployment), *options)
+    read_until(process, r"^running: ")
+    until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
+    produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
+
+    def told():
+        found = samples(port)
+        decided = found["mutation_quota_decision_latency_seconds_count",] == 3
+        waiting = [found.get(("mutation_quota_query_lag_records", ("query", name)), 1) for name in ("enforce", "audit")]
+        return found if decided and found["mutation_quota_dead_letters_total",] and not any(waiting) else None
+
+    found = until(told)
+    alice = (("client_id", ""), ("tags", ""), ("user", "alice"))
+    assert round(found["kafka_server_controllermutation_tokens", *alice], 3) == -20
+    assert found["kafka_server_controllermutation_throttle_time", *alice] == 2**31 - 1
+    assert found["mutation_quota_tenant_burst", *alice] == 100
+    assert found["mutation_quota_mutations_total", ("outcome", "admitted")] == 120
+    assert found["mutation_quota_mutations_total", ("outcome", "refused")] == 60
+    assert found["mutation_quota_quota_records_total",] == 1
+    assert found["mutation_quota_state_rows", ("query", "enforce")] == 1
+    assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ("query", "audit")] > 0
+    assert found["mutation_quota_metrics_failures_total",] == 0
+    assert {name.removesuffix("_count") for name, *_ in found} >= {metric.name for metric in METRICS}
+
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE_SECONDS) == 0
+    assert not listening(port)
+
+
+def samples(port):
+    """What is served there, by name and labels."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
+    }
 
 
 def test_a_storage_root_belongs_to_its_topics(spark, deployment):

@@ -63,6 +63,14 @@ def test_the_program_finds_what_is_mounted(query, settings):
         assert pod["volumeMounts"] == [{"name": volume["name"], "mountPath": settings.storage.root}]
 
 
+@pytest.mark.parametrize("query", QUERIES)
+def test_metrics_are_served_where_they_are_looked_for(query, settings):
+    driver = application(query)["spec"]["driver"]
+    assert [each["containerPort"] for each in driver["ports"]] == [settings.metrics.port]
+    assert driver["annotations"]["prometheus.io/port"] == str(settings.metrics.port)
+    assert settings.metrics.address == "0.0.0.0"  # noqa: S104 whoever reaches the pod
+
+
 def test_both_queries_run_alike():
     first, second = (application(query)["spec"] for query in QUERIES)
     for spec in (first, second):

@@ -1,0 +1,78 @@
+"""What a running job knows of itself for its metrics."""
+
+import logging
+import threading
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import Metric as Family
+
+from jobs.answer_metrics import AnswerMetrics
+from jobs.metric_families import number_family
+from jobs.query_metrics import QueryMetrics
+from quota import metric
+from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_STEP_SECONDS = 0.2
+_AGAIN_SECONDS = 2.0
+_MANY = 1000
+"""So many answers at once: there are likely to be more."""
+
+
+class JobMetrics:
+    """Follows a job from a thread of its own, in which nothing that goes wrong stops the job or keeps it waiting.
+
+    A collector of prometheus-client.
+    """
+
+    def __init__(self, settings: Settings, *, decides: bool) -> None:
+        """Know nothing yet.
+
+        Args:
+            settings: the settings.
+            decides: whether it is the job that decides, and so the one that tells of decisions.
+        """
+        self._settings = settings
+        self._decides = decides
+        self._answers: AnswerMetrics | None = None
+        self._failures = 0
+        self._told: set[str] = set()
+        self.queries = QueryMetrics(settings)
+
+    def collect(self) -> Iterator[Family]:
+        """All families as of now."""
+        if self._answers is not None:
+            yield from self._answers.families()
+        yield from self.queries.families()
+        yield number_family(metric.FAILURES, self._failures)
+
+    def follow(self, stop: threading.Event) -> None:
+        """Follow the job until `stop` is set."""
+        try:
+            while not stop.is_set():
+                try:
+                    self.queries.step()
+                    more = self._decides and self._hear() >= _MANY
+                except Exception as error:  # noqa: BLE001 the job is worth more than what it tells of itself
+                    self._failed(error)
+                    stop.wait(_AGAIN_SECONDS)
+                else:
+                    stop.wait(0 if more else _STEP_SECONDS)
+        finally:
+            if self._answers is not None:
+                self._answers.close()
+
+    def _hear(self) -> int:
+        """How much was heard."""
+        if self._answers is None:
+            self._answers = AnswerMetrics(self._settings)
+        return self._answers.step()
+
+    def _failed(self, error: Exception) -> None:
+        """Count a failure, and tell of it once."""
+        self._failures += 1
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        if said not in self._told:
+            self._told.add(said)
+            _log.warning("metrics: %s; the job goes on", said)

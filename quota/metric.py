@@ -1,0 +1,177 @@
+"""The metrics that the jobs serve: names, units, labels and what they mean. `docs/metrics.md` tells the same."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric as Prometheus has it; a counter's name ends with `_total`."""
+
+    name: str
+    kind: Literal["gauge", "counter", "histogram"]
+    unit: str
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+
+_TENANT = ("user", "client_id", "tags")
+_QUERY = ("query",)
+
+RATE = Metric(
+    "kafka_server_controllermutation_rate",
+    "gauge",
+    "mutations/s",
+    "what the tenant's bucket was charged over the last S * W seconds, by Kafka's samples",
+    _TENANT,
+)
+TOKENS = Metric(
+    "kafka_server_controllermutation_tokens",
+    "gauge",
+    "mutations",
+    "what the tenant's bucket holds by now; below 0 it is in debt",
+    _TENANT,
+)
+THROTTLE_TIME = Metric(
+    "kafka_server_controllermutation_throttle_time",
+    "gauge",
+    "ms",
+    "the mean of the throttle times that the tenant was told in the last minute, 0 where none was",
+    _TENANT,
+)
+TENANT_QUOTA = Metric(
+    "mutation_quota_tenant_quota", "gauge", "mutations/s", "Q as the tenant's last decision had it", _TENANT
+)
+TENANT_BURST = Metric(
+    "mutation_quota_tenant_burst", "gauge", "mutations", "B as the tenant's last decision had it", _TENANT
+)
+TENANT_TOPICS = Metric(
+    "mutation_quota_tenant_topics_total",
+    "counter",
+    "topics",
+    "asked for by the tenant in earnest, `admitted` or `refused`",
+    (*_TENANT, "outcome"),
+)
+TENANTS_NEAR_LIMIT = Metric(
+    "mutation_quota_tenants_near_limit",
+    "gauge",
+    "tenants",
+    "hold less than a fifth of their burst now, those without series of their own too",
+)
+TENANTS_HIDDEN = Metric(
+    "mutation_quota_tenants_hidden",
+    "gauge",
+    "tenants",
+    "active in the last hour, and less busy than the `metrics.max_tenants` that have series of their own",
+)
+TENANTS_FORGOTTEN = Metric(
+    "mutation_quota_tenants_forgotten_total",
+    "counter",
+    "tenants",
+    "dropped while active, because there were twice as many as `metrics.max_tenants`",
+)
+DECISIONS = Metric(
+    "mutation_quota_decisions_total",
+    "counter",
+    "decisions",
+    "all topics `admitted`, some (`partial`), or all `rejected`",
+    ("outcome",),
+)
+TOPICS = Metric(
+    "mutation_quota_topics_total", "counter", "topics", "asked for in earnest, `admitted` or `refused`", ("outcome",)
+)
+MUTATIONS = Metric(
+    "mutation_quota_mutations_total", "counter", "mutations", "likewise, the partitions of these topics", ("outcome",)
+)
+SHADOW_REFUSED = Metric(
+    "mutation_quota_shadow_refused_topics_total",
+    "counter",
+    "topics",
+    "admitted, and refused if their quota were not in shadow",
+)
+REPEATS = Metric(
+    "mutation_quota_repeats_total", "counter", "decisions", "on requests that were sent twice and are charged once"
+)
+DEAD_LETTERS = Metric(
+    "mutation_quota_dead_letters_total", "counter", "records", "of the request topic that were no request"
+)
+LATENCY = Metric(
+    "mutation_quota_decision_latency_seconds",
+    "histogram",
+    "s",
+    "from the request's timestamp to that of its decision on its topic, by the brokers' clocks",
+)
+QUOTA_RECORDS = Metric(
+    "mutation_quota_quota_records_total",
+    "counter",
+    "records",
+    "ever written to the quota topic: the offset of its end; it rises with each change of a quota",
+)
+LAG = Metric(
+    "mutation_quota_query_lag_records",
+    "gauge",
+    "records",
+    "between the end of the query's topics and its last batch",
+    _QUERY,
+)
+BATCHES = Metric(
+    "mutation_quota_query_batches_total", "counter", "batches", "done since the checkpoint was begun", _QUERY
+)
+LAST_BATCH = Metric(
+    "mutation_quota_query_last_batch_timestamp_seconds",
+    "gauge",
+    "s since the epoch",
+    "when the last batch ended, or the job was started",
+    _QUERY,
+)
+BATCH_TIME = Metric(
+    "mutation_quota_query_batch_seconds",
+    "gauge",
+    "s",
+    "of the last batch, by Spark's phases; `triggerExecution` is all of it",
+    (*_QUERY, "phase"),
+)
+TRIGGER = Metric(
+    "mutation_quota_query_trigger_seconds",
+    "gauge",
+    "s",
+    "from one batch to the next, by the settings; 0 for at once",
+    _QUERY,
+)
+STATE_ROWS = Metric("mutation_quota_state_rows", "gauge", "rows", "of the query's state: one a bucket", _QUERY)
+STATE_BYTES = Metric("mutation_quota_state_bytes", "gauge", "bytes", "of memory that the query's state takes", _QUERY)
+FAILURES = Metric(
+    "mutation_quota_metrics_failures_total",
+    "counter",
+    "failures",
+    "to hear answers or to look at queries, for the metrics; the job goes on",
+)
+
+METRICS = (
+    RATE,
+    TOKENS,
+    THROTTLE_TIME,
+    TENANT_QUOTA,
+    TENANT_BURST,
+    TENANT_TOPICS,
+    TENANTS_NEAR_LIMIT,
+    TENANTS_HIDDEN,
+    TENANTS_FORGOTTEN,
+    DECISIONS,
+    TOPICS,
+    MUTATIONS,
+    SHADOW_REFUSED,
+    REPEATS,
+    DEAD_LETTERS,
+    LATENCY,
+    QUOTA_RECORDS,
+    LAG,
+    BATCHES,
+    LAST_BATCH,
+    BATCH_TIME,
+    TRIGGER,
+    STATE_ROWS,
+    STATE_BYTES,
+    FAILURES,
+)
+"""All of them, in the order in which they are served."""
