@@ -193,6 +193,21 @@ def test_how_near_each_is_to_its_limit(ask):
     ]
 
 
+def test_each_tenant_by_the_minute(ask):
+    """Alice's 500 only asked, and her 60 that were sent twice count once; who has no quota has no tokens."""
+    (section,) = re.findall(r"^## By the minute\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    (question,) = re.findall(r"```sql\n(.*?);\n```", section, re.DOTALL)
+    first, later = moment(0), moment(HOUR)
+    assert ask(question) == [
+        (PAYMENTS, first, 1, 3, 0, 3 / 60, 107.0, 107 / 110, 0),
+        (ALICE, first, 5, 60, 40, 60 / 60, -5.0, -5 / 55, 500),
+        (BOB, first, 1, 2, 0, 2 / 60, 9.0, 9 / 11, 0),
+        (NOBODY, first, 1, 7, 0, 7 / 60, None, None, 0),
+        (ALICE, later, 2, 100, 30, 100 / 60, -45.0, -45 / 55, 8000),
+        (BOB, later, 1, 20, 0, 20 / 60, -9.0, -9 / 11, 9000),
+    ]
+
+
 def test_each_tenant_has_a_name(ask):
     found = ask("SELECT DISTINCT d.tenant FROM decisions d ORDER BY d.tenant")
     assert found == [(PAYMENTS,), (ALICE,), (BOB,), (NOBODY,)]
