@@ -38,3 +38,9 @@ def test_the_lag_is_what_stands_behind_the_batch():
     """Two more in one partition, none in another; of a third it is not known where it ends, of a fourth where it is."""
     progress = QueryProgress.read(PROGRESS)
     assert progress.lag({("requests", 0): 7, ("requests", 1): 9, ("requests", 2): 50}) == 2
+
+
+def test_ends_that_are_older_than_the_batch_make_no_lag_less_than_none():
+    """They are asked for less often than the batch."""
+    progress = QueryProgress.read(PROGRESS)
+    assert progress.lag({("requests", 0): 1, ("requests", 1): 12}) == 3
