@@ -19,7 +19,7 @@ from jobs import (
     cli_tenants,
     cli_topics,
 )
-from jobs.options import BootstrapServer, ConfigFile, Overrides, settings_of
+from jobs.options import BootstrapServer, ConfigFile, Json, Overrides, settings_of
 from quota.algorithms import AlgorithmName
 from quota.errors import BadInput, MutationQuotaError
 
@@ -149,6 +149,32 @@ def simulate(
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
     given = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
     print_decisions(settings_of(context, [*(overrides or []), *given], config), requests, quotas, algorithm)
+
+
+@app.command()
+def explain(
+    context: typer.Context,
+    decision_id: Annotated[str, typer.Argument(metavar="ID", help="Of the decision: topic-partition-offset.")],
+    neighbours: Annotated[
+        int, typer.Option(min=0, max=1000, help="So many decisions of the bucket before and behind it.")
+    ] = 3,
+    as_json: Json = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Tell how a decision came about, from the tables of the audit, and whether it comes out the same again."""
+    settings = settings_of(context, overrides, config, server)
+    from jobs.explain import explained
+    from jobs.explanation_lines import explanation_lines
+    from jobs.quota_views import print_json
+
+    found = explained(settings, decision_id, neighbours)
+    if as_json:
+        print_json(found)
+        return
+    for line in explanation_lines(found):
+        print(line)
 
 
 @app.command()

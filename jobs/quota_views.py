@@ -1,6 +1,6 @@
 """What the commands of `quotas` print: as JSON for programs, and as lines for people."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.cli_configs import written, written_configs
@@ -10,8 +10,7 @@ from quota.bucket import Window
 from quota.callbacks.setting import CallbackSetting
 from quota.change import CallbackCancellation, Change, QuotaChange, change_of
 from quota.entity import QuotaEntity, quoted, written_tags
-from quota.kafka.quota_log import LogEntry
-from quota.log_record import CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord, configs_of
+from quota.log_record import CallbackRecord, ClusterRecord, LogEntry, LogRecord, QuotaRecord, ResetRecord, configs_of
 from quota.plan import Step
 from quota.terms import Quota
 from quota.timeline import Level, QuotaTimeline, Resolution
@@ -89,7 +88,7 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
         yield f"{written(quota)}{whose}{by}"
         own = "its own" if quota.burst is not None else f"{window.num} x {window.size_seconds} s of the rate"
         yield f"  burst   {window.burst(quota.rate, quota.burst)} mutations at once ({own})"
-        yield f"  bucket  {_sharing(dict(resolution.tags.items()))}"
+        yield f"  bucket  {sharing(dict(resolution.tags.items()))}"
         if resolution.reset_at is not None:
             yield f"  reset   {shown(resolution.reset_at)}"
         if resolution.shadow:
@@ -103,7 +102,8 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
         yield f"  {'*' if level is winner else ' '} {number}  {level.entity!s:50}  {found}"
 
 
-def _sharing(tags: dict[str, str]) -> str:
+def sharing(tags: Mapping[str, str]) -> str:
+    """Who shares the bucket of these tags, for people."""
     user, client = tags.get("user"), tags.get("client-id")
     if tags.keys() - {"user", "client-id"}:
         return f"of {written_tags(tags)}, shared by all who have these tags"

@@ -1,6 +1,7 @@
 """The Delta tables of a deployment: made where they are missing, and added to with each record once."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +71,8 @@ def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> Da
     """
     path = table_path(settings, table.name)
     if not DeltaTable.isDeltaTable(spark, path):
-        raise MutationQuotaError(f"there is no table {path}; run mutation-quota audit first, or set storage.root")
-    _version(table, DeltaTable.forPath(spark, path), path)
+        raise MutationQuotaError(f"there is no table {path}: mutation-quota audit makes it, or storage.root is another deployment's")
+    version_of(table, path, _properties(spark, path))
     rows = spark.read.format("delta").load(path)
     lacking = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
     return rows.withColumns(lacking)
@@ -115,7 +116,7 @@ def _create(spark: SparkSession, table: AuditTable, path: str) -> None:
 
 def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
     there = DeltaTable.forPath(spark, path)
-    version = _version(table, there, path)
+    version = version_of(table, path, _properties(spark, path))
     other = _unlike(table.schema, there.toDF().schema)
     lacking = [name for name, kind in other.items() if kind is None]
     if len(lacking) < len(other) or (lacking and version == table.version):
@@ -124,18 +125,9 @@ def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
         _upgrade(spark, table, path, version, lacking)
 
 
-def _version(table: AuditTable, there: DeltaTable, path: str) -> int:
-    """The version of a table, which this program knows."""
-    version = there.detail().select(F.col("properties")[_VERSION_PROPERTY]).collect()[0][0]
-    if version is None or not version.isdecimal():
-        raise _foreign(path, f"it has no {_VERSION_PROPERTY}")
-    if int(version) > table.version:
-        raise MutationQuotaError(
-            f"the table {path} was written by a newer program, as version {version} (this one writes version "
-            f"{table.version}); start that one again, or move the table and checkpoints/audit away "
-            "(the audit keeps anew what its topics still hold)"
-        )
-    return int(version)
+def _properties(spark: SparkSession, path: str) -> dict[str, str]:
+    properties: dict[str, str] = DeltaTable.forPath(spark, path).detail().select("properties").collect()[0][0]
+    return properties
 
 
 def _upgrade(spark: SparkSession, table: AuditTable, path: str, version: int, lacking: list[str]) -> None:
@@ -177,6 +169,24 @@ def _foreign(path: str, reason: str) -> MutationQuotaError:
         f"what stands in {path} is no table of this version ({reason}); move it away, and checkpoints/audit with it "
         "(the audit keeps anew what its topics still hold), or set another storage.root"
     )
+
+
+def version_of(table: AuditTable, path: str, properties: Mapping[str, str]) -> int:
+    """The version of a table that is there, from its properties.
+
+    Raises:
+        MutationQuotaError: it has none, or that of a newer program.
+    """
+    noted = properties.get(_VERSION_PROPERTY, "")
+    if not noted.isdecimal():
+        raise _foreign(path, f"it has no {_VERSION_PROPERTY}")
+    if int(noted) > table.version:
+        raise MutationQuotaError(
+            f"the table {path} was written by a newer program, as version {noted} (this one writes version "
+            f"{table.version}); start that one again, or move the table and checkpoints/audit away "
+            "(the audit keeps anew what its topics still hold)"
+        )
+    return int(noted)
 
 
 def append_new(rows: DataFrame, path: str, batch_id: int, *, dated: bool) -> None:

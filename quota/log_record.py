@@ -116,6 +116,14 @@ class ClusterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 LogRecord: TypeAlias = QuotaRecord | ResetRecord | CallbackRecord | ClusterRecord
 
 
+class LogEntry(msgspec.Struct, frozen=True):
+    """A record of the quota topic, and the time that the broker stamped it (epoch ms)."""
+
+    offset: int
+    timestamp: int
+    record: LogRecord
+
+
 class _Key(msgspec.Struct, frozen=True, omit_defaults=True):
     """The key of a record that is not simply an entity."""
 

@@ -14,7 +14,7 @@ from quota.change import change_of
 from quota.connection import Connection
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.client import client_config, partitions_of, reason, unreachable
-from quota.log_record import LogRecord, read_log_record
+from quota.log_record import LogEntry, read_log_record
 from quota.record import check_stamped
 from quota.settings import Settings
 from quota.timeline import QuotaTimeline
@@ -54,15 +54,6 @@ class KafkaQuotas:
         log = _log_of(self)
         log.read_on()
         return log.quotas
-
-
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """A record of the quota topic, and the time that the broker stamped it (epoch ms)."""
-
-    offset: int
-    timestamp: int
-    record: LogRecord
 
 
 def read_log(settings: Settings, *, keep: bool = False) -> "QuotaLog":

@@ -11,9 +11,9 @@ from quota.callbacks.setting import CallbackSetting
 from quota.entity import QuotaEntity
 from quota.errors import BadInput, ClusterError
 from quota.kafka.client import client_config, reason
-from quota.kafka.quota_log import LogEntry, QuotaLog, read_log
+from quota.kafka.quota_log import QuotaLog, read_log
 from quota.kafka.topics import MAX_QUOTA_BYTES
-from quota.log_record import CallbackRecord, LogRecord, QuotaRecord
+from quota.log_record import CallbackRecord, LogEntry, LogRecord, QuotaRecord
 from quota.plan import set_to, signed
 from quota.settings import Settings
 from quota.terms import Quota

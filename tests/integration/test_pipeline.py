@@ -8,9 +8,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.audit import start_audit
 from jobs.enforce import start_enforce
+from jobs.explain import explained
 from jobs.storage import checkpoint_path
 from quota.entity import QuotaEntity
-from quota.errors import ClusterError
+from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
@@ -68,6 +69,16 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
     assert (change["user"], change["client_id"], change["controller_mutation_rate"]) == ("alice", None, 5.0)
     assert (change["altered_by"], change["comment"]) == ("ann", "for the test")
 
+    why = explained(deployment, f"{topics.requests}-0-1", 1)
+    assert (why.set_quota.altered_by, why.set_quota.comment) == ("ann", "for the test")
+    assert (why.refill.written_by, why.refill.tokens) == (f"{topics.requests}-0-0", -5.0)
+    assert [(each.decision_id, each.tokens) for each in why.before] == [(f"{topics.requests}-0-0", -5.0)]
+    assert (why.recomputed.controller_throttle_ms, why.recomputed.differs) == (1000, [])
+    with pytest.raises(BadInput, match="-0-2 is no decision, but a dead letter: value: null"):
+        explained(deployment, f"{topics.requests}-0-2", 0)
+    with pytest.raises(BadInput, match="-0-99: no such decision, neither in the table nor among the latest of"):
+        explained(deployment, f"{topics.requests}-0-99", 0)
+
 
 def test_decisions_delivered_twice_are_kept_once(spark, deployment):
     """The same records again, as after a crash of enforce; the audit's checkpoint lost, and new records after that."""
@@ -83,6 +94,8 @@ def test_decisions_delivered_twice_are_kept_once(spark, deployment):
     shutil.rmtree(checkpoint_path(deployment, "audit", 1))
     produce(deployment, deployment.topics.requests, *[request_json(1)] * 5)
     finish(start_enforce(spark, deployment, once=True))
+    with pytest.raises(MutationQuotaError, match=r"-0-20 is decided \(ADMITTED, throttle 0 ms\) and not kept yet"):
+        explained(deployment, f"{deployment.topics.requests}-0-20", 0)
     finish(start_audit(spark, deployment, once=True))
 
     ids = [row["decision_id"] for row in table(deployment, "decisions")]

@@ -1,0 +1,61 @@
+"""The tables of the audit, read without Spark: in a second instead of ten, and beside jobs that run."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from jobs.rows import Row
+from jobs.storage import delta_options, table_path
+from jobs.tables import AuditTable, version_of
+from quota.errors import MutationQuotaError
+from quota.record import Source
+from quota.settings import Settings
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+
+def open_table(settings: Settings, table: AuditTable) -> ds.Dataset:
+    """A table as it is now.
+
+    Raises:
+        MutationQuotaError: it is not there, is a newer program's, or cannot be read.
+    """
+    path = table_path(settings, table.name)
+    try:
+        there = DeltaTable(path, storage_options=delta_options(settings))
+        version_of(table, path, there.metadata().configuration)
+        return there.to_pyarrow_dataset()
+    except TableNotFoundError:
+        raise MutationQuotaError(
+            f"there is no table {path}: mutation-quota audit makes it, or storage.root is another deployment's"
+        ) from None
+    except (DeltaError, OSError) as error:
+        raise MutationQuotaError(f"the table {path} cannot be read without Spark: {error}") from None
+
+
+def stands_at(source: Source) -> ds.Expression:
+    """The rows of one record."""
+    return (
+        (ds.field("source", "offset") == source.offset)
+        & (ds.field("source", "partition") == source.partition)
+        & (ds.field("source", "topic") == source.topic)
+    )
+
+
+def moment(epoch_ms: int) -> pa.Scalar:
+    """A time as the tables have it."""
+    return pa.scalar(_EPOCH + epoch_ms * _MS, pa.timestamp("us", "UTC"))
+
+
+def epoch_ms(found: datetime | None) -> int | None:
+    """A time out of a table."""
+    return None if found is None else (found - _EPOCH) // _MS
+
+
+def source_of(row: Row) -> Source:
+    """Where the record of a row stands."""
+    return Source(**row["source"])

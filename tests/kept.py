@@ -1,0 +1,44 @@
+"""Tables of the audit as it would have written them, without Spark."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.storage import table_path
+from jobs.tables import TABLES
+
+_TIMES = ("timestamp", "retry_at", "expires_at", "effective_at")
+
+
+def keep(settings, name, *rows, version=None):
+    """Append rows to a table, which is made where it is not there."""
+    (table,) = (each for each in TABLES if each.name == name)
+    schema = to_arrow_schema(table.schema, timezone="UTC")
+    there = DeltaTable.create(
+        table_path(settings, name),
+        schema,
+        mode="ignore",
+        partition_by="date",
+        configuration={"mutationQuota.schemaVersion": str(version or table.version)},
+        raise_if_key_not_exists=False,
+    )
+    write_deltalake(there, pa.Table.from_pylist([_row(row) for row in rows], schema), mode="append")
+
+
+def decision_row(decision):
+    """The row of a decision."""
+    row = msgspec.to_builtins(decision)
+    entity = decision.quota_entity
+    return row | {"quota_entity": entity and entity.key.decode(), "more_tags": list(decision.more_tags.items())}
+
+
+def _row(row):
+    times = {name: _moment(row[name]) for name in _TIMES if row.get(name) is not None}
+    return row | times | {"date": times["timestamp"].date()}
+
+
+def _moment(ms):
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
