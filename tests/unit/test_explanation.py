@@ -82,6 +82,11 @@ def test_a_quota_that_was_scheduled_is_told_with_when_that_was():
     assert explained(WORKED, log=[later]).set_quota == SetQuota(ALICE, -1000, -5000, "ann", None)
 
 
+def test_of_two_changes_at_one_moment_the_later_record_is_told():
+    again = LogEntry(1, -1000, QuotaRecord(ALICE, 5.0, altered_by="ben"))
+    assert explained(WORKED, log=[FIVE, again]).set_quota.altered_by == "ben"
+
+
 def test_a_change_whose_record_is_not_kept_is_not_guessed():
     found = explained(WORKED, log=[])
     assert found.set_quota is None
@@ -165,6 +170,18 @@ def test_what_only_asks_is_not_charged():
 def test_what_only_asked_has_not_written_the_bucket():
     found = explained(decided((0, [560], {}), (2000, [80], {"validate_only": True}), (4000, [80], {})))
     assert found.refill.gains == [Gain(0, 4000, 5, 500, -60, -40)]
+    assert differs(found) == []
+
+
+def test_what_only_asked_at_another_quota_has_not_written_the_bucket():
+    """So for the bucket it was 5/s all the time."""
+    decisions = decided(
+        (0, [560], {}),
+        (3000, [80], {"rate": 10.0, "since": 2000, "validate_only": True}),
+        (6000, [80], {"since": 4000}),
+    )
+    found = explained(decisions, log=[FIVE, TEN, LogEntry(2, 4000, QuotaRecord(ALICE, 5.0))])
+    assert found.refill.gains == [Gain(0, 6000, 5, 500, -60, -30)]
     assert differs(found) == []
 
 
