@@ -39,25 +39,26 @@ def kept_log(settings: Settings, until: int, *, with_clusters: bool) -> list[Log
 
 
 def log_entry(row: Row) -> LogEntry:
-    """The record of a row of the table. What of a quota was new is not kept: the record has the whole of it."""
+    """The record of a row of the table; where that does not tell what of it was new, it is taken for the whole."""
     return LogEntry(row["source"]["offset"], epoch_ms(row["timestamp"]) or 0, _record(row))
 
 
 def _record(row: Row) -> LogRecord:
     kind, signed = row["kind"], (epoch_ms(row["effective_at"]), row["altered_by"], row["comment"])
+    altered = row.get("altered_configs")
     match kind:
         case "bucket_reset":
             return ResetRecord(codec.decode(row["bucket"].encode(), _bucket_decoder), *signed)
         case "callback" | "callback_cancel":
             named = row.get("callback")
             setting = CallbackSetting(named, dict(row["callback_configs"] or ())) if named else None
-            return CallbackRecord(setting, *signed, cancelled=kind == "callback_cancel")
+            return CallbackRecord(setting, *signed, altered, kind == "callback_cancel")
         case "cluster":
             return ClusterRecord(Cluster(codec.decode(row[_CLUSTER].encode(), _cluster_decoder)), *signed)
         case _:
             rate, burst, max_debt_ms, shadow = (row[name] for name in FIELDS)
             entity = codec.decode(row["entity"].encode(), _entity_decoder)
-            return QuotaRecord(entity, rate, burst, max_debt_ms, bool(shadow), *signed, cancelled=kind == "cancel")
+            return QuotaRecord(entity, rate, burst, max_debt_ms, bool(shadow), *signed, altered, kind == "cancel")
 
 
 def _place(row: Row) -> tuple[int, int]:

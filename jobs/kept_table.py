@@ -22,12 +22,17 @@ def open_table(settings: Settings, table: AuditTable) -> ds.Dataset:
     """A table as it is now.
 
     Raises:
-        MutationQuotaError: it is not there, is a newer program's, or cannot be read.
+        MutationQuotaError: it is not there, is a newer or an earlier program's, or cannot be read.
     """
     path = table_path(settings, table.name)
     try:
         there = DeltaTable(path, storage_options=delta_options(settings))
-        version_of(table, path, there.metadata().configuration)
+        version = version_of(table, path, there.metadata().configuration)
+        if version < table.version:
+            raise MutationQuotaError(
+                f"the table {path} is of version {version}, and lacks columns of version {table.version}; "
+                "start mutation-quota audit once, which adds them"
+            )
         return there.to_pyarrow_dataset()
     except TableNotFoundError:
         raise MutationQuotaError(

@@ -11,10 +11,12 @@ from jobs.kept_decisions import KeptDecisions
 from jobs.kept_log import log_entry
 from quota.admission import decide
 from quota.bucket import Window
+from quota.callbacks.setting import CallbackSetting
 from quota.change import QuotaChange, change_of
+from quota.cluster import Cluster
 from quota.entity import QuotaEntity
 from quota.errors import BadInput, MutationQuotaError
-from quota.log_record import LogEntry, QuotaRecord
+from quota.log_record import CallbackRecord, ClusterRecord, LogEntry, QuotaRecord, ResetRecord
 from quota.record import Source
 from quota.settings import load_settings
 from quota.terms import Quota
@@ -144,6 +146,35 @@ def test_a_table_of_a_newer_program_is_left_alone(settings):
     keep(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=99)
     with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
         explained(settings, "mutation-requests-0-0", 0)
+
+
+def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
+    keep(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
+    with pytest.raises(
+        MutationQuotaError, match=r"is of version 1, .*start mutation-quota audit once, which adds them"
+    ):
+        explained(settings, "mutation-requests-0-0", 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"kind": "cancel", "altered_configs": ["max_debt_ms"]},
+            QuotaRecord(QuotaEntity("alice"), 5.0, effective_at=NOON, altered_configs=["max_debt_ms"], cancelled=True),
+        ),
+        ({"kind": "bucket_reset", "bucket": '{"user":"alice"}'}, ResetRecord({"user": "alice"}, NOON)),
+        (
+            {"kind": "callback", "callback": "a.B", "callback_configs": [("c", "d")]},
+            CallbackRecord(CallbackSetting("a.B", {"c": "d"}), NOON),
+        ),
+        ({"kind": "callback_cancel"}, CallbackRecord(None, NOON, cancelled=True)),
+        ({"kind": "cluster", "cluster": '{"t":[1,null]}'}, ClusterRecord(Cluster({"t": [1, None]}), NOON)),
+    ],
+)
+def test_each_kind_of_change_comes_out_of_its_row(fields, expected):
+    moment = datetime(2024, 10, 4, 12, tzinfo=UTC)
+    assert log_entry(change_row(0, moment, altered_by=None, **fields)).record == expected
 
 
 def test_the_quota_log_comes_out_of_its_table_as_it_was():
