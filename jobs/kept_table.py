@@ -9,7 +9,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from jobs.rows import Row
 from jobs.storage import delta_options, table_path
-from jobs.tables import AuditTable, version_of
+from jobs.tables import AuditTable, no_table, version_of
 from quota.errors import MutationQuotaError
 from quota.record import Source
 from quota.settings import Settings
@@ -35,9 +35,7 @@ def open_table(settings: Settings, table: AuditTable) -> ds.Dataset:
             )
         return there.to_pyarrow_dataset()
     except TableNotFoundError:
-        raise MutationQuotaError(
-            f"there is no table {path}: mutation-quota audit makes it, or storage.root is another deployment's"
-        ) from None
+        raise no_table(path) from None
     except (DeltaError, OSError) as error:
         raise MutationQuotaError(f"the table {path} cannot be read without Spark: {error}") from None
 

@@ -1,4 +1,4 @@
-"""The quotas in time, from the table of quota changes: also those that compaction has removed from their topic."""
+"""The records of the quota log out of the table that keeps them all, and the quotas in time that they make."""
 
 from collections.abc import Iterable
 
@@ -26,13 +26,13 @@ def quotas_of(rows: Iterable[Row], callbacks: Callbacks) -> CallbackQuotas:
 
 
 def record_of_change(row: Row) -> LogRecord:
-    """The record of the quota log in a row of the table.
+    """The record of the quota log in a row of the table, whose times are epoch ms.
 
     Raises:
         ValueError: of a kind that this program does not know.
     """
     told = {name: row[name] for name in ("effective_at", "altered_by", "comment")}
-    kind, altered = row["kind"], row["altered_configs"]
+    kind, altered = row["kind"], row.get("altered_configs")  # a table of an older version has not
     if kind in ("quota", "cancel"):
         fields = {name: row[name] for name in FIELDS} | {"shadow": bool(row["shadow"])}
         entity = _entity_decoder.decode(row["entity"])

@@ -71,7 +71,7 @@ def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> Da
     """
     path = table_path(settings, table.name)
     if not DeltaTable.isDeltaTable(spark, path):
-        raise MutationQuotaError(f"there is no table {path}: mutation-quota audit makes it, or storage.root is another deployment's")
+        raise no_table(path)
     version_of(table, path, _properties(spark, path))
     rows = spark.read.format("delta").load(path)
     lacking = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
@@ -162,6 +162,13 @@ def _unlike(expected: DataType, found: DataType, name: str = "") -> dict[str, Da
     if isinstance(expected, ArrayType) and isinstance(found, ArrayType):
         return _unlike(expected.elementType, found.elementType, f"{name}.element")
     return {} if expected == found else {name: found}
+
+
+def no_table(path: str) -> MutationQuotaError:
+    """What is said where a table is to be read that is not there."""
+    return MutationQuotaError(
+        f"there is no table {path}: mutation-quota audit makes it, or storage.root is another deployment's"
+    )
 
 
 def _foreign(path: str, reason: str) -> MutationQuotaError:
