@@ -19,7 +19,8 @@ from schemas import dead_letters, decisions, quota_changes
 
 _log = logging.getLogger(__name__)
 
-_VERSION_PROPERTY = "mutationQuota.schemaVersion"
+VERSION_PROPERTY = "mutationQuota.schemaVersion"
+"""By this a table tells of which version it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _create(spark: SparkSession, table: AuditTable, path: str) -> None:
         .location(path)
         .addColumns(table.schema)
         .partitionedBy("date")
-        .property(_VERSION_PROPERTY, str(table.version))
+        .property(VERSION_PROPERTY, str(table.version))
         .execute()
     )
 
@@ -134,7 +135,7 @@ def _upgrade(spark: SparkSession, table: AuditTable, path: str, version: int, la
     nothing = spark.createDataFrame([], table.schema)
     nothing.write.format("delta").mode("append").option("mergeSchema", True).save(path)
     name = path.replace("`", "``")
-    spark.sql(f"ALTER TABLE delta.`{name}` SET TBLPROPERTIES ('{_VERSION_PROPERTY}' = '{table.version}')")
+    spark.sql(f"ALTER TABLE delta.`{name}` SET TBLPROPERTIES ('{VERSION_PROPERTY}' = '{table.version}')")
     _log.info(
         "the table %s is of version %d now, it was of version %d; new columns: %s",
         path,

@@ -54,11 +54,15 @@ def test_the_wheel_holds_all_modules_and_what_they_read(wheel):
         found = {name for name in files.namelist() if ".dist-info/" not in name}
     modules = {str(file.relative_to(CHECKOUT)) for part in ("jobs", "quota", "schemas") for file in modules_of(part)}
     read = {f"jobs/conf/{name}" for name in ("fair-scheduler.xml", "log4j2.properties", "spark-defaults.conf")}
-    assert found == modules | read
+    assets = {
+        str(file.relative_to(CHECKOUT)) for kind in ("html", "css", "js", "txt") for file in modules_of("jobs", kind)
+    }
+    schemas = {str(file.relative_to(CHECKOUT)) for file in modules_of("schemas", "json")}
+    assert found == modules | read | assets | schemas
 
 
-def modules_of(package):
-    return (CHECKOUT / package).rglob("*.py")
+def modules_of(package, kind="py"):
+    return (CHECKOUT / package).rglob(f"*.{kind}")
 
 
 @pytest.fixture(scope="module")

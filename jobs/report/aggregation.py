@@ -1,0 +1,173 @@
+"""From the tables of the audit to the figures of a report, by DuckDB."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow.dataset as ds
+
+from jobs.moments import shown
+from jobs.report import queries
+from jobs.report.changes import change_of_row
+from jobs.report.figures import Figures, Letters, Series
+from jobs.report.period import Period
+from quota.entity import quoted, written_tags
+from quota.epoch import LATEST
+from quota.errors import BadInput
+
+TENANTS = 20
+"""So many of the busiest have figures of their own."""
+
+_REASONS = 50
+_CHANGES = 200
+
+_PARAMETER = re.compile(r"\$(\w+)")
+
+_TOTAL = -1
+"""The place of all tenants together."""
+
+_COLUMNS = {
+    queries.SUMS: ("requests", "admitted", "refused", "tokens", "share", "p50", "p99"),
+    queries.PEAKS: ("peak",),
+    queries.THROTTLED: ("throttled",),
+}
+"""What the rows of a query hold, behind place and interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a report is to tell of; times are epoch ms, both within."""
+
+    first: int | None = None
+    last: int | None = None
+    user: str | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As the queries take them."""
+        first, last = (_moment(ms) for ms in (self.first or 0, LATEST if self.last is None else self.last))
+        dates = {"first_date": first.date(), "last_date": last.date()}
+        return {"first": first, "last": last, "user": self.user} | dates
+
+
+def figures_of(tables: Mapping[str, ds.Dataset], wanted: Wanted) -> Figures:
+    """Add up what the tables hold.
+
+    Args:
+        tables: `decisions`, `dead_letters` and `quota_changes`.
+        wanted: of which time, and whose.
+
+    Raises:
+        BadInput: there is nothing of it.
+    """
+    with duckdb.connect() as db:
+        db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        for name, table in tables.items():
+            db.register(name, table)
+        given = wanted.parameters
+        _run(db, queries.DECIDED, given)
+        _run(db, queries.LETTERS, given)
+        period = _period(db, wanted)
+        placing = {"start": period.start, "width": period.width}
+        _run(db, queries.PLACED, placing | {"tenants": TENANTS})
+        names = [name for name, _ in _run(db, queries.NAMES, {"tenants": TENANTS})]
+        ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
+        series = _series(db, period, names, others)
+        held = {"first": _moment(max(period.start, wanted.first or 0)), "last": _moment(period.end - 1)}
+        changes = _run(db, queries.CHANGES, given | held)
+        columns = [name for name, *_ in db.description or ()]
+        everybodys = wanted.user is None
+        return Figures(
+            start=period.start,
+            width=period.width,
+            count=period.count,
+            total=series[_TOTAL],
+            tenants=[series[place] for place in range(len(names))],
+            others=series.get(TENANTS),
+            changes=[change_of_row(**dict(zip(columns, row, strict=True))) for row in reversed(changes[:_CHANGES])],
+            changes_left_out=max(0, len(changes) - _CHANGES),
+            letters=_letters(db, period, placing) if everybodys else None,
+            user=None if wanted.user is None else quoted(wanted.user),
+        )
+
+
+def _period(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> Period:
+    sources = ["decided"] if wanted.user is not None else ["decided", "letters"]
+    bounds = [bound for name in sources for bound in _bounds(db, name) if bound is not None]
+    if not bounds:
+        raise BadInput(_nothing(db, wanted))
+    first = min(bounds) if wanted.first is None else wanted.first
+    return Period.over(first, max(bounds) if wanted.last is None else wanted.last)
+
+
+def _nothing(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> str:
+    """Why there is nothing to be told."""
+    whole = db.execute("SELECT epoch_ms(min(timestamp)), epoch_ms(max(timestamp)) FROM decisions").fetchone()
+    if whole is None or whole[0] is None:
+        return "nothing was audited yet: the tables are empty"
+    whose = f" of user {quoted(wanted.user)}" if wanted.user is not None else ""
+    since = f" from {shown(wanted.first)} on" if wanted.first is not None else ""
+    until = f" until {shown(wanted.last + 1)}" if wanted.last is not None else ""
+    return f"no decisions{whose}{since}{until}: the table holds those of {shown(whole[0])} to {shown(whole[1])}"
+
+
+def _bounds(db: duckdb.DuckDBPyConnection, name: str) -> tuple[int | None, int | None]:
+    (found,) = db.table(name).aggregate("min(moment), max(moment)").fetchall()
+    return found
+
+
+def _series(db: duckdb.DuckDBPyConnection, period: Period, names: Sequence[str], others: int) -> dict[int, Series]:
+    """By place; with `TENANTS` for all that are behind the busiest."""
+    empty: dict[int, Series] = {_TOTAL: _empty(period, "All tenants", {})}
+    for place, name in enumerate(names):
+        tags = msgspec.json.decode(name, type=dict[str, str])
+        empty[place] = _empty(period, written_tags(tags) or "no quota", tags)
+    if others:
+        empty[TENANTS] = _empty(period, f"{others} other{'s' if others > 1 else ''}", {})
+    cut = {"start": period.start, "width": period.width, "end": period.end}
+    for query, columns in _COLUMNS.items():
+        for place, at, *values in _run(db, query, cut):
+            series = empty[_TOTAL if place is None else place]
+            for column, value in zip(columns, values, strict=True):
+                getattr(series, column)[at] = round(value, 4) if isinstance(value, float) else value
+    return empty
+
+
+def _empty(period: Period, name: str, tags: Mapping[str, str]) -> Series:
+    nothing = [0] * period.count
+    unknown = [None] * period.count
+    return Series(
+        name=name,
+        user=tags.get("user"),
+        client_id=tags.get("client-id"),
+        requests=[*nothing],
+        admitted=[*nothing],
+        refused=[*nothing],
+        peak=[*nothing],
+        throttled=[*nothing],
+        tokens=[*unknown],
+        share=[*unknown],
+        p50=[*unknown],
+        p99=[*unknown],
+    )
+
+
+def _letters(db: duckdb.DuckDBPyConnection, period: Period, placing: Mapping[str, int]) -> list[Letters]:
+    found: dict[tuple[str, str], Letters] = {}
+    for topic, field, example, at, count in _run(db, queries.LETTER_COUNTS, {**placing, "reasons": _REASONS}):
+        letters = found.setdefault((topic, field), Letters(topic, field, example, [0] * period.count))
+        letters.counts[at] = count
+    return list(found.values())
+
+
+def _run(db: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    named = {name: parameters[name] for name in set(_PARAMETER.findall(query))}
+    return db.execute(query, named).fetchall()
+
+
+def _moment(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, tz=UTC)

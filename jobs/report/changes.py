@@ -1,0 +1,43 @@
+"""Changes of the quota log, as a report tells of them."""
+
+import msgspec
+
+from jobs.cli_configs import written_configs
+from jobs.moments import shown
+from jobs.quota_views import plain
+from jobs.report.figures import Change
+from quota.entity import QuotaEntity, written_tags
+
+
+def change_of_row(  # noqa: PLR0913 the columns of a row
+    *,
+    at: int,
+    kind: str,
+    entity: str | None,
+    rate: float | None,
+    burst: float | None,
+    max_debt_ms: int | None,
+    shadow: bool | None,
+    bucket: str | None,
+    callback: str | None,
+    altered_by: str | None,
+    comment: str | None,
+) -> Change:
+    """A row of the table `quota_changes`, for people, and whom it concerns."""
+    named: dict[str, str] = {}
+    match kind:
+        case "quota" | "cancel":
+            whose = msgspec.json.decode(entity or "", type=QuotaEntity)
+            parts = {"user": whose.user, "client-id": whose.client_id}
+            named = {part: name for part, name in parts.items() if isinstance(name, str)}
+            configs = {"burst": burst, "max_debt_ms": max_debt_ms, "shadow": shadow}
+            set_to = "removed" if rate is None else f"{rate:g} mutations/s {written_configs(configs)}".rstrip()
+            what = f"{whose}: {set_to}" if kind == "quota" else f"{whose}: the change for {shown(at)} taken back"
+        case "bucket_reset":
+            named = msgspec.json.decode(bucket or "{}", type=dict[str, str])
+            what = f"buckets with {written_tags(named)} reset"
+        case "callback_cancel":
+            what = f"callback: the change for {shown(at)} taken back"
+        case _:
+            what = f"callback: {plain(callback) if callback else 'that of the settings'}"
+    return Change(at, what, named.get("user"), named.get("client-id"), plain(altered_by or ""), plain(comment or ""))

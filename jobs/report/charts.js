@@ -1,0 +1,194 @@
+// Charts of a report: what to draw, and drawing it with uPlot.
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const fine = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+
+function moment(ms) {
+  const iso = new Date(ms).toISOString();
+  return `${iso.slice(0, 10)} ${iso.slice(11, ms % 60000 ? 19 : 16)}`;
+}
+
+function duration(ms) {
+  if (ms < 1000) return `${whole.format(ms)} ms`;
+  const units = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
+  const first = units.findIndex(([, size]) => ms >= size);
+  const [unit, size] = units[first];
+  const [next, small] = units[first + 1] ?? ["", 0];
+  const count = Math.floor(ms / size);
+  const rest = small ? Math.floor((ms % size) / small) : 0;
+  return rest ? `${whole.format(count)} ${unit} ${rest} ${next}` : `${whole.format(count)} ${unit}`;
+}
+
+const counted = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+const percent = (share) => (share === null ? "–" : `${fine.format(share * 100)} %`);
+
+// A tick of the time axis: the day where it begins, else the time, as finely as ticks stand.
+function tick(ms, step) {
+  const date = new Date(ms);
+  if (step >= 86400000 || ms % 86400000 === 0) return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+  return date.toISOString().slice(11, step < 60000 ? 19 : 16);
+}
+
+// Dashed lines where quotas changed, with their numbers in the table, and one at zero where values go below it.
+function marks(changes) {
+  return (chart) => {
+    const { ctx, bbox } = chart;
+    const pixels = devicePixelRatio;
+    ctx.save();
+    ctx.lineWidth = pixels;
+    ctx.font = `${11 * pixels}px system-ui, sans-serif`;
+    ctx.textAlign = "center";
+    ctx.strokeStyle = css("--mark");
+    ctx.fillStyle = css("--mark");
+    let free = -Infinity;
+    for (const change of changes) {
+      const x = Math.round(chart.valToPos(change.at, "x", true));
+      ctx.setLineDash([4 * pixels, 3 * pixels]);
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      if (x >= free) {
+        ctx.fillText(change.number, x, bbox.top - 4 * pixels);
+        free = x + 20 * pixels;
+      }
+    }
+    if (chart.scales.y.min < 0) {
+      const y = Math.round(chart.valToPos(0, "y", true));
+      ctx.setLineDash([]);
+      ctx.strokeStyle = css("--text");
+      ctx.beginPath();
+      ctx.moveTo(bbox.left, y);
+      ctx.lineTo(bbox.left + bbox.width, y);
+      ctx.stroke();
+    }
+    ctx.restore();
+  };
+}
+
+// What each chart shows of a selection: lines with their values, and a sentence that says the same.
+const CHARTS = {
+  load: (chosen) => {
+    const seconds = DATA.width / 1000;
+    const both = chosen.admitted.map((count, bin) => (count + chosen.refused[bin]) / seconds);
+    const admitted = chosen.admitted.map((count) => count / seconds);
+    const refused = chosen.refused.map((count) => count / seconds);
+    const top = highest(both);
+    return {
+      unit: "mutations/s",
+      steps: true,
+      lines: [
+        { label: "refused", values: refused, drawn: both, color: "--refused" },
+        { label: "admitted", values: admitted, color: "--admitted" },
+      ],
+      text: top.value > 0
+        ? `Most was asked for at ${chosen.time(top.bin)}: ${fine.format(admitted[top.bin])} mutations a second admitted ` +
+          `and ${fine.format(refused[top.bin])} refused, on average over ${duration(DATA.width)}.`
+        : "Nothing was asked for.",
+    };
+  },
+  throttled: (chosen) => {
+    const shares = chosen.throttled.map((ms) => ms / DATA.width);
+    const top = highest(shares);
+    return {
+      unit: "tenants throttled at once",
+      steps: true,
+      lines: [{ label: "throttled", values: shares, color: "--refused" }],
+      text: top.value > 0
+        ? `Throttled for ${duration(sum(chosen.throttled))} in all; most at ${chosen.time(top.bin)}: ` +
+          `${fine.format(top.value)} on average over ${duration(DATA.width)}.`
+        : "Nobody was throttled.",
+    };
+  },
+  tokens: (chosen) => {
+    const one = chosen.tenant !== null;
+    const shown = one ? [chosen] : DATA.tenants.filter((each) => each.share.some((value) => value !== null))
+      .slice(0, 3).map((each) => slice(each));
+    const lines = shown.map((each, number) => ({
+      label: each.name,
+      values: one ? each.tokens : each.share.map((value) => (value === null ? null : value * 100)),
+      color: `--line-${number + 1}`,
+      points: true,
+    }));
+    const lowest = lines.map((line) => ({ line, value: Math.min(...line.values.filter((value) => value !== null)) }))
+      .filter((each) => Number.isFinite(each.value)).sort((left, right) => left.value - right.value)[0];
+    return {
+      unit: one ? "mutations" : "% of the burst",
+      lines,
+      text: lowest
+        ? `The lowest was ${fine.format(lowest.value)} ${one ? "mutations" : "% of the burst"}, of ${lowest.line.label}, ` +
+          `at ${chosen.time(lowest.line.values.indexOf(lowest.value))}. Below zero, tenants are refused.`
+        : "No bucket was charged.",
+    };
+  },
+  latency: (chosen) => {
+    const top = highest(chosen.p99);
+    return {
+      unit: "ms",
+      lines: [
+        { label: "slowest 1 % (p99)", values: chosen.p99, color: "--line-2", points: true },
+        { label: "half (p50)", values: chosen.p50, color: "--line-1", points: true },
+      ],
+      text: top.value === null
+        ? "Nothing was decided."
+        : `At its slowest, at ${chosen.time(top.bin)}, half of the requests were decided within ` +
+          `${duration(chosen.p50[top.bin])}, and 99 % within ${duration(top.value)}.`,
+    };
+  },
+};
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+function highest(values) {
+  let bin = -1;
+  values.forEach((value, each) => { if (value !== null && (bin < 0 || value > values[bin])) bin = each; });
+  return { bin, value: bin < 0 ? null : values[bin] };
+}
+
+// Draw into an element; `onSelect` hears the times between which a pointer was drawn.
+function draw(element, plan, times, changes, onSelect) {
+  const end = times[times.length - 1] + DATA.width;
+  const held = (values) => (plan.steps ? [...values, values[values.length - 1]] : values);
+  const xs = plan.steps ? [...times, end] : times.map((time) => time + DATA.width / 2);
+  const quiet = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { show: false } };
+  const font = "12px system-ui, sans-serif";
+  element.replaceChildren();
+  return new uPlot({
+    width: element.clientWidth,
+    height: 230,
+    ms: 1,
+    padding: [18, 26, 0, 0],
+    tzDate: (ms) => uPlot.tzDate(new Date(ms), "UTC"),
+    cursor: { drag: { setScale: false } },
+    scales: {
+      x: { range: () => [times[0], end] },
+      y: { range: (_, low, high) => [Math.min(0, low) * 1.05, high > 0 ? high * 1.05 : low < 0 ? 0 : 1] },
+    },
+    axes: [
+      { ...quiet, font, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
+      { ...quiet, font, size: 56, values: (_, splits) => splits.map((value) => compact.format(value)) },
+    ],
+    series: [
+      { label: "UTC", value: (_, ms) => (ms === null ? "–" : moment(plan.steps ? ms : ms - DATA.width / 2)) },
+      ...plan.lines.map((line) => ({
+        label: line.label,
+        stroke: css(line.color),
+        width: 1.5,
+        fill: plan.steps ? css(line.color) : undefined,
+        paths: plan.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
+        points: line.points ? { show: true, size: 4, fill: css(line.color) } : { show: false },
+        value: (_, __, ___, bin) => (bin === null || (line.values[bin] ?? null) === null ? "–" : fine.format(line.values[bin])),
+      })),
+    ],
+    hooks: {
+      draw: [marks(changes)],
+      setSelect: [(chart) => {
+        const { left, width } = chart.select;
+        if (width > 4) onSelect(chart.posToVal(left, "x"), chart.posToVal(left + width, "x"));
+      }],
+    },
+  }, [xs, ...plan.lines.map((line) => held(line.drawn ?? line.values))], element);
+}

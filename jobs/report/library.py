@@ -1,0 +1,47 @@
+"""uPlot, which draws the charts: as it was published, out of a package that brings it along."""
+
+import hashlib
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.resources import files
+from pathlib import Path
+
+from quota.errors import MutationQuotaError
+
+VERSION = "1.6.31"
+
+_PACKAGE = "youplot"
+"""None of its code is run."""
+
+_SCRIPT = "youplot/vendor/uplot.iife.min.js", "2d27e8ad3d228164525ce213f9dc716f39b4e3aee0cc773fb3491c96cf4921a2"
+_STYLE = "youplot/vendor/uplot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"
+"""Where a file is, and the SHA-256 that it has in uPlot's own release: whoever passes it on may not change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What a page needs of it."""
+
+    script: str
+    style: str
+    licence: str
+
+
+def library() -> Library:
+    """Read it.
+
+    Raises:
+        MutationQuotaError: it is not there, or not as its authors have published it.
+    """
+    licence = (files("jobs.report") / "uplot-licence.txt").read_text(encoding="utf-8")
+    return Library(_text(*_SCRIPT), _text(*_STYLE), licence)
+
+
+def _text(path: str, digest: str) -> str:
+    try:
+        content = Path(str(distribution(_PACKAGE).locate_file(path))).read_bytes()
+    except (PackageNotFoundError, OSError):
+        raise MutationQuotaError(f"{path} is not installed, which draws charts; run make setup") from None
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise MutationQuotaError(f"{path} is not uPlot {VERSION} as it was published; install {_PACKAGE} anew")
+    return content.decode()

@@ -1,0 +1,112 @@
+"""The page of a report: one file of HTML that needs no other, and asks for none."""
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+
+from jobs.moments import shown
+from jobs.report.figures import Figures
+from jobs.report.library import VERSION, Library
+from quota import codec
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+_CHARTS = {
+    "load": "Mutations asked for",
+    "throttled": "Who had to wait",
+    "tokens": "Tokens of the busiest buckets",
+    "latency": "From request to decision",
+}
+
+_CANDIDATES = """<section aria-labelledby="candidates-head">
+<h2 id="candidates-head">What if</h2>
+<p class="quiet">The same requests under other quotas; of the whole comparison, whatever is chosen above.</p>
+<div id="candidates-table"></div>
+</section>"""
+
+_UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
+
+
+def page_of(figures: Figures, library: Library) -> str:
+    """The page as text.
+
+    Whatever names say stays text: figures go in as JSON without any character that HTML knows, scripts put them
+    into the page as text alone, and the page's own policy lets no other script run and nothing be loaded.
+    """
+    own = "\n".join(_asset(name) for name in ("charts.js", "tables.js", "page.js"))
+    script = f"(() => {{\n'use strict';\n{own}}})();"
+    style = f"{library.style}\n{_asset('page.css')}"
+    whose = f" of user {figures.user}" if figures.user else ""
+    period = figures.period
+    parts = {
+        "policy": _policy([library.script, script], style),
+        "title": html.escape(f"Topic mutations{whose}"),
+        "heading": f"Topic mutations{_isolated(whose)}",
+        "about": f"{_shown(period.start)} to {_shown(period.end)} UTC, in intervals of {_interval(period.width)}.",
+        "style": style,
+        "charts": f'<div class="charts">{"".join(_charts())}</div>',
+        "others": html.escape(_others(figures)),
+        "left_out": f"{figures.changes_left_out} earlier ones are left out." if figures.changes_left_out else "",
+        "interval": _interval(period.width),
+        "library_version": VERSION,
+        "licence": html.escape(library.licence),
+        "figures": json_in_html(figures),
+        "library": library.script,
+        "script": script,
+        "candidates": _CANDIDATES if figures.candidates is not None else "",
+    }
+    return _PLACE.sub(lambda place: parts[place[1]], _asset("page.html"))
+
+
+def json_in_html(value: object) -> str:
+    """JSON that holds no character by which HTML could end its element, or begin another one."""
+    text = codec.encode(value).decode()
+    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _charts() -> Iterator[str]:
+    for name, title in _CHARTS.items():
+        yield (
+            f'<section id="{name}" aria-labelledby="{name}-head"><h2 id="{name}-head">{title}</h2>'
+            f'<p class="text" id="{name}-text"></p><p class="unit"></p>'
+            f'<div role="img" aria-labelledby="{name}-head {name}-text"><div class="chart"></div></div>'
+            '<details><summary>The same as a table</summary><div class="values"></div></details></section>'
+        )
+
+
+def _policy(scripts: list[str], style: str) -> str:
+    """Nothing may be loaded, and nothing run but what is in the page as it was made."""
+    hashes = " ".join(_hash(each) for each in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _isolated(text: str) -> str:
+    return f" <bdi>{html.escape(text.strip())}</bdi>" if text else ""
+
+
+def _others(figures: Figures) -> str:
+    if figures.others is None:
+        return ""
+    return f"The {len(figures.tenants)} that asked for most stand alone. Added up: {figures.others.name}."
+
+
+def _shown(ms: int) -> str:
+    return shown(ms)[:16].replace("T", " ")
+
+
+def _interval(width: int) -> str:
+    """A length in the largest unit that it is a multiple of."""
+    unit, size = next((unit, size) for unit, size in _UNITS if width % size == 0)
+    count = width // size
+    return f"{count} {unit}{'s' if count > 1 else ''}"
+
+
+def _asset(name: str) -> str:
+    return (files("jobs.report") / name).read_text(encoding="utf-8")

@@ -1,0 +1,52 @@
+"""The time that a report tells of, cut into intervals of a length that people know."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobs.moments import shown
+
+INTERVALS = 300
+"""At most so many: what a chart on a wide screen can tell apart."""
+
+_SECONDS = (
+    *(1, 2, 5, 10, 15, 30),
+    *(minutes * 60 for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * 3600 for hours in (1, 2, 3, 6, 12)),
+)
+_DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """`count` intervals of `width` ms from `start` on, an epoch ms that is a multiple of the width."""
+
+    start: int
+    width: int
+    count: int
+
+    @classmethod
+    def over(cls, first: int, last: int) -> "Period":
+        """The shortest intervals that hold all of `first` to `last` (epoch ms, both within)."""
+        width = next(filter(lambda width: _intervals(first, last, width) <= INTERVALS, _widths()))
+        return cls(first // width * width, width, _intervals(first, last, width))
+
+    @property
+    def end(self) -> int:
+        """The first moment behind it, epoch ms."""
+        return self.start + self.count * self.width
+
+    def __str__(self) -> str:
+        """As people read it."""
+        return f"{shown(self.start)} to {shown(self.end)}"
+
+
+def _widths() -> Iterator[int]:
+    yield from (seconds * 1000 for seconds in _SECONDS)
+    days = 1
+    while True:
+        yield days * _DAY * 1000
+        days *= 2
+
+
+def _intervals(first: int, last: int, width: int) -> int:
+    return last // width - first // width + 1

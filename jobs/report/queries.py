@@ -1,0 +1,113 @@
+"""What a report asks DuckDB of the tables, in the order in which it does."""
+
+DECIDED = """
+CREATE TEMP TABLE decided AS
+WITH chosen AS (
+  SELECT *, CASE WHEN validate_only THEN [] ELSE topics[coalesce(repeats.topics, 0) + 1:] END AS charged
+  FROM decisions
+  WHERE date >= $first_date AND date <= $last_date AND timestamp >= $first AND timestamp <= $last
+    AND ($user::VARCHAR IS NULL OR "user" = $user)
+)
+SELECT to_json(map_from_entries(list_filter(
+         map_entries(map_concat(MAP {'user': user_tag, 'client-id': client_tag}, more_tags)),
+         lambda tag: tag.value <> ''
+       )))::VARCHAR AS tenant,
+       decision_id,
+       epoch_ms(timestamp) AS moment,
+       coalesce(list_sum([t.partitions for t in charged if t.error_code = 0]), 0)::BIGINT AS admitted,
+       coalesce(list_sum([t.partitions for t in charged if t.error_code = 89]), 0)::BIGINT AS refused,
+       tokens,
+       tokens / burst AS share,
+       greatest(epoch_ms(decided_at) - epoch_ms(timestamp), 0) AS latency,
+       CASE WHEN throttle_time_ms > 0 THEN epoch_ms(retry_at) END AS wait_until
+FROM chosen
+"""
+"""What became of each request, and who shares its bucket: the tenant of `docs/tables.md`.
+
+Neither what only asked if it could be done counts as a mutation, nor what was sent twice and charged once.
+"""
+
+PLACED = """
+CREATE TEMP TABLE placed AS
+WITH busiest AS (
+  SELECT tenant, row_number() OVER (ORDER BY sum(admitted + refused) DESC, count(*) DESC, tenant) - 1 AS place
+  FROM decided GROUP BY tenant
+)
+SELECT decided.*, least(place, $tenants) AS place, (moment - $start) // $width AS bin
+FROM decided JOIN busiest USING (tenant)
+"""
+"""The same with the place of the tenant, the busiest being 0 and all `others` the same; and with its interval."""
+
+NAMES = """
+SELECT DISTINCT tenant, place FROM placed WHERE place < $tenants ORDER BY place
+"""
+"""Of the busiest tenants."""
+
+OTHERS = """
+SELECT count(DISTINCT tenant) FROM placed WHERE place = $tenants
+"""
+
+SUMS = """
+SELECT place, bin, count(*), sum(admitted), sum(refused), min(tokens), min(share),
+       quantile_disc(latency, 0.5), quantile_disc(latency, 0.99)
+FROM placed GROUP BY GROUPING SETS ((place, bin), (bin))
+"""
+"""By place and interval; where the place is null, of all."""
+
+PEAKS = """
+SELECT place, bin, max(mutations)
+FROM (
+  SELECT place, bin, sum(admitted) AS mutations
+  FROM placed GROUP BY GROUPING SETS ((place, bin, moment // 1000), (bin, moment // 1000))
+)
+GROUP BY place, bin
+"""
+
+THROTTLED = """
+WITH told AS (
+  SELECT place, moment, wait_until, max(wait_until) OVER (
+           PARTITION BY tenant ORDER BY moment, decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+         ) AS known_until
+  FROM placed WHERE wait_until IS NOT NULL
+),
+spans AS (
+  SELECT place, greatest(moment, coalesce(known_until, moment)) - $start AS since,
+         least(wait_until, $end) - $start AS until
+  FROM told
+),
+pieces AS (
+  SELECT place, since, until, unnest(range(since // $width, (until - 1) // $width + 1)) AS bin
+  FROM spans WHERE since < until
+)
+SELECT place, bin, sum(least(until, (bin + 1) * $width) - greatest(since, bin * $width))
+FROM pieces GROUP BY GROUPING SETS ((place, bin), (bin))
+"""
+"""Told twice to wait until the same moment, a tenant waits once; a wait is cut into the intervals that it lies in."""
+
+LETTERS = """
+CREATE TEMP TABLE letters AS
+SELECT source.topic AS topic, regexp_replace(split_part(error, ':', 1), '\\[\\d+\\]', '[]', 'g')[:80] AS field,
+       error[:300] AS error, epoch_ms(timestamp) AS moment
+FROM dead_letters
+WHERE date >= $first_date AND date <= $last_date AND timestamp >= $first AND timestamp <= $last
+"""
+"""Dead letters by the field that their errors begin with, whichever of several topics it belongs to."""
+
+LETTER_COUNTS = """
+WITH commonest AS (
+  SELECT topic, field, max(error) AS example
+  FROM letters GROUP BY topic, field ORDER BY count(*) DESC, topic, field LIMIT $reasons
+)
+SELECT topic, field, example, (moment - $start) // $width AS bin, count(*)
+FROM letters JOIN commonest USING (topic, field) GROUP BY topic, field, example, bin
+"""
+
+CHANGES = """
+SELECT epoch_ms(effective_at) AS "at", kind, entity, controller_mutation_rate AS rate,
+       controller_mutation_burst AS burst, max_debt_ms, shadow, bucket, callback, altered_by, comment
+FROM quota_changes
+WHERE effective_at >= $first AND effective_at <= $last AND kind <> 'cluster'
+  AND ($user::VARCHAR IS NULL OR "user" IS NULL OR "user" IN ($user, '<default>'))
+ORDER BY effective_at DESC, source.offset DESC
+"""
+"""All that quotas depend on, but partitions of the cluster; the latest first."""

@@ -1,0 +1,114 @@
+// Tables of a report. All text goes in as text, never as markup.
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// A name of somebody else, in a direction of its own.
+const name = (text) => element("bdi", {}, text);
+
+// A cell with a bar behind its number, as long as its share of the longest.
+function barred(text, share, color) {
+  const cell = element("td", { class: "number bar" }, text);
+  cell.style.setProperty("--part", `${Math.min(100, share * 100)}%`);
+  cell.style.setProperty("--bar", `var(${color})`);
+  return cell;
+}
+
+const number = (text) => element("td", { class: "number" }, text);
+
+// A table in a frame that scrolls, also by keyboard. Heads that begin with # stand over numbers.
+function table(caption, heads, rows) {
+  const columns = heads.map((head) => element("th", { scope: "col", class: head[0] === "#" ? "number" : "text" },
+    head.replace(/^#/, "")));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    element("table", {},
+      element("caption", { class: "hidden" }, caption),
+      element("thead", {}, element("tr", {}, ...columns)),
+      element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
+}
+
+function put(id, ...children) {
+  document.getElementById(id).replaceChildren(...children);
+}
+
+const sentence = (text) => element("p", { class: "quiet" }, text);
+
+// The values of a chart, for those who do not see it.
+function chartTable(title, plan, times) {
+  const rows = times.map((time, bin) => [
+    element("th", { scope: "row" }, moment(time)),
+    ...plan.lines.map((line) => number(line.values[bin] === null ? "–" : fine.format(line.values[bin]))),
+  ]);
+  return table(`${title}, ${plan.unit}`, ["UTC", ...plan.lines.map((line) => `#${line.label}`)], rows);
+}
+
+function tenantTable(chosen, choose) {
+  const all = [...DATA.tenants, ...(DATA.others ? [DATA.others] : [])];
+  const rows = all.map((each, number) => ({ number, ...totals(slice(each)), name: each.name }))
+    .filter((each) => each.requests > 0);
+  if (!rows.length) return sentence("No requests in this time.");
+  rows.sort((left, right) => right.refused - left.refused || right.admitted - left.admitted);
+  const most = (key) => Math.max(1, ...rows.map((each) => each[key]));
+  const [refused, throttled] = [most("refused"), most("throttled")];
+  return table("Tenants, the most refused first",
+    ["Tenant", "#Requests", "#Admitted", "#Refused", "#Throttled", "#Lowest K of the burst"],
+    rows.map((each) => {
+      const button = element("button", { type: "button", class: "link", title: "Show this one alone" }, name(each.name));
+      button.addEventListener("click", () => choose(each.number));
+      if (chosen.tenant === each.number) button.setAttribute("aria-current", "true");
+      return [
+        element("th", { scope: "row" }, button),
+        number(whole.format(each.requests)),
+        number(whole.format(each.admitted)),
+        barred(whole.format(each.refused), each.refused / refused, "--refused"),
+        barred(each.throttled ? duration(each.throttled) : "–", each.throttled / throttled, "--refused"),
+        number(percent(each.lowest)),
+      ];
+    }));
+}
+
+function changeTable(changes) {
+  if (!changes.length) return sentence("No changes in this time.");
+  return table("Quota changes, the latest first", ["#No.", "From (UTC) on", "Change", "By", "Comment"],
+    [...changes].reverse().map((each) => [
+      number(each.number),
+      element("td", {}, moment(each.at)),
+      element("td", {}, name(each.what)),
+      element("td", {}, name(each.altered_by)),
+      element("td", {}, name(each.comment)),
+    ]));
+}
+
+function letterTable(first, last) {
+  if (DATA.letters === null) return sentence("A dead letter is nobody's: it is told of in a report on all users.");
+  const rows = DATA.letters.map((each) => ({ ...each, count: sum(each.counts.slice(first, last)) }))
+    .filter((each) => each.count > 0).sort((left, right) => right.count - left.count);
+  if (!rows.length) return sentence("No dead letters in this time.");
+  const most = rows[0].count;
+  return table("Dead letters by reason", ["Field", "#Records", "Topic", "For example"], rows.map((each) => [
+    element("th", { scope: "row" }, name(each.field)),
+    barred(whole.format(each.count), each.count / most, "--line-2"),
+    element("td", {}, name(each.topic)),
+    element("td", {}, name(each.example)),
+  ]));
+}
+
+function candidateTable() {
+  const rows = DATA.candidates.flatMap((candidate) => candidate.tenants.map((each) => ({ ...each, by: candidate.name })));
+  if (!rows.length) return sentence("Nothing was compared.");
+  const most = Math.max(1, ...rows.map((each) => each.refused));
+  return table("What other quotas would have done",
+    ["Quotas", "Tenant", "#Admitted", "#Refused", "#Throttled", "#Busiest second"],
+    rows.map((each) => [
+      element("th", { scope: "row" }, name(each.by)),
+      element("td", {}, name(each.tenant)),
+      number(whole.format(each.admitted)),
+      barred(whole.format(each.refused), each.refused / most, "--refused"),
+      number(each.throttled_seconds ? duration(each.throttled_seconds * 1000) : "–"),
+      number(whole.format(each.peak_mutations)),
+    ]));
+}

@@ -1,0 +1,38 @@
+"""A report from the tables into its file."""
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from jobs.kept import dataset, reading
+from jobs.report.aggregation import Wanted, figures_of
+from jobs.report.candidates import read_candidates
+from jobs.report.figures import Figures
+from jobs.report.library import library
+from jobs.report.page import page_of
+from jobs.storage import storage_root
+from jobs.tables import TABLES
+from quota.errors import BadInput
+from quota.settings import Settings
+
+
+def write_report(settings: Settings, wanted: Wanted, out: Path, comparison: Path | None = None) -> Figures:
+    """Write the page, or nothing; what it shows is returned.
+
+    Raises:
+        BadInput: there is nothing to be shown, or the file cannot be written.
+        MutationQuotaError: the tables cannot be read.
+    """
+    if not out.parent.is_dir() or out.is_dir():
+        raise BadInput(f"--out {out}: not a file in a folder that is there")
+    candidates = None if comparison is None else read_candidates(comparison)
+    drawing = library()
+    tables = {table.name: dataset(settings, table) for table in TABLES}
+    with reading(f"{storage_root(settings)}/tables"):
+        figures = replace(figures_of(tables, wanted), candidates=candidates)
+    page = page_of(figures, drawing)
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"--out {out}: {error.strerror}") from None
+    return figures

@@ -1,0 +1,203 @@
+"""The page of a report, in a real browser."""
+
+import pyarrow.dataset as ds
+import pytest
+from msgspec.structs import replace
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from jobs.report.aggregation import Wanted, figures_of
+from jobs.report.candidates import Candidate, Outcome
+from jobs.report.library import library
+from jobs.report.page import page_of
+from tests.audited import DAY, HOUR, arrow, change, decision, letter
+from tests.browser.conftest import asked_for, look, said
+from tests.waiting import until
+
+NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
+
+ROWS = {
+    "decisions": [
+        decision(DAY, admitted=[30], latency_ms=200),
+        decision(DAY + HOUR, admitted=[10], refused=[40], throttled_ms=90_000, tokens=-11.0),
+        decision(DAY + HOUR, user="bob", client="app", admitted=[7], tokens=48.0),
+        decision(DAY + 2 * HOUR, user=NASTY, refused=[2], tokens=-1.0, throttled_ms=1000),
+        decision(DAY + 3 * HOUR, user="עלי\u202e", admitted=[1]),
+    ],
+    "letters": [letter(DAY + HOUR, "topics: expected `array`"), letter(DAY + HOUR, "<b>value</b>: not JSON")],
+    "changes": [change(DAY + HOUR // 2, rate=5.0, comment="<i>why</i>"), change(DAY + 2 * HOUR, user="bob", rate=9.0)],
+}
+
+
+@pytest.fixture
+def page(browser, tmp_path):
+    """Open a page of rows."""
+
+    def _page(rows=ROWS, wanted=Wanted(), candidates=None):  # noqa: B008 it cannot be changed
+        tables = {name: ds.dataset(table) for name, table in arrow(**rows).items()}
+        file = tmp_path / "report.html"
+        file.write_text(
+            page_of(replace(figures_of(tables, wanted), candidates=candidates), library()), encoding="utf-8"
+        )
+        browser.get(file.as_uri())
+        return browser
+
+    return _page
+
+
+def tiles(driver):
+    found = driver.find_elements(By.CSS_SELECTOR, ".tile")
+    return {each.find_element(By.TAG_NAME, "dt").text: each.find_element(By.TAG_NAME, "strong").text for each in found}
+
+
+def text(driver, selector):
+    return driver.find_element(By.CSS_SELECTOR, selector).text
+
+
+def painted(driver):
+    """How many of the charts have something on them."""
+    return driver.execute_script(
+        "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
+        ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
+    )
+
+
+def press(driver, *keys):
+    for key in keys:
+        driver.switch_to.active_element.send_keys(key)
+
+
+def focused(driver):
+    return driver.execute_script("return document.activeElement.id || document.activeElement.className")
+
+
+def test_it_draws_its_charts_and_complains_of_nothing(page):
+    driver = page()
+    assert painted(driver) == 4
+    assert said(driver) == []
+    assert tiles(driver) == {
+        "Requests": "5",
+        "Mutations admitted": "48",
+        "Mutations refused": "42",
+        "Busiest second": "30",
+        "Throttled": "1 min 31 s",
+        "Slowest p99": "200 ms",
+    }
+
+
+def test_it_asks_for_nothing_but_itself(page, tmp_path):
+    driver = page()
+    assert asked_for(driver) == [(tmp_path / "report.html").as_uri()]
+
+
+def test_its_own_policy_lets_nothing_be_loaded_and_nothing_else_run(page):
+    driver = page()
+    driver.execute_script("document.body.append(Object.assign(new Image(), {src: 'https://localhost/x.png'}))")
+    driver.execute_script(
+        "const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s)"
+    )
+    assert driver.title == "Topic mutations"
+    assert len([each for each in said(driver) if "Content Security Policy" in each]) == 2
+
+
+def test_names_and_errors_are_text(page):
+    driver = page()
+    assert driver.title == "Topic mutations"
+    names = [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tbody th")]
+    assert any(NASTY.replace("'", "\\'") in each or NASTY in each for each in names)
+    assert "user 'עלי\\u202e' (spelled '\\u05e2\\u05dc\\u05d9\\u202e')" in names
+    assert "<b>value</b>" in text(driver, "#letters-table")
+    assert "<i>why</i>" in text(driver, "#changes-table")
+
+
+def test_a_tenant_is_chosen_by_keyboard(page):
+    driver = page()
+    press(driver, Keys.TAB, Keys.TAB)
+    assert focused(driver) == "tenant"
+    press(driver, Keys.DOWN, Keys.DOWN)
+    assert tiles(driver)["Mutations admitted"] == "7"
+    assert text(driver, "#tokens .unit") == "mutations"
+    status = driver.find_element(By.ID, "status").get_attribute("textContent")
+    assert status == "user 'bob', client-id 'app': 1 request, 7 mutations admitted, 0 refused."
+    press(driver, Keys.HOME)
+    assert tiles(driver)["Mutations admitted"] == "48"
+
+
+def test_the_time_is_chosen_by_keyboard_and_told_to_who_does_not_see_it(page):
+    driver = page()
+    press(driver, *[Keys.TAB] * 3)
+    assert focused(driver) == "from"
+    press(driver, Keys.RIGHT)
+    assert driver.find_element(By.ID, "from").get_attribute("aria-valuetext") == "2026-11-21 00:01 UTC"
+    assert tiles(driver)["Mutations admitted"] == "18"
+    press(driver, Keys.TAB, Keys.HOME)
+    assert focused(driver) == "to"
+    assert tiles(driver)["Mutations admitted"] == "30"  # an interval is left: the first
+    press(driver, Keys.TAB)
+    assert focused(driver) == "all"
+    press(driver, Keys.ENTER)
+    assert tiles(driver)["Mutations admitted"] == "48"
+
+
+def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
+    driver = page()
+    assert text(driver, "#throttled .text").startswith("Throttled for 1 min 31 s in all; most at 2026-11-21 01:00 UTC")
+    label = driver.find_element(By.CSS_SELECTOR, "#load [role=img]").get_attribute("aria-labelledby")
+    assert driver.find_element(By.ID, label.split()[0]).text == "Mutations asked for"
+    summary = driver.find_element(By.CSS_SELECTOR, "#load summary")
+    driver.execute_script("arguments[0].focus()", summary)
+    press(driver, Keys.ENTER)
+    rows = until(lambda: driver.find_elements(By.CSS_SELECTOR, "#load .values tbody tr"))
+    assert len(rows) == 181
+    assert [each.text for each in rows[60].find_elements(By.CSS_SELECTOR, "th, td")] == [
+        "2026-11-21 01:00",
+        "0.667",
+        "0.283",
+    ]
+    press(driver, Keys.TAB)
+    assert focused(driver) == "scroll"  # so that it can be scrolled
+
+
+def test_changes_of_others_are_left_out_for_a_tenant(page):
+    driver = page()
+    assert len(driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")) == 2
+    driver.find_element(By.XPATH, "//button[contains(., \"'bob'\")]").click()
+    (row,) = driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")
+    assert "9 mutations/s" in row.text
+
+
+def test_by_night_it_is_dark(page):
+    driver = page()
+    look(driver, scheme="dark")
+    color = driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+    assert max(int(part) for part in color.strip("rgba()").split(",")[:3]) < 40
+    assert painted(driver) == 4
+    assert said(driver) == []
+
+
+def test_on_a_phone_nothing_stands_beyond_the_edge(page):
+    look(page(), width=360, height=740)
+    driver = page()
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 360
+    assert painted(driver) == 4
+
+
+def test_a_single_request_of_one_tenant_is_enough(page):
+    driver = page({"decisions": [decision(DAY, admitted=[1])]})
+    assert tiles(driver)["Requests"] == "1"
+    assert "No dead letters in this time." in text(driver, "#letters-table")
+    assert "No changes in this time." in text(driver, "#changes-table")
+    assert said(driver) == []
+
+
+def test_what_other_quotas_would_have_done_is_a_table(page):
+    outcome = Outcome("user 'alice'", admitted=80, refused=3, throttled_seconds=61.5, peak_mutations=40)
+    driver = page(candidates=[Candidate("twice as much", [outcome])])
+    assert text(driver, "#candidates-table tbody") == "twice as much user 'alice' 80 3 1 min 1 s 40"
+    assert said(driver) == []
+
+
+def test_of_one_user_it_has_their_name(page):
+    driver = page(wanted=Wanted(user="bob"))
+    assert text(driver, "h1") == "Topic mutations of user 'bob'"
+    assert "nobody's" in text(driver, "#letters-table")

@@ -1,0 +1,36 @@
+"""The intervals of a report."""
+
+import pytest
+
+from jobs.report.period import Period
+
+SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
+NOON = 1_795_262_400_000
+
+
+@pytest.mark.parametrize(
+    ("length", "width"),
+    [
+        (1, SECOND),
+        (300 * SECOND, SECOND),
+        (301 * SECOND, 2 * SECOND),
+        (HOUR, 15 * SECOND),
+        (DAY, 5 * MINUTE),
+        (7 * DAY, HOUR),
+        (300 * DAY, DAY),
+        (301 * DAY, 2 * DAY),
+        (8000 * DAY, 32 * DAY),
+    ],
+)
+def test_intervals_are_the_shortest_of_which_there_are_no_more_than_300(length, width):
+    assert Period.over(0, length - 1).width == width
+
+
+def test_all_that_is_to_be_told_lies_in_it_and_intervals_begin_where_clocks_do():
+    period = Period.over(NOON + 7 * MINUTE, NOON + 19 * HOUR)
+    assert (period.start, period.width, period.count) == (NOON + 5 * MINUTE, 5 * MINUTE, 228)
+    assert period.end == NOON + 19 * HOUR + 5 * MINUTE
+
+
+def test_a_single_moment_is_one_interval():
+    assert Period.over(NOON + 1, NOON + 1) == Period(NOON, SECOND, 1)
