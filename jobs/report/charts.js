@@ -99,7 +99,7 @@ const CHARTS = {
       lines: [{ label: "throttled", values: shares, color: "--refused" }],
       text: top.value > 0
         ? `Throttled for ${duration(sum(chosen.throttled))} in all; most at ${chosen.time(top.bin)}: ` +
-          `${fine.format(top.value)} on average over ${duration(DATA.width)}.`
+          `${duration(chosen.throttled[top.bin])} within ${duration(DATA.width)}.`
         : "Nobody was throttled.",
     };
   },
