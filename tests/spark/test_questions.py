@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from jobs.audit import keep
+from jobs.kept import dataset
+from jobs.report.aggregation import Wanted, figures_of
 from jobs.storage import table_path
-from jobs.tables import prepare_tables
+from jobs.tables import TABLES, prepare_tables
 from quota import codec
 from quota.bucket import Window
 from quota.callbacks.setting import Callbacks
 from quota.repeats import Repeats
 from quota.resolution import Policy
+from quota.settings import load_settings
 from quota.simulate import read_quotas, simulate
 from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE
@@ -206,6 +209,21 @@ def test_each_tenant_by_the_minute(ask):
         (ALICE, later, 2, 100, 30, 100 / 60, -45.0, -45 / 55, 8000),
         (BOB, later, 1, 20, 0, 20 / 60, -9.0, -9 / 11, 9000),
     ]
+
+
+def test_the_report_adds_up_the_same(root):
+    settings = load_settings([f"storage.root={root}"], environment={})
+    found = figures_of({table.name: dataset(settings, table) for table in TABLES}, Wanted())
+    assert (sum(found.total.admitted), sum(found.total.refused)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
+    assert sum(found.total.throttled) == 9000 + 8500
+    assert {each.name for each in found.tenants} == {
+        "user 'alice'",
+        "user 'bob', client-id 'app'",
+        "group 'payments'",
+        "no quota",
+    }
+    assert sum(sum(each.counts) for each in found.letters) == 3
+    assert "user-principal 'alice': 5 mutations/s" in [each.what for each in found.changes]
 
 
 def test_each_tenant_has_a_name(ask):
