@@ -185,9 +185,9 @@ def version_of(table: AuditTable, path: str, properties: Mapping[str, str]) -> i
     Raises:
         MutationQuotaError: it has none, or that of a newer program.
     """
-    noted = properties.get(_VERSION_PROPERTY, "")
+    noted = properties.get(VERSION_PROPERTY, "")
     if not noted.isdecimal():
-        raise _foreign(path, f"it has no {_VERSION_PROPERTY}")
+        raise _foreign(path, f"it has no {VERSION_PROPERTY}")
     if int(noted) > table.version:
         raise MutationQuotaError(
             f"the table {path} was written by a newer program, as version {noted} (this one writes version "

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from jobs.kept import dataset, reading
+from jobs.kept_table import open_table, reading
 from jobs.report.aggregation import Wanted, figures_of
 from jobs.report.candidates import read_candidates
 from jobs.report.figures import Figures
@@ -27,7 +27,7 @@ def write_report(settings: Settings, wanted: Wanted, out: Path, comparison: Path
         raise BadInput(f"--out {out}: not a file in a folder that is there")
     candidates = None if comparison is None else read_candidates(comparison)
     drawing = library()
-    tables = {table.name: dataset(settings, table) for table in TABLES}
+    tables = {table.name: open_table(settings, table) for table in TABLES}
     with reading(f"{storage_root(settings)}/tables"):
         figures = replace(figures_of(tables, wanted), candidates=candidates)
     page = page_of(figures, drawing)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.audit import keep
-from jobs.kept import dataset
+from jobs.kept_table import open_table
 from jobs.report.aggregation import Wanted, figures_of
 from jobs.storage import table_path
 from jobs.tables import TABLES, prepare_tables
@@ -213,7 +213,7 @@ def test_each_tenant_by_the_minute(ask):
 
 def test_the_report_adds_up_the_same(root):
     settings = load_settings([f"storage.root={root}"], environment={})
-    found = figures_of({table.name: dataset(settings, table) for table in TABLES}, Wanted())
+    found = figures_of({table.name: open_table(settings, table) for table in TABLES}, Wanted())
     assert (sum(found.total.admitted), sum(found.total.refused)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
     assert sum(found.total.throttled) == 9000 + 8500
     assert {each.name for each in found.tenants} == {

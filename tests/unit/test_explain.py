@@ -151,7 +151,7 @@ def test_a_table_of_a_newer_program_is_left_alone(settings):
 def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
     keep(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
     with pytest.raises(
-        MutationQuotaError, match=r"is of version 1, .*start mutation-quota audit once, which adds them"
+        MutationQuotaError, match=r"is of version 1, .*; mutation-quota audit --once brings it up to that"
     ):
         explained(settings, "mutation-requests-0-0", 0)
 

@@ -127,9 +127,9 @@ def test_json_in_html_is_the_same_json():
 @pytest.mark.parametrize(
     ("version", "error"),
     [
-        ("99", r"decisions was written by a newer program, as version 99 \(this one reads version 4\); use that"),
+        ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 4\); start that"),
         ("3", r"is of version 3, and this program reads version 4; mutation-quota audit --once brings it up"),
-        ("", r"is none of the audit's \(it has no mutationQuota.schemaVersion\)"),
+        ("", r"is no table of this version \(it has no mutationQuota.schemaVersion\)"),
     ],
 )
 def test_a_table_of_another_version_is_named(report, settings, version, error):
@@ -139,7 +139,7 @@ def test_a_table_of_another_version_is_named(report, settings, version, error):
 
 
 def test_where_nothing_was_audited_it_says_so(report, settings):
-    with pytest.raises(BadInput, match=r"there is no table .*/tables/decisions: nothing was audited there yet; start"):
+    with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: mutation-quota audit makes it"):
         report()
     write(settings)
     with pytest.raises(BadInput, match=r"^nothing was audited yet: the tables are empty$"):
@@ -151,7 +151,8 @@ def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp
     (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
     file.unlink()
     with pytest.raises(
-        MutationQuotaError, match=r"^cannot read .*/tables: .*; see that storage.root is reached, and whole$"
+        MutationQuotaError,
+        match=r"/tables cannot be read without Spark: .*; see that storage.root is reached, and whole$",
     ):
         report()
 
