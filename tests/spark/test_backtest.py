@@ -4,14 +4,14 @@ import json
 import subprocess
 import sys
 
-import msgspec
 import pytest
 
 from jobs.audit import keep
-from jobs.backtest_result import Result
 from jobs.tables import prepare_tables
+from jobs.whatif import judged_again
 from quota import codec
 from quota.bucket import Window
+from quota.errors import MutationQuotaError
 from quota.repeats import Repeats
 from quota.resolution import Policy
 from quota.simulate import read_quotas, simulate
@@ -66,9 +66,12 @@ def numbered(requests):
 def settings(spark, base_settings, tmp_path_factory):
     """A deployment whose audit has kept what these requests came to."""
     root = tmp_path_factory.mktemp("root")
-    settings = base_settings.model_copy(
-        update={"storage": base_settings.storage.model_copy(update={"root": str(root)})}
-    )
+    sections = {
+        "storage": base_settings.storage.model_copy(update={"root": str(root)}),
+        "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
+        "repeats": base_settings.repeats.model_copy(update={"window_seconds": 1.0}),
+    }
+    settings = base_settings.model_copy(update=sections)
     quotas = read_quotas(json.dumps(each | {"effective_at": START + ms}).encode() for ms, each in CHANGES.items())
     policy = Policy(exempt_users=frozenset({"admin"}), repeats=Repeats(window_ms=1000))
     judged = TokenBucket(Window(), policy.repeats)
@@ -84,29 +87,19 @@ def settings(spark, base_settings, tmp_path_factory):
 
 
 @pytest.fixture
-def backtest(settings):
-    """Run the command on the deployment, a session of its own."""
+def judge(spark, settings):
+    """Judge what the deployment's audit has kept."""
 
-    def _backtest(*options):
-        given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
-        settings_ = [part for each in given for part in ("--set", each)]
-        command = [sys.executable, "-c", "from jobs.cli import main; main()", "backtest", *settings_, *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+    def _judge(*candidates, since=None, until=None, **quota):
+        changed = settings.model_copy(update={"quota": settings.quota.model_copy(update=quota)})
+        return judged_again(spark, changed, candidates, since, until)
 
-    return _backtest
+    return _judge
 
 
-def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have(backtest, tmp_path):
+def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have(judge, tmp_path):
     (tmp_path / "plenty.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 1000}\n")
-    done = backtest(
-        "--json",
-        "--candidate",
-        f"name=plenty,quotas={tmp_path}/plenty.yaml",
-        "--candidate",
-        "algorithm=sampled-rate",
-    )
-    assert done.returncode == 0, done.stderr
-    result = msgspec.json.decode(done.stdout, type=Result)
+    result = judge(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate")
     assert (result.repetition.decisions, result.repetition.differing) == (14, 0)
     recorded, again, plenty, rate = result.outcomes
     assert [each.name for each in result.outcomes] == [
@@ -126,41 +119,39 @@ def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have
     assert rate.load.requests == 14
 
 
-def test_only_what_is_in_its_time_counts_though_buckets_know_what_was_before(backtest):
-    done = backtest("--json", "--from", str(START + 500), "--to", str(START + 1500))
-    assert done.returncode == 0, done.stderr
-    result = msgspec.json.decode(done.stdout, type=Result)
+def test_only_what_is_in_its_time_counts_though_buckets_know_what_was_before(judge):
+    result = judge(since=START + 500, until=START + 1500)
     assert (result.repetition.decisions, result.repetition.differing) == (2, 0)
     (sender,) = result.outcomes[0].senders
     assert (sender.user, sender.client_id) == ("alice", "b")
     assert (sender.load.admitted, sender.load.refused, sender.load.throttled_seconds) == (7, 4, 0.4)
 
 
-def test_for_people_it_says_whether_it_repeats_and_prints_a_line_a_candidate(backtest):
-    done = backtest("--candidate", "window-num=100", "--tenants", "1")
-    assert done.returncode == 0, done.stderr
+def test_settings_that_were_others_then_are_noticed(judge):
+    repetition = judge(window_num=12).repetition
+    assert repetition.differing == 12  # all but those of carol and admin, who have no limit
+    assert repetition.examples[0].decision_id == "mutation-requests-0-0"
+    assert repetition.examples[0].fields[0] == "burst"
+
+
+def test_a_time_without_decisions_is_said(judge):
+    with pytest.raises(MutationQuotaError, match="no decisions to judge again: the table holds none of that time"):
+        judge(until=START)
+
+
+def test_a_missing_table_is_said(spark, settings, tmp_path):
+    elsewhere = settings.storage.model_copy(update={"root": str(tmp_path)})
+    with pytest.raises(MutationQuotaError, match=f"there is no table {tmp_path}/tables/quota_changes: "):
+        judged_again(spark, settings.model_copy(update={"storage": elsewhere}), [], None, None)
+
+
+def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):
+    given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
+    options = ["--candidate", "window-num=100", "--tenants", "1", *(part for each in given for part in ("--set", each))]
+    command = [sys.executable, "-c", "from jobs.cli import main; main()", "backtest", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
     assert "The recorded quotas give all 14 recorded decisions again, to the last digit." in done.stdout
     assert "window-num=100" in done.stdout
-    assert "alice / a" in done.stdout
+    assert "alice / <none>" in done.stdout
     assert "and 5 more; --tenants N prints more of them, --json all" in done.stdout
-
-
-def test_settings_that_were_others_then_are_noticed(backtest):
-    done = backtest("--set", "quota.window_num=12")
-    assert done.returncode == 0, done.stderr
-    assert "decisions otherwise, such as\n  mutation-requests-0-0: burst, " in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "message", "code"),
-    [
-        (["--to", "2020-01-01"], "there are no decisions to judge again: the table holds none of that time", 1),
-        (["--set", "storage.root=/tmp/nothing-is-here"], "there is no table /tmp/nothing-is-here/tables/quota", 1),
-        (["--candidate", "quotas=nowhere"], "nowhere: No such file or directory", 2),
-    ],
-)
-def test_bad_input_is_a_sentence(backtest, options, message, code):
-    done = backtest(*options)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
