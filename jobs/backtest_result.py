@@ -1,73 +1,15 @@
-"""What a backtest says: per candidate, of all senders together and of each."""
+"""Counting what candidates come to, in Spark."""
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.backtest import AS_RECORDED
+from quota.backtest_result import Difference, Load, Outcome, Repetition, Result, Sender
 
 _SUMS = ("requests", "refused_requests", "admitted", "refused", "throttled_ms", "newly_admitted", "newly_refused")
 _EXAMPLES = 5
-
-
-class Load(msgspec.Struct, frozen=True):
-    """What requests came to; partition mutations, unless it says otherwise."""
-
-    requests: int
-    refused_requests: int
-    """In which a topic was refused."""
-    admitted: int
-    refused: int
-    throttled_seconds: float
-    """In which senders had been told to wait; of each sender, times that overlap count once."""
-    newly_admitted: int
-    """That were refused when they were recorded."""
-    newly_refused: int
-    """That were admitted when they were recorded."""
-    peak: int
-    """The most that were admitted within a second."""
-
-
-class Sender(msgspec.Struct, frozen=True):
-    """The load of a user and client-id."""
-
-    user: str
-    client_id: str
-    load: Load
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What a candidate comes to."""
-
-    name: str
-    load: Load
-    senders: list[Sender]
-    """Those with the most mutations asked for come first."""
-
-
-class Difference(msgspec.Struct, frozen=True):
-    """A decision that did not come out as it was recorded, and in which fields."""
-
-    decision_id: str
-    fields: list[str]
-
-
-class Repetition(msgspec.Struct, frozen=True):
-    """Whether the recorded quotas give the recorded decisions."""
-
-    decisions: int
-    differing: int
-    examples: list[Difference]
-
-
-class Result(msgspec.Struct, frozen=True):
-    """All that a backtest says."""
-
-    repetition: Repetition
-    outcomes: list[Outcome]
-    """First what was recorded, then each candidate."""
 
 
 def result_of(effects: DataFrame, names: Sequence[str], repeating: int) -> Result | None:

@@ -9,9 +9,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jobs.backtest_result import Load, Result
 from jobs.moments import moment_of
 from jobs.options import ConfigFile, Json, Overrides, settings_of
+from quota.backtest_result import Load, Result
 
 _WIDTH = 150
 

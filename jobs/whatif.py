@@ -8,7 +8,7 @@ from pyspark.sql.types import TimestampType
 
 from jobs.backtest import effects
 from jobs.backtest_candidates import candidates_of
-from jobs.backtest_result import Result, result_of
+from jobs.backtest_result import result_of
 from jobs.failures import advised
 from jobs.progress import with_progress
 from jobs.quota_history import quotas_of
@@ -16,6 +16,7 @@ from jobs.running import failing_as
 from jobs.session import end_session, spark_session
 from jobs.storage import local_folder
 from jobs.tables import DECISIONS, QUOTA_CHANGES, read_table
+from quota.backtest_result import Result
 from quota.callbacks.loading import check as check_callbacks
 from quota.callbacks.quotas import CallbackQuotas
 from quota.errors import MutationQuotaError

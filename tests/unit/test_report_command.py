@@ -59,24 +59,44 @@ def test_it_can_be_of_a_time_and_of_a_user(report, settings):
     assert "<bdi>of user &#x27;bob&#x27;</bdi>" in page
 
 
-COMPARISON = {
-    "candidates": [
+LOAD = {
+    "requests": 4,
+    "refused_requests": 1,
+    "admitted": 9,
+    "refused": 1,
+    "throttled_seconds": 2.5,
+    "newly_admitted": 3,
+    "newly_refused": 0,
+    "peak": 7,
+}
+BACKTEST = {
+    "repetition": {"decisions": 4, "differing": 0, "examples": []},
+    "outcomes": [
         {
             "name": "twice as much",
-            "tenants": [
-                {"tenant": "user 'a'", "admitted": 9, "refused": 1, "throttled_seconds": 2.5, "peak_mutations": 7},
-            ],
+            "load": LOAD | {"admitted": 11},
+            "senders": [{"user": "a", "client_id": "app", "load": LOAD}],
         }
-    ]
+    ],
 }
+"""As `backtest --json` prints it."""
 
 
 def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, settings, tmp_path):
     write(settings, decisions=[decision(DAY)])
-    (tmp_path / "comparison.json").write_text(json.dumps(COMPARISON))
+    (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
     page = report("--backtest", str(tmp_path / "comparison.json"))
     assert ">What if<" in page
-    assert figures(page)["candidates"] == COMPARISON["candidates"]
+    told = {"refused": 1, "throttled_seconds": 2.5, "peak_mutations": 7}
+    assert figures(page)["candidates"] == [
+        {
+            "name": "twice as much",
+            "tenants": [
+                {"tenant": "all together", "admitted": 11} | told,
+                {"tenant": "user 'a', client-id 'app'", "admitted": 9} | told,
+            ],
+        }
+    ]
     assert ">What if<" not in report()
 
 
@@ -84,8 +104,8 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     ("content", "error"),
     [
         (None, "No such file or directory"),
-        ("{}", "no what-if comparison: Object missing required field `candidates`"),
-        ("\x00", "no what-if comparison: JSON is malformed"),
+        ("{}", "not what backtest --json prints: Object missing required field `repetition`"),
+        ("\x00", "not what backtest --json prints: JSON is malformed"),
     ],
 )
 def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, content, error):
