@@ -14,6 +14,7 @@ from quota.bucket import Window
 from quota.entity import QuotaEntity
 from quota.resolution import Policy
 from quota.simulate import simulate
+from quota.token_bucket import TokenBucket
 from schemas.kafka import ANSWER, RECORD
 from tests.factories import PERMISSIVE, request_json, timeline
 from tests.spark.rows import answers, frame, kafka_rows
@@ -111,7 +112,7 @@ def test_the_job_and_simulate_judge_the_same_bytes_alike(stream, seed):
         stream.feed(kafka_rows(values[start:end], timestamps=timestamps[start:end], first_offset=start))
     found = stream.run(quotas)
 
-    simulated = [json.loads(codec.encode(each)) for each in simulate(values, quotas, WINDOW)]
+    simulated = [json.loads(codec.encode(each)) for each in simulate(values, quotas, TokenBucket(WINDOW))]
     assert len(found) == len(simulated) == 300
     for offset, expected in enumerate(simulated):
         topic, actual = found[0, offset]
