@@ -73,7 +73,7 @@ def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> Da
     path = table_path(settings, table.name)
     if not DeltaTable.isDeltaTable(spark, path):
         raise no_table(path)
-    version_of(table, path, _properties(spark, path))
+    version_of(table, path, _properties(DeltaTable.forPath(spark, path)))
     rows = spark.read.format("delta").load(path)
     lacking = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
     return rows.withColumns(lacking)
@@ -117,7 +117,7 @@ def _create(spark: SparkSession, table: AuditTable, path: str) -> None:
 
 def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
     there = DeltaTable.forPath(spark, path)
-    version = version_of(table, path, _properties(spark, path))
+    version = version_of(table, path, _properties(there))
     other = _unlike(table.schema, there.toDF().schema)
     lacking = [name for name, kind in other.items() if kind is None]
     if len(lacking) < len(other) or (lacking and version == table.version):
@@ -126,8 +126,8 @@ def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
         _upgrade(spark, table, path, version, lacking)
 
 
-def _properties(spark: SparkSession, path: str) -> dict[str, str]:
-    properties: dict[str, str] = DeltaTable.forPath(spark, path).detail().select("properties").collect()[0][0]
+def _properties(there: DeltaTable) -> dict[str, str]:
+    properties: dict[str, str] = there.detail().select("properties").collect()[0][0]
     return properties
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from quota.decision import Decision
+from quota.decision import Decision, paid_topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Asked:
         """Add up the topics of a decision."""
         if decision.validate_only:
             return cls()
-        paid = decision.repeats.topics if decision.repeats else 0
+        paid = paid_topics(decision.repeats)
         topics = decision.topics[paid:]
         judged = decision.shadow.error_codes[paid:] if decision.shadow else [topic.error_code for topic in topics]
         refused = [topic for topic in topics if topic.error_code]

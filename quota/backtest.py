@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 from quota.admission import decide
 from quota.algorithm import Algorithm
-from quota.decision import ErrorCode
+from quota.decision import paid_topics
 from quota.recorded import RecordedDecision
 from quota.resolution import ResolvedRequest
 
@@ -50,8 +50,8 @@ class Again:
         if resolved is None:
             raise ValueError(f"{recorded.decision_id} has no quota to be judged by")
         self._state, (decision,) = decide(self._state, [resolved], self._algorithm)
-        admitted = [each.error_code == ErrorCode.NONE.value for each in decision.topics]
-        return Verdict(admitted, decision.retry_at, differing(RecordedDecision.of(decision), recorded))
+        again = RecordedDecision.of(decision)
+        return Verdict(again.admitted, again.retry_at, differing(again, recorded))
 
 
 def differing(again: RecordedDecision, recorded: RecordedDecision) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Effects:
 
     def of(self, recorded: RecordedDecision, verdict: Verdict) -> Effect:
         """The effect of the next verdict."""
-        done_before = recorded.repeats.topics if recorded.repeats else 0
+        done_before = paid_topics(recorded.repeats)
         costs = [
             0 if recorded.validate_only or number < done_before else each.partitions
             for number, each in enumerate(recorded.topics)

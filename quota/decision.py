@@ -58,6 +58,11 @@ class Repeat(msgspec.Struct, frozen=True):
     topics: int
 
 
+def paid_topics(repeats: Repeat | None) -> int:
+    """How many of the first topics of a request cost nothing, because it was admitted before."""
+    return repeats.topics if repeats else 0
+
+
 class Decision(msgspec.Struct, frozen=True):
     """The answer to one request. Times are in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
 

@@ -10,7 +10,7 @@ import msgspec
 from quota.algorithm import Admission
 from quota.bucket import Bucket, Window
 from quota.change import SINCE_EVER
-from quota.decision import Decision, ErrorCode
+from quota.decision import Decision, ErrorCode, paid_topics
 from quota.entity import Tags
 from quota.kept_quotas import KeptQuotas, SetQuota
 from quota.last_write import judged_codes, last_write, quota_of
@@ -128,7 +128,7 @@ def _admitted_again(decision: Decision, quota: Quota, bucket: Bucket | None, win
         decision.request_id,
         decision.operation,
         STRICT_SINCE[decision.operation] if decision.mode is Mode.STRICT else 0,
-        [TopicMutation(topic.name, topic.partitions) for topic in decision.topics[_paid(decision) :]],
+        [TopicMutation(topic.name, topic.partitions) for topic in decision.topics[paid_topics(decision.repeats) :]],
         decision.user,
         decision.client_id,
         decision.validate_only,
@@ -140,7 +140,7 @@ def _admitted_again(decision: Decision, quota: Quota, bucket: Bucket | None, win
 
 
 def _compared(decision: Decision, admission: Admission[Bucket], before: list[str]) -> Recomputed:
-    admitted = [*[True] * _paid(decision), *admission.admitted]
+    admitted = [*[True] * paid_topics(decision.repeats), *admission.admitted]
     codes = [int(ErrorCode.NONE if each else ErrorCode.THROTTLING_QUOTA_EXCEEDED) for each in admitted]
     tokens = math.nan if admission.tokens is None else admission.tokens
     throttle = (decision.shadow or decision).controller_throttle_ms
@@ -156,16 +156,12 @@ def _compared(decision: Decision, admission: Admission[Bucket], before: list[str
 def _charges(decision: Decision, quota: Quota, tokens: float, stored: float) -> list[Charge]:
     found = []
     for number, topic in enumerate(decision.topics):
-        admitted, charged, before = True, not decision.validate_only and number >= _paid(decision), tokens
+        admitted, charged, before = True, not decision.validate_only and number >= paid_topics(decision.repeats), tokens
         if charged:
             mutation = TopicMutation(topic.name, topic.partitions)
             (admitted,), tokens = charge(tokens, stored, [mutation], quota, strict=decision.mode is Mode.STRICT)
         found.append(Charge(topic.name, topic.partitions, before, tokens, admitted, charged and admitted))
     return found
-
-
-def _paid(decision: Decision) -> int:
-    return decision.repeats.topics if decision.repeats else 0
 
 
 def _purgatory(decision: Decision) -> int:

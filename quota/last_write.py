@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from quota.bucket import Bucket
-from quota.decision import Decision, ErrorCode
+from quota.decision import Decision, ErrorCode, paid_topics
 from quota.terms import Quota
 
 
@@ -27,9 +27,8 @@ def last_write(before: Iterable[Decision]) -> Decision | None:
 
 def is_charge(decision: Decision) -> bool:
     """Whether a topic was charged to the bucket, which writes it even where the topic costs nothing."""
-    paid = decision.repeats.topics if decision.repeats else 0
     admitted = judged_codes(decision).count(ErrorCode.NONE)
-    return decision.quota is not None and not decision.validate_only and admitted > paid
+    return decision.quota is not None and not decision.validate_only and admitted > paid_topics(decision.repeats)
 
 
 def judged_codes(decision: Decision) -> list[int]:

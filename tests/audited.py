@@ -3,20 +3,19 @@
 import json
 import random
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.storage import table_path
-from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
+from jobs.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES
 from quota import codec
 from quota.bucket import Window
 from quota.decision import DeadLetter
 from quota.simulate import read_quotas, simulate
 from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE, STRICT, request_json
+from tests.kept import made
 
 DAY = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 MINUTE, HOUR = 60_000, 3_600_000
@@ -87,18 +86,7 @@ def write(settings, versions=(), **rows):
     tables = arrow(**rows)
     for table in TABLES:
         version = dict(versions).get(table.name, str(table.version))
-        path = table_path(settings, table.name)
-        write_deltalake(path, tables[table.name], partition_by=["date"])
-        _claim(Path(path) / "_delta_log" / f"{0:020}.json", version)
-
-
-def _claim(commit, version):
-    """Give a table its version, as Delta keeps it; deltalake writes no property that it does not know."""
-    actions = [json.loads(line) for line in commit.read_text().split("\n") if line]
-    for action in actions:
-        if "metaData" in action and version:
-            action["metaData"]["configuration"][VERSION_PROPERTY] = version
-    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+        write_deltalake(made(settings, table, version), tables[table.name], mode="append")
 
 
 QUOTAS = [

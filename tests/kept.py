@@ -8,7 +8,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.storage import table_path
-from jobs.tables import TABLES
+from jobs.tables import TABLES, VERSION_PROPERTY
 
 _TIMES = ("timestamp", "retry_at", "expires_at", "effective_at")
 
@@ -16,16 +16,21 @@ _TIMES = ("timestamp", "retry_at", "expires_at", "effective_at")
 def keep(settings, name, *rows, version=None):
     """Append rows to a table, which is made where it is not there."""
     (table,) = (each for each in TABLES if each.name == name)
+    there = made(settings, table, str(version or table.version))
     schema = to_arrow_schema(table.schema, timezone="UTC")
-    there = DeltaTable.create(
-        table_path(settings, name),
-        schema,
+    write_deltalake(there, pa.Table.from_pylist([_row(row) for row in rows], schema), mode="append")
+
+
+def made(settings, table, version):
+    """A table that claims a version, or none where that is empty; the one that is there where there is one."""
+    return DeltaTable.create(
+        table_path(settings, table.name),
+        to_arrow_schema(table.schema, timezone="UTC"),
         mode="ignore",
         partition_by="date",
-        configuration={"mutationQuota.schemaVersion": str(version or table.version)},
+        configuration={VERSION_PROPERTY: version} if version else {},
         raise_if_key_not_exists=False,
     )
-    write_deltalake(there, pa.Table.from_pylist([_row(row) for row in rows], schema), mode="append")
 
 
 def decision_row(decision):

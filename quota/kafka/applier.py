@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from quota import codec
 from quota.allowed import AllowedTopics
-from quota.decision import Decision, TopicDecision
+from quota.decision import Decision, TopicDecision, paid_topics
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.client import client_config, ends, partitions_of, reason, source_of, tail, take
 from quota.kafka.ledger import Ledger, Place
@@ -208,7 +208,7 @@ class Applier:
     def _plan(self, heard: _Heard) -> list[Task | TopicResult]:
         """What is to be done about each admitted topic of a decision."""
         names = Counter(topic.name for topic in heard.decision.topics)
-        paid = heard.decision.repeats.topics if heard.decision.repeats else 0
+        paid = paid_topics(heard.decision.repeats)
         return [
             self._plan_topic(heard, topic, names[topic.name], repeated=number < paid)
             for number, topic in enumerate(admitted(heard.decision.topics))
