@@ -19,7 +19,7 @@ def report(
     user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="This user's requests alone.")] = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("report.html"),
     backtest: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What-if comparisons to show besides, in JSON.")
+        Path | None, typer.Option(metavar="FILE", help="What-if comparisons to show besides, of backtest --json.")
     ] = None,
     overrides: Overrides = None,
     config: ConfigFile = None,

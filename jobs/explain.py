@@ -7,7 +7,8 @@ from confluent_kafka import KafkaException
 
 from jobs.kept_decisions import KeptDecisions
 from jobs.kept_log import kept_log
-from jobs.kept_table import open_table, stands_at
+from jobs.kept_table import open_table, reading, stands_at
+from jobs.storage import tables_path
 from jobs.tables import DEAD_LETTERS
 from quota import codec
 from quota.decision import Decision
@@ -34,14 +35,15 @@ def explained(settings: Settings, decision_id: str, neighbours: int) -> Explanat
         MutationQuotaError: a table cannot be read, or does not have the decision yet.
     """
     source = source_of_id(decision_id)
-    kept = KeptDecisions(settings)
-    decision = kept.find(source)
-    if decision is None:
-        raise _absent(settings, source)
-    log = kept_log(settings, decision.timestamp, with_clusters=decision.callback is not None)
-    quotas = KeptQuotas(log, settings.quota.callbacks)
-    around = Around(kept.before(decision), kept.behind(decision), neighbours)
-    return explain(decision, around, quotas, settings.quota.window)
+    with reading(tables_path(settings)):
+        kept = KeptDecisions(settings)
+        decision = kept.find(source)
+        if decision is None:
+            raise _absent(settings, source)
+        log = kept_log(settings, decision.timestamp, with_clusters=decision.callback is not None)
+        quotas = KeptQuotas(log, settings.quota.callbacks)
+        around = Around(kept.before(decision), kept.behind(decision), neighbours)
+        return explain(decision, around, quotas, settings.quota.window)
 
 
 def source_of_id(decision_id: str) -> Source:

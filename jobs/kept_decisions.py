@@ -1,13 +1,13 @@
 """Decisions out of their table: one by its id, and those of its bucket before and behind it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 
 import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.kept_table import epoch_ms, moment, open_table, stands_at
+from jobs.kept_table import epoch_ms, open_table, stands_at
 from jobs.rows import Row
 from jobs.tables import DECISIONS
 from quota import codec
@@ -30,7 +30,7 @@ _PLACE = {
     "offset": ds.field("source", "offset"),
     _TAGS: ds.field(_TAGS),
 }
-_ORDER = ("timestamp", "topic", "partition", "offset")
+_ORDER = ["timestamp", "topic", "partition", "offset"]
 """That of the requests of one bucket."""
 
 _NULLABLE = ("callback", "quota", "burst", "max_debt_ms", "quota_entity", "shadow", "tokens_before", "tokens")
@@ -56,41 +56,52 @@ class KeptDecisions:
 
     def before(self, decision: Decision) -> Iterator[Decision]:
         """Those of its bucket before it, the newest first; at most as many as are worth looking through."""
-        return self._around(decision, _earlier(decision), "descending")
+        return self._around(decision, backwards=True)
 
     def behind(self, decision: Decision) -> Iterator[Decision]:
         """Those of its bucket behind it, in their order."""
-        this = ds.field("decision_id") == decision.decision_id
-        return self._around(decision, ~_earlier(decision) & ~this, "ascending")
+        return self._around(decision, backwards=False)
 
-    def _around(self, decision: Decision, where: ds.Expression, direction: str) -> Iterator[Decision]:
+    def _around(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
         """Day by day, and of each day first only where they stand: a tenant may have a million of them."""
         left = _MOST
-        where &= _of_its_bucket(decision)
-        for day in self._days(decision, descending=direction == "descending"):
-            of_day = where & (ds.field("date") == day)
-            places = self._table.to_table(columns=_PLACE, filter=of_day)
-            places = places.filter(
-                pa.array([dict(tags or ()) == decision.more_tags for tags in places[_TAGS].to_pylist()], pa.bool_())
-            )
-            ids = places.sort_by([(name, direction) for name in _ORDER])["decision_id"].slice(0, left)
+        of_bucket = _of_its_bucket(decision)
+        own = datetime.fromtimestamp(decision.timestamp / 1000, tz=UTC).date()
+        for day in reversed(self._days()) if backwards else self._days():
+            if day > own if backwards else day < own:
+                continue
+            of_day = of_bucket & (ds.field("date") == day)
+            ids = self._ids(of_day, decision.more_tags)
+            if backwards:
+                ids.reverse()
+            if day == own:
+                ids = ids[ids.index(decision.decision_id) + 1 :]
+            ids = ids[:left]
             for start in range(0, len(ids), _AT_ONCE):
-                yield from self._whole(of_day, ids.slice(start, _AT_ONCE).to_pylist())
+                yield from self._whole(of_day, ids[start : start + _AT_ONCE])
             left -= len(ids)
             if left <= 0:
                 return
+
+    def _ids(self, where: ds.Expression, more_tags: Mapping[str, str]) -> list[str]:
+        """Of decisions of one bucket, in the order in which they were made."""
+        places = self._table.to_table(columns=_PLACE, filter=where)
+        mine = [dict(tags or ()) == more_tags for tags in places[_TAGS].to_pylist()]
+        frame = places.filter(pa.array(mine, pa.bool_())).drop_columns([_TAGS]).to_pandas()
+        # In a partition the offset decides, also where a clock stepped back (`quota.admission.in_order`).
+        frame = frame.sort_values("offset")
+        frame["timestamp"] = frame.groupby(["topic", "partition"])["timestamp"].cummax()
+        return list(frame.sort_values(_ORDER)["decision_id"])
 
     def _whole(self, where: ds.Expression, ids: list[str]) -> Iterator[Decision]:
         rows = self._table.to_table(filter=where & ds.field("decision_id").isin(ids)).to_pylist()
         found = {row["decision_id"]: row for row in rows}
         return (decision_of(found[each]) for each in ids)
 
-    def _days(self, decision: Decision, *, descending: bool) -> list[date]:
-        """The days from that of a decision on, or back."""
+    def _days(self) -> list[date]:
+        """The days of which there is something."""
         keys = (ds.get_partition_keys(part.partition_expression) for part in self._table.get_fragments())
-        days = sorted({each["date"] for each in keys}, reverse=descending)
-        this = datetime.fromtimestamp(decision.timestamp / 1000, tz=UTC).date()
-        return [day for day in days if (day <= this if descending else day >= this)]
+        return sorted({each["date"] for each in keys})
 
 
 def decision_of(row: Row) -> Decision:
@@ -119,14 +130,3 @@ def _of_its_bucket(decision: Decision) -> ds.Expression:
         & (ds.field("client_tag") == decision.client_tag)
         & ds.field("quota").is_valid()
     )
-
-
-def _earlier(decision: Decision) -> ds.Expression:
-    """Those of its bucket that were decided before it: by (timestamp, topic, partition, offset)."""
-    source = decision.source
-    earlier = ds.field("source", "offset") < source.offset
-    for name, value in (("partition", source.partition), ("topic", source.topic)):
-        field = ds.field("source", name)
-        earlier = (field < value) | ((field == value) & earlier)
-    at = ds.field("timestamp")
-    return (at < moment(decision.timestamp)) | ((at == moment(decision.timestamp)) & earlier)

@@ -50,7 +50,7 @@ def reading(path: str) -> Iterator[None]:
         yield
     except TableNotFoundError:
         raise no_table(path) from None
-    except (DeltaError, OSError, duckdb.InvalidInputException, duckdb.IOException) as error:
+    except (DeltaError, OSError, pa.ArrowInvalid, duckdb.InvalidInputException, duckdb.IOException) as error:
         why = str(error).splitlines()[0]  # what DuckDB is told of a reader that fails has many
         raise MutationQuotaError(
             f"{path} cannot be read without Spark: {why}; see that storage.root is reached, and whole"

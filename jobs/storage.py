@@ -33,9 +33,14 @@ def checkpoint_folder(query: str, version: int) -> str:
     return f"checkpoints/{query}/v{version}"
 
 
+def tables_path(settings: Settings) -> str:
+    """The folder of all tables."""
+    return f"{storage_root(settings)}/{TABLES_FOLDER}"
+
+
 def table_path(settings: Settings, name: str) -> str:
     """The Delta table of that name."""
-    return f"{storage_root(settings)}/{TABLES_FOLDER}/{name}"
+    return f"{tables_path(settings)}/{name}"
 
 
 def hadoop_properties(settings: Settings) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """From the tables of the audit to the figures of a report, by DuckDB."""
 
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from jobs.report import queries
 from jobs.report.changes import change_of_row
 from jobs.report.figures import Figures, Letters, Series
 from jobs.report.period import Period
+from quota.bucket import MAX_THROTTLE_MS
 from quota.entity import quoted, written_tags
 from quota.epoch import LATEST
 from quota.errors import BadInput
@@ -24,6 +26,8 @@ TENANTS = 20
 
 _REASONS = 50
 _CHANGES = 200
+_MEMORY = "2GB"
+"""What DuckDB may take; the rest of its work goes through a folder of its own. Jobs may run on the same machine."""
 
 _PARAMETER = re.compile(r"\$(\w+)")
 
@@ -50,8 +54,13 @@ class Wanted:
     def parameters(self) -> dict[str, Any]:
         """As the queries take them."""
         first, last = (_moment(ms) for ms in (self.first or 0, LATEST if self.last is None else self.last))
-        dates = {"first_date": first.date(), "last_date": last.date()}
+        dates = {"first_date": first.date(), "last_date": last.date(), "first_wait_date": self._first_wait.date()}
         return {"first": first, "last": last, "user": self.user} | dates
+
+    @property
+    def _first_wait(self) -> datetime:
+        """What was told before ended before the first moment."""
+        return _moment(max(0, (self.first or 0) - MAX_THROTTLE_MS))
 
 
 def figures_of(tables: Mapping[str, ds.Dataset], wanted: Wanted) -> Figures:
@@ -64,20 +73,27 @@ def figures_of(tables: Mapping[str, ds.Dataset], wanted: Wanted) -> Figures:
     Raises:
         BadInput: there is nothing of it.
     """
-    with duckdb.connect() as db:
+    with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+        db.execute(f"SET memory_limit = '{_MEMORY}'")
+        db.execute("SET temp_directory = $folder", {"folder": folder})
         for name, table in tables.items():
             db.register(name, table)
         given = wanted.parameters
-        _run(db, queries.DECIDED, given)
-        _run(db, queries.LETTERS, given)
+        _run(db, queries.TENANT_OF, {})
+        for query in (queries.DECIDED, queries.WAITS, queries.LETTERS):
+            _run(db, query, given)
         period = _period(db, wanted)
-        placing = {"start": period.start, "width": period.width}
-        _run(db, queries.PLACED, placing | {"tenants": TENANTS})
+        cut = {"start": period.start, "width": period.width}
+        for name, value in cut.items():
+            db.execute(f"SET VARIABLE {name} = {value}")
+        _run(db, queries.PLACES, {"tenants": TENANTS})
+        _run(db, queries.PLACED, {})
         names = [name for name, _ in _run(db, queries.NAMES, {"tenants": TENANTS})]
         ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
-        series = _series(db, period, names, others)
-        held = {"first": _moment(max(period.start, wanted.first or 0)), "last": _moment(period.end - 1)}
+        since = max(period.start, wanted.first or 0)
+        series = _series(db, period, names, others, cut | {"end": period.end, "since": since})
+        held = {"first": _moment(since), "last": _moment(period.end - 1)}
         changes = _run(db, queries.CHANGES, given | held)
         columns = [name for name, *_ in db.description or ()]
         everybodys = wanted.user is None
@@ -90,7 +106,7 @@ def figures_of(tables: Mapping[str, ds.Dataset], wanted: Wanted) -> Figures:
             others=series.get(TENANTS),
             changes=[change_of_row(**dict(zip(columns, row, strict=True))) for row in reversed(changes[:_CHANGES])],
             changes_left_out=max(0, len(changes) - _CHANGES),
-            letters=_letters(db, period, placing) if everybodys else None,
+            letters=_letters(db, period, cut) if everybodys else None,
             user=None if wanted.user is None else quoted(wanted.user),
         )
 
@@ -100,19 +116,26 @@ def _period(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> Period:
     bounds = [bound for name in sources for bound in _bounds(db, name) if bound is not None]
     if not bounds:
         raise BadInput(_nothing(db, wanted))
-    first = min(bounds) if wanted.first is None else wanted.first
-    return Period.over(first, max(bounds) if wanted.last is None else wanted.last)
+    # What was asked for may reach far beyond what is there, and would leave few intervals to it.
+    whole = [*bounds, *(bound for bound in _whole(db) if bound is not None)]
+    first = min(bounds) if wanted.first is None else max(wanted.first, min(whole))
+    return Period.over(first, max(bounds) if wanted.last is None else min(wanted.last, max(whole)))
 
 
 def _nothing(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> str:
     """Why there is nothing to be told."""
-    whole = db.execute("SELECT epoch_ms(min(timestamp)), epoch_ms(max(timestamp)) FROM decisions").fetchone()
-    if whole is None or whole[0] is None:
+    first, last = _whole(db)
+    if first is None or last is None:
         return "nothing was audited yet: the tables are empty"
     whose = f" of user {quoted(wanted.user)}" if wanted.user is not None else ""
     since = f" from {shown(wanted.first)} on" if wanted.first is not None else ""
     until = f" until {shown(wanted.last + 1)}" if wanted.last is not None else ""
-    return f"no decisions{whose}{since}{until}: the table holds those of {shown(whole[0])} to {shown(whole[1])}"
+    return f"no decisions{whose}{since}{until}: the table holds those of {shown(first)} to {shown(last)}"
+
+
+def _whole(db: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
+    (found,) = db.execute("SELECT epoch_ms(min(timestamp)), epoch_ms(max(timestamp)) FROM decisions").fetchall()
+    return found
 
 
 def _bounds(db: duckdb.DuckDBPyConnection, name: str) -> tuple[int | None, int | None]:
@@ -120,7 +143,9 @@ def _bounds(db: duckdb.DuckDBPyConnection, name: str) -> tuple[int | None, int |
     return found
 
 
-def _series(db: duckdb.DuckDBPyConnection, period: Period, names: Sequence[str], others: int) -> dict[int, Series]:
+def _series(
+    db: duckdb.DuckDBPyConnection, period: Period, names: Sequence[str], others: int, cut: Mapping[str, int]
+) -> dict[int, Series]:
     """By place; with `TENANTS` for all that are behind the busiest."""
     empty: dict[int, Series] = {_TOTAL: _empty(period, "All tenants", {})}
     for place, name in enumerate(names):
@@ -128,7 +153,6 @@ def _series(db: duckdb.DuckDBPyConnection, period: Period, names: Sequence[str],
         empty[place] = _empty(period, written_tags(tags) or "no quota", tags)
     if others:
         empty[TENANTS] = _empty(period, f"{others} other{'s' if others > 1 else ''}", {})
-    cut = {"start": period.start, "width": period.width, "end": period.end}
     for query, columns in _COLUMNS.items():
         for place, at, *values in _run(db, query, cut):
             series = empty[_TOTAL if place is None else place]
@@ -156,9 +180,9 @@ def _empty(period: Period, name: str, tags: Mapping[str, str]) -> Series:
     )
 
 
-def _letters(db: duckdb.DuckDBPyConnection, period: Period, placing: Mapping[str, int]) -> list[Letters]:
+def _letters(db: duckdb.DuckDBPyConnection, period: Period, cut: Mapping[str, int]) -> list[Letters]:
     found: dict[tuple[str, str], Letters] = {}
-    for topic, field, example, at, count in _run(db, queries.LETTER_COUNTS, {**placing, "reasons": _REASONS}):
+    for topic, field, example, at, count in _run(db, queries.LETTER_COUNTS, {**cut, "reasons": _REASONS}):
         letters = found.setdefault((topic, field), Letters(topic, field, example, [0] * period.count))
         letters.counts[at] = count
     return list(found.values())

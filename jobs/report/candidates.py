@@ -12,52 +12,38 @@ _MOST = 20
 """Senders of a candidate that are told apart."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What would have become of one tenant's requests."""
+class Tried(msgspec.Struct, frozen=True):
+    """What would have become of the requests of all, or of one sender, by one candidate."""
 
-    tenant: str
-    admitted: int
-    """Mutations."""
-    refused: int
-    """Mutations."""
-    throttled_seconds: float
-    peak_mutations: int
-    """The most that were admitted in a second."""
+    candidate: str
+    sender: str
+    load: Load
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """One set of quotas."""
+class Candidates(msgspec.Struct, frozen=True):
+    """All that were compared; of each all senders together, and the busiest."""
 
-    name: str
-    tenants: list[Outcome]
+    tried: list[Tried]
+    left_out: int
+    """Senders of the candidate that has the most."""
 
 
-def read_candidates(file: Path) -> list[Candidate]:
-    """Read what `backtest --json` has printed; of each candidate all together, and the busiest senders.
+def read_candidates(file: Path) -> Candidates:
+    """Read what `backtest --json` has printed.
 
     Raises:
         BadInput: it is not that.
     """
     try:
-        result = msgspec.json.decode(file.read_bytes(), type=Result)
+        outcomes = msgspec.json.decode(file.read_bytes(), type=Result).outcomes
     except OSError as error:
         raise BadInput(f"--backtest {file}: {error.strerror}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInput(f"--backtest {file}: not what backtest --json prints: {error}") from None
-    return [
-        Candidate(
-            each.name,
-            [
-                _outcome("all together", each.load),
-                *(
-                    _outcome(written_tags({"user": sender.user, "client-id": sender.client_id}), sender.load)
-                    for sender in each.senders[:_MOST]
-                ),
-            ],
-        )
-        for each in result.outcomes
-    ]
-
-
-def _outcome(tenant: str, load: Load) -> Outcome:
-    return Outcome(tenant, load.admitted, load.refused, load.throttled_seconds, load.peak)
+    tried = []
+    for each in outcomes:
+        tried.append(Tried(each.name, "all together", each.load))
+        for sender in each.senders[:_MOST]:
+            tags = {"user": sender.user, "client-id": sender.client_id}
+            tried.append(Tried(each.name, written_tags(tags), sender.load))
+    return Candidates(tried, max([0, *(len(each.senders) - _MOST for each in outcomes)]))

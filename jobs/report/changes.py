@@ -13,6 +13,7 @@ def change_of_row(  # noqa: PLR0913 the columns of a row
     *,
     at: int,
     kind: str,
+    at_once: bool,
     entity: str | None,
     rate: float | None,
     burst: float | None,
@@ -32,11 +33,13 @@ def change_of_row(  # noqa: PLR0913 the columns of a row
             named = {part: name for part, name in parts.items() if isinstance(name, str)}
             configs = {"burst": burst, "max_debt_ms": max_debt_ms, "shadow": shadow}
             set_to = "removed" if rate is None else f"{rate:g} mutations/s {written_configs(configs)}".rstrip()
-            what = f"{whose}: {set_to}" if kind == "quota" else f"{whose}: the change for {shown(at)} taken back"
+            # What is taken back too late has held, and its record repeats it (`quota.change.change_of`).
+            holds = kind == "quota" or at_once
+            what = f"{whose}: {set_to}" if holds else f"{whose}: the change for {shown(at)} taken back"
         case "bucket_reset":
             named = msgspec.json.decode(bucket or "{}", type=dict[str, str])
             what = f"buckets with {written_tags(named)} reset"
-        case "callback_cancel":
+        case "callback_cancel" if not at_once:
             what = f"callback: the change for {shown(at)} taken back"
         case _:
             what = f"callback: {plain(callback) if callback else 'that of the settings'}"

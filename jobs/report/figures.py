@@ -5,7 +5,7 @@ All series have a value for each interval of the period, in its order.
 
 import msgspec
 
-from jobs.report.candidates import Candidate
+from jobs.report.candidates import Candidates
 from jobs.report.period import Period
 
 
@@ -77,7 +77,7 @@ class Figures(msgspec.Struct, frozen=True):
     """None where the report is of one user: a dead letter is nobody's."""
     user: str | None
     """The one whose requests are told of; None for all."""
-    candidates: list[Candidate] | None = None
+    candidates: Candidates | None = None
     """What other quotas would have done; None where nobody asked."""
 
     @property

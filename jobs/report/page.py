@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from jobs.moments import shown
+from jobs.report.candidates import Candidates
 from jobs.report.figures import Figures
 from jobs.report.library import VERSION, Library
 from quota import codec
@@ -23,7 +24,8 @@ _CHARTS = {
 
 _CANDIDATES = """<section aria-labelledby="candidates-head">
 <h2 id="candidates-head">What if</h2>
-<p class="quiet">The same requests under other quotas; of the whole comparison, whatever is chosen above.</p>
+<p class="quiet">The same requests under other quotas; of the whole comparison, whatever is chosen above. A sender is a
+user and client-id, who may share a bucket with others. {left_out}</p>
 <div id="candidates-table"></div>
 </section>"""
 
@@ -56,7 +58,7 @@ def page_of(figures: Figures, library: Library) -> str:
         "figures": json_in_html(figures),
         "library": library.script,
         "script": script,
-        "candidates": _CANDIDATES if figures.candidates is not None else "",
+        "candidates": _candidates(figures.candidates),
     }
     return _PLACE.sub(lambda place: parts[place[1]], _asset("page.html"))
 
@@ -75,6 +77,13 @@ def _charts() -> Iterator[str]:
             f'<div role="img" aria-labelledby="{name}-head {name}-text"><div class="chart"></div></div>'
             '<details><summary>The same as a table</summary><div class="values"></div></details></section>'
         )
+
+
+def _candidates(candidates: Candidates | None) -> str:
+    if candidates is None:
+        return ""
+    left = candidates.left_out
+    return _CANDIDATES.format(left_out=f"Of each the busiest are shown; {left} are left out." if left else "")
 
 
 def _policy(scripts: list[str], style: str) -> str:

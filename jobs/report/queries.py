@@ -1,5 +1,13 @@
 """What a report asks DuckDB of the tables, in the order in which it does."""
 
+TENANT_OF = """
+CREATE TEMP MACRO tenant_of(user_tag, client_tag, more_tags) AS
+to_json(map_from_entries(list_filter(
+  map_entries(map_concat(MAP {'user': user_tag, 'client-id': client_tag}, more_tags)), lambda tag: tag.value <> ''
+)))::VARCHAR
+"""
+"""Who shares a bucket: the tenant of `docs/tables.md`."""
+
 DECIDED = """
 CREATE TEMP TABLE decided AS
 WITH chosen AS (
@@ -8,43 +16,58 @@ WITH chosen AS (
   WHERE date >= $first_date AND date <= $last_date AND timestamp >= $first AND timestamp <= $last
     AND ($user::VARCHAR IS NULL OR "user" = $user)
 )
-SELECT to_json(map_from_entries(list_filter(
-         map_entries(map_concat(MAP {'user': user_tag, 'client-id': client_tag}, more_tags)),
-         lambda tag: tag.value <> ''
-       )))::VARCHAR AS tenant,
-       decision_id,
+SELECT tenant_of(user_tag, client_tag, more_tags) AS tenant,
        epoch_ms(timestamp) AS moment,
        coalesce(list_sum([t.partitions for t in charged if t.error_code = 0]), 0)::BIGINT AS admitted,
        coalesce(list_sum([t.partitions for t in charged if t.error_code = 89]), 0)::BIGINT AS refused,
        tokens,
        tokens / burst AS share,
-       greatest(epoch_ms(decided_at) - epoch_ms(timestamp), 0) AS latency,
-       CASE WHEN throttle_time_ms > 0 THEN epoch_ms(retry_at) END AS wait_until
+       greatest(epoch_ms(decided_at) - epoch_ms(timestamp), 0) AS latency
 FROM chosen
 """
-"""What became of each request, and who shares its bucket: the tenant of `docs/tables.md`.
+"""What became of each request.
 
 Neither what only asked if it could be done counts as a mutation, nor what was sent twice and charged once.
 """
 
-PLACED = """
-CREATE TEMP TABLE placed AS
-WITH busiest AS (
-  SELECT tenant, row_number() OVER (ORDER BY sum(admitted + refused) DESC, count(*) DESC, tenant) - 1 AS place
-  FROM decided GROUP BY tenant
-)
-SELECT decided.*, least(place, $tenants) AS place, (moment - $start) // $width AS bin
-FROM decided JOIN busiest USING (tenant)
+WAITS = """
+CREATE TEMP TABLE waits AS
+SELECT tenant_of(user_tag, client_tag, more_tags) AS tenant, decision_id,
+       epoch_ms(timestamp) AS moment, epoch_ms(retry_at) AS wait_until
+FROM decisions
+WHERE throttle_time_ms > 0 AND retry_at > $first AND timestamp <= $last
+  AND date >= $first_wait_date AND date <= $last_date
+  AND ($user::VARCHAR IS NULL OR "user" = $user)
 """
-"""The same with the place of the tenant, the busiest being 0 and all `others` the same; and with its interval."""
+"""What tenants were told to wait, also before the time that is told of, if they still waited then."""
+
+PLACES = """
+CREATE TEMP TABLE places AS
+WITH asked AS (
+  SELECT tenant, sum(admitted + refused) AS mutations, count(*) AS requests FROM decided GROUP BY tenant
+),
+known AS (SELECT tenant FROM asked UNION SELECT tenant FROM waits)
+SELECT tenant, least($tenants, row_number() OVER (
+         ORDER BY coalesce(mutations, 0) DESC, coalesce(requests, 0) DESC, tenant
+       ) - 1) AS place
+FROM known LEFT JOIN asked USING (tenant)
+"""
+"""The place of each tenant, the busiest being 0 and all others the same."""
+
+PLACED = """
+CREATE TEMP VIEW placed AS
+SELECT decided.*, place, (moment - getvariable('start')) // getvariable('width') AS bin
+FROM decided JOIN places USING (tenant)
+"""
+"""Decisions with the place of their tenant and their interval."""
 
 NAMES = """
-SELECT DISTINCT tenant, place FROM placed WHERE place < $tenants ORDER BY place
+SELECT tenant, place FROM places WHERE place < $tenants ORDER BY place
 """
 """Of the busiest tenants."""
 
 OTHERS = """
-SELECT count(DISTINCT tenant) FROM placed WHERE place = $tenants
+SELECT count(*) FROM places WHERE place = $tenants
 """
 
 SUMS = """
@@ -65,10 +88,10 @@ GROUP BY place, bin
 
 THROTTLED = """
 WITH told AS (
-  SELECT place, moment, wait_until, max(wait_until) OVER (
+  SELECT place, greatest(moment, $since) AS moment, wait_until, max(wait_until) OVER (
            PARTITION BY tenant ORDER BY moment, decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
          ) AS known_until
-  FROM placed WHERE wait_until IS NOT NULL
+  FROM waits JOIN places USING (tenant)
 ),
 spans AS (
   SELECT place, greatest(moment, coalesce(known_until, moment)) - $start AS since,
@@ -98,13 +121,17 @@ WITH commonest AS (
   SELECT topic, field, max(error) AS example
   FROM letters GROUP BY topic, field ORDER BY count(*) DESC, topic, field LIMIT $reasons
 )
-SELECT topic, field, example, (moment - $start) // $width AS bin, count(*)
-FROM letters JOIN commonest USING (topic, field) GROUP BY topic, field, example, bin
+SELECT coalesce(commonest.topic, ''), coalesce(commonest.field, 'other reasons'), coalesce(example, ''),
+       (moment - $start) // $width AS bin, count(*)
+FROM letters LEFT JOIN commonest USING (topic, field) GROUP BY ALL
+ORDER BY 1 DESC, 2
 """
+"""Of the commonest reasons, and of all others together."""
 
 CHANGES = """
-SELECT epoch_ms(effective_at) AS "at", kind, entity, controller_mutation_rate AS rate,
-       controller_mutation_burst AS burst, max_debt_ms, shadow, bucket, callback, altered_by, comment
+SELECT epoch_ms(effective_at) AS "at", kind, timestamp >= effective_at AS at_once, entity,
+       controller_mutation_rate AS rate, controller_mutation_burst AS burst, max_debt_ms, shadow,
+       bucket, callback, altered_by, comment
 FROM quota_changes
 WHERE effective_at >= $first AND effective_at <= $last AND kind <> 'cluster'
   AND ($user::VARCHAR IS NULL OR "user" IS NULL OR "user" IN ($user, '<default>'))

@@ -98,17 +98,17 @@ function letterTable(first, last) {
 }
 
 function candidateTable() {
-  const rows = DATA.candidates.flatMap((candidate) => candidate.tenants.map((each) => ({ ...each, by: candidate.name })));
+  const rows = DATA.candidates.tried;
   if (!rows.length) return sentence("Nothing was compared.");
-  const most = Math.max(1, ...rows.map((each) => each.refused));
+  const most = Math.max(1, ...rows.map((each) => each.load.refused));
   return table("What other quotas would have done",
-    ["Quotas", "Tenant", "#Admitted", "#Refused", "#Throttled", "#Busiest second"],
-    rows.map((each) => [
-      element("th", { scope: "row" }, name(each.by)),
-      element("td", {}, name(each.tenant)),
-      number(whole.format(each.admitted)),
-      barred(whole.format(each.refused), each.refused / most, "--refused"),
-      number(each.throttled_seconds ? duration(each.throttled_seconds * 1000) : "–"),
-      number(whole.format(each.peak_mutations)),
+    ["Quotas", "Sender", "#Admitted", "#Refused", "#Throttled", "#Busiest second"],
+    rows.map(({ candidate, sender, load }) => [
+      element("th", { scope: "row" }, name(candidate)),
+      element("td", {}, name(sender)),
+      number(whole.format(load.admitted)),
+      barred(whole.format(load.refused), load.refused / most, "--refused"),
+      number(load.throttled_seconds ? duration(load.throttled_seconds * 1000) : "–"),
+      number(whole.format(load.peak)),
     ]));
 }

@@ -10,7 +10,7 @@ from jobs.report.candidates import read_candidates
 from jobs.report.figures import Figures
 from jobs.report.library import library
 from jobs.report.page import page_of
-from jobs.storage import storage_root
+from jobs.storage import tables_path
 from jobs.tables import TABLES
 from quota.errors import BadInput
 from quota.settings import Settings
@@ -28,11 +28,21 @@ def write_report(settings: Settings, wanted: Wanted, out: Path, comparison: Path
     candidates = None if comparison is None else read_candidates(comparison)
     drawing = library()
     tables = {table.name: open_table(settings, table) for table in TABLES}
-    with reading(f"{storage_root(settings)}/tables"):
+    with reading(tables_path(settings)):
         figures = replace(figures_of(tables, wanted), candidates=candidates)
     page = page_of(figures, drawing)
     try:
-        out.write_text(page, encoding="utf-8")
+        _replace(out, page)
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}") from None
     return figures
+
+
+def _replace(out: Path, page: str) -> None:
+    """Put it in an earlier one's place only when it is whole: a disk may be full."""
+    part = out.with_name(f".{out.name}.part")
+    try:
+        part.write_text(page, encoding="utf-8")
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)

@@ -7,9 +7,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from jobs.report.aggregation import Wanted, figures_of
-from jobs.report.candidates import Candidate, Outcome
+from jobs.report.candidates import Candidates, Tried
 from jobs.report.library import library
 from jobs.report.page import page_of
+from quota.backtest_result import Load
 from tests.audited import DAY, HOUR, arrow, change, decision, letter
 from tests.browser.conftest import asked_for, look, said
 from tests.waiting import until
@@ -191,8 +192,9 @@ def test_a_single_request_of_one_tenant_is_enough(page):
 
 
 def test_what_other_quotas_would_have_done_is_a_table(page):
-    outcome = Outcome("user 'alice'", admitted=80, refused=3, throttled_seconds=61.5, peak_mutations=40)
-    driver = page(candidates=[Candidate("twice as much", [outcome])])
+    load = Load(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
+    driver = page(candidates=Candidates([Tried("twice as much", "user 'alice'", load)], left_out=7))
+    assert "Of each the busiest are shown; 7 are left out." in text(driver, "[aria-labelledby=candidates-head]")
     assert text(driver, "#candidates-table tbody") == "twice as much user 'alice' 80 3 1 min 1 s 40"
     assert said(driver) == []
 

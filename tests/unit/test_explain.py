@@ -89,6 +89,28 @@ def test_those_of_its_bucket_come_nearest_first_over_all_days(settings, kept):
     assert offsets(table.behind(kept[5])) == [6, 7]
 
 
+def test_where_a_clock_stepped_back_the_offset_decides(settings):
+    """0 at noon, 1 a second before it; another partition's stands between them by its time, and comes behind both."""
+    first, back, _ = decisions_at(NOON, NOON - 1000, NOON)
+    other = msgspec.structs.replace(
+        first, source=Source("mutation-requests", 1, 0), decision_id="mutation-requests-1-0"
+    )
+    keep(settings, "decisions", *map(decision_row, (first, back, other)))
+    table = KeptDecisions(settings)
+    assert [each.decision_id[-3:] for each in table.behind(first)] == ["0-1", "1-0"]
+    assert [each.decision_id[-3:] for each in table.before(back)] == ["0-0"]
+    assert [each.decision_id[-3:] for each in table.before(other)] == ["0-1", "0-0"]
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_bytes(b"PAR1 and no more")])
+def test_files_of_a_table_that_are_gone_or_damaged_are_told_in_a_line(settings, tmp_path, damage):
+    for file in (tmp_path / "tables/decisions").rglob("*.parquet"):
+        damage(file)
+    with pytest.raises(MutationQuotaError, match=r"/tables cannot be read without Spark: .*; see that storage.root is"):
+        explained(settings, "mutation-requests-0-7", 1)
+
+
 @pytest.mark.usefixtures("kept")
 def test_a_decision_is_explained_and_comes_out_the_same(settings):
     found = explained(settings, "mutation-requests-0-7", 1)

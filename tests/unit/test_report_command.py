@@ -1,7 +1,10 @@
 """`mutation-quota report`: from tables to a file, and what it says where it cannot."""
 
+import errno
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -87,16 +90,14 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
     page = report("--backtest", str(tmp_path / "comparison.json"))
     assert ">What if<" in page
-    told = {"refused": 1, "throttled_seconds": 2.5, "peak_mutations": 7}
-    assert figures(page)["candidates"] == [
-        {
-            "name": "twice as much",
-            "tenants": [
-                {"tenant": "all together", "admitted": 11} | told,
-                {"tenant": "user 'a', client-id 'app'", "admitted": 9} | told,
-            ],
-        }
-    ]
+    by = {"candidate": "twice as much"}
+    assert figures(page)["candidates"] == {
+        "tried": [
+            by | {"sender": "all together", "load": LOAD | {"admitted": 11}},
+            by | {"sender": "user 'a', client-id 'app'", "load": LOAD},
+        ],
+        "left_out": 0,
+    }
     assert ">What if<" not in report()
 
 
@@ -175,6 +176,22 @@ def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp
         match=r"/tables cannot be read without Spark: .*; see that storage.root is reached, and whole$",
     ):
         report()
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_path, monkeypatch):
+    write(settings, decisions=[decision(DAY)])
+    page = tmp_path / "page.html"
+    page.write_text("an old one")
+
+    def full(self, *_, **__):
+        self.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BadInput, match=f"^--out {page}: No space left on device$"):
+        report()
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
+    assert page.read_text() == "an old one"
 
 
 @pytest.mark.parametrize(

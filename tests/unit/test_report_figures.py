@@ -5,8 +5,9 @@ import pytest
 
 from jobs.report import aggregation
 from jobs.report.aggregation import Wanted, figures_of
+from quota.epoch import LATEST
 from quota.errors import BadInput
-from tests.audited import arrow, change, decision, letter
+from tests.audited import arrow, change, decision, letter, moment
 
 NOON = 1_795_262_400_000
 
@@ -62,6 +63,14 @@ def test_a_wait_is_told_once_however_often_it_was_told_and_lies_where_it_was():
         ]
     )
     assert found.total.throttled == [1000, 1000, 800, 0]
+
+
+def test_who_was_told_to_wait_before_the_time_that_is_told_of_still_waits_in_it():
+    """Told at noon to wait for 2,500 ms, and asked nothing more; another asks at 1,000."""
+    rows = [decision(NOON, throttled_ms=2500), decision(NOON + 1000, user="bob"), decision(NOON + 3000, user="bob")]
+    found = figures(Wanted(first=NOON + 1500), decisions=rows)
+    assert (found.start, found.total.throttled, found.total.requests) == (NOON + 1000, [500, 500, 0], [0, 0, 1])
+    assert {each.name: sum(each.throttled) for each in found.tenants} == {"user 'bob'": 0, "user 'alice'": 1000}
 
 
 def test_two_that_wait_at_once_wait_twice_as_long():
@@ -175,6 +184,38 @@ def test_where_there_is_nothing_it_is_said_why(wanted, rows, error):
     with pytest.raises(BadInput) as raised:
         figures(wanted, decisions=rows)
     assert str(raised.value).startswith(error)
+
+
+def test_a_time_far_beyond_what_is_there_is_cut_to_it():
+    rows = [decision(NOON), decision(NOON + 5000)]
+    found = figures(Wanted(0, LATEST), decisions=rows)
+    assert (found.start, found.width, found.count) == (NOON, 1000, 6)
+
+
+def test_what_was_taken_back_in_time_is_told_and_what_was_too_late_holds():
+    late = {"kind": "cancel", "timestamp": moment(NOON + 500), "effective_at": moment(NOON)}
+    found = figures(
+        decisions=[decision(NOON)],
+        changes=[
+            change(NOON + 1, rate=7.0, **late),
+            change(NOON + 2, kind="cancel", effective_at=moment(NOON + 900)),
+            change(NOON + 3, kind="callback_cancel", entity=None, effective_at=moment(NOON + 950)),
+        ],
+    )
+    assert [each.what for each in found.changes] == [
+        "user-principal 'alice': 7 mutations/s",
+        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z taken back",
+        "callback: the change for 2026-11-21T12:00:00.950Z taken back",
+    ]
+
+
+def test_reasons_behind_the_commonest_are_added_up(monkeypatch):
+    monkeypatch.setattr(aggregation, "_REASONS", 1)
+    letters = [letter(NOON + number, error) for number, error in enumerate(["a: x", "a: y", "b: x", "c: x"])]
+    assert [(each.field, each.counts) for each in figures(letters=letters).letters] == [
+        ("a", [2]),
+        ("other reasons", [2]),
+    ]
 
 
 def test_dead_letters_alone_are_told_of():
