@@ -51,7 +51,7 @@ FULL = Size(
     keys=(1, 1000, 10_000, 100_000),
     backlog=1_000_000,
     buckets=(10_000, 100_000, 1_000_000),
-    decided=300_000,
+    decided=200_000,
     rows=10_000_000,
 )
 QUICK = Size(
