@@ -1,6 +1,6 @@
-"""The what-if as a Spark job: decisions of the audit, judged again in the order of each bucket, by many at a time.
+"""The what-if as a Spark job: recorded decisions, judged again in the order of each bucket, by many at a time.
 
-The table's decisions are resolved once for each candidate, sorted by bucket and place, and folded as they come: so a
+They are resolved once for each candidate, sorted by bucket and place, and folded as they come: so a
 bucket of millions of requests takes no more memory than one of ten.
 """
 
@@ -11,22 +11,20 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
-    DataType,
     IntegerType,
     LongType,
     StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 import jobs.worker  # noqa: F401 what the workers keep
+from jobs.bucket_rows import batch_of, in_order
 from quota import codec
 from quota.algorithm import Algorithm
 from quota.backtest import Again, AsRecorded, Effects, Judge
@@ -85,37 +83,23 @@ EFFECTS = StructType(
 )
 """A row a request and candidate (`quota.backtest.Effect`)."""
 
-_PARTITIONS_A_CORE = 4
 _NO_BUCKET = "unlimited "
-
-
-def recorded_column(decisions: DataFrame) -> Column:
-    """The JSON of a `RecordedDecision`, of a table of `schemas.decisions.TABLE`."""
-    there = [name for name in RecordedDecision.__struct_fields__ if name in decisions.columns]
-    return F.to_json(F.struct(*(_plain(name, decisions.schema[name].dataType) for name in there)))
-
-
-def _plain(name: str, kind: DataType) -> Column:
-    return (F.unix_millis(F.col(name)) if isinstance(kind, TimestampType) else F.col(name)).alias(name)
 
 
 def effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
     """What each candidate comes to (`EFFECTS`), and what was decided, for each decision from `since` (epoch ms) on.
 
     Earlier ones are judged, too, since a bucket is what all of them made of it.
+
+    Args:
+        decisions: their JSON, as `jobs.traffic.Traffic` has it.
+        candidates: what to judge by.
+        since: from when on they count.
     """
-    spark = decisions.sparkSession
-    partitions = _PARTITIONS_A_CORE * spark.sparkContext.defaultParallelism
-    of_bucket = ["candidate", "bucket"]
-    # In a partition of the topic the offset decides, also where a clock stepped back (`quota.admission.in_order`).
-    newest = F.max("timestamp").over(Window.partitionBy(*of_bucket, "topic", "partition").orderBy("offset"))
+    placed = decisions.mapInArrow(partial(_place, candidates), _PLACED)
     return (
-        decisions.select(recorded_column(decisions).alias("decision"))
-        .mapInArrow(partial(_place, candidates), _PLACED)
-        .repartition(partitions, *of_bucket)
-        .withColumn("newest", newest)
-        .sortWithinPartitions(*of_bucket, "newest", "topic", "partition", "offset")
-        .select(*of_bucket, "decision", "resolution")
+        in_order(placed, "candidate", "bucket")
+        .select("candidate", "bucket", "decision", "resolution")
         .mapInArrow(partial(_judge, [each.algorithm for each in candidates], since), EFFECTS)
     )
 
@@ -127,7 +111,7 @@ _decode_resolution = msgspec.json.Decoder(Resolution).decode
 def _place(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = to_arrow_schema(_PLACED)
     for batch in batches:
-        texts = [text.encode() for text in batch.column(0).to_pylist()]
+        texts = batch.column(0).to_pylist()
         # By time, because a callback can be told of changes only forwards.
         recorded = sorted(((_decode(text), text) for text in texts), key=lambda pair: pair[0].timestamp)
         rows = []
@@ -140,7 +124,7 @@ def _place(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -
                 bucket = resolution.tags.key if resolution.limit else _NO_BUCKET + sender
                 rows.append((number, bucket, *place, codec.encode(resolution)))
         if rows:
-            yield _batch(rows, schema)
+            yield batch_of(rows, schema)
 
 
 def _judge(
@@ -166,14 +150,7 @@ def _judge(
                 named = recorded.decision_id if verdict.differing else None
                 rows.append((candidate, *effect, list(verdict.differing), named))
         if rows:
-            yield _batch(rows, schema)
-
-
-def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(*each) for each in zip(columns, schema.types, strict=True)], schema=schema
-    )
+            yield batch_of(rows, schema)
 
 
 def _resolved(recorded: RecordedDecision, encoded: bytes | None) -> ResolvedRequest | None:

@@ -1,6 +1,6 @@
 """The candidates of a backtest, as the command line names them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,8 +9,10 @@ from jobs.backtest import Candidate
 from quota.algorithms import AlgorithmName, algorithm_of
 from quota.bucket import Window
 from quota.callbacks.quotas import CallbackQuotas
+from quota.callbacks.setting import Callbacks
 from quota.change import SINCE_EVER, change_of
 from quota.errors import BadInput, BadRecord
+from quota.log_record import QuotaRecord
 from quota.quota_file import read_quota_file
 from quota.repeats import NOT_REMEMBERED
 from quota.settings import Settings
@@ -22,22 +24,32 @@ _NUMBERS = ("window-num", "window-size-seconds")
 _KEYS = ("name", "quotas", *_NUMBERS, "algorithm")
 
 
-def candidates_of(texts: Sequence[str], recorded: CallbackQuotas, settings: Settings) -> list[Candidate]:
-    """The recorded quotas as they are enforced, and then what each KEY=VALUE,... says otherwise.
+def candidates_of(texts: Sequence[str], recorded: CallbackQuotas | None, settings: Settings) -> list[Candidate]:
+    """The recorded quotas as they are enforced, if there are any, and then what each KEY=VALUE,... says otherwise.
 
     Raises:
-        BadInput: one cannot be read, or two have the same name.
+        BadInput: one cannot be read or has no quotas, or two have the same name.
     """
     candidates = [_candidate(text, recorded, settings) for text in texts]
     names = [RECORDED, *(each.name for each in candidates)]
     for name in names:
         if names.count(name) > 1:
             raise BadInput(f"--candidate: two are called {name!r}; give one of them another name=")
+    if recorded is None:
+        return candidates
     algorithm = algorithm_of(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.repeats)
     return [Candidate(RECORDED, recorded, algorithm, settings.policy), *candidates]
 
 
-def _candidate(text: str, recorded: CallbackQuotas, settings: Settings) -> Candidate:
+def since_ever(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackQuotas:
+    """These quotas alone, at any time."""
+    quotas = CallbackQuotas(callbacks)
+    for record in records:
+        quotas.add(change_of(msgspec.structs.replace(record, effective_at=None), SINCE_EVER))
+    return quotas
+
+
+def _candidate(text: str, recorded: CallbackQuotas | None, settings: Settings) -> Candidate:
     given = _given(text)
     window = settings.quota.window
     num, seconds = (_whole(text, key, given.get(key)) for key in _NUMBERS)
@@ -46,6 +58,8 @@ def _candidate(text: str, recorded: CallbackQuotas, settings: Settings) -> Candi
     # A rate remembers no requests: each is charged, also one that was sent twice.
     repeats = settings.policy.repeats if name is AlgorithmName.TOKEN_BUCKET else NOT_REMEMBERED
     quotas = _read(Path(given["quotas"]), settings) if "quotas" in given else recorded
+    if quotas is None:
+        raise BadInput(f"--candidate {text}: a file of requests has no quotas of its own; add quotas=FILE")
     return Candidate(given.get("name", text), quotas, algorithm_of(name, window, repeats), settings.policy)
 
 
@@ -86,7 +100,4 @@ def _read(file: Path, settings: Settings) -> CallbackQuotas:
         raise BadInput(f"{file}: {error.strerror}") from None
     except BadRecord as error:
         raise BadInput(f"{file}:{error}") from None
-    quotas = CallbackQuotas(callbacks)
-    for record in read_quota_file(text, str(file)):
-        quotas.add(change_of(msgspec.structs.replace(record, effective_at=None), SINCE_EVER))
-    return quotas
+    return since_ever(read_quota_file(text, str(file)), callbacks)

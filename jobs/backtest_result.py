@@ -12,13 +12,14 @@ _SUMS = ("requests", "refused_requests", "admitted", "refused", "throttled_ms", 
 _EXAMPLES = 5
 
 
-def result_of(effects: DataFrame, names: Sequence[str], repeating: int) -> Result | None:
+def result_of(effects: DataFrame, got: str, names: Sequence[str], repeating: int | None) -> Result | None:
     """Count `jobs.backtest.EFFECTS`.
 
     Args:
         effects: a row a request and candidate.
+        got: what is called that the requests got.
         names: of the candidates.
-        repeating: the candidate that is to give what was recorded.
+        repeating: the candidate that is to give what was recorded, if one is.
 
     Returns:
         None where there are no decisions.
@@ -39,10 +40,11 @@ def result_of(effects: DataFrame, names: Sequence[str], repeating: int) -> Resul
     loads = {row["candidate"]: _load(row) for row in of_all}
     if not loads:
         return None
-    known = [(AS_RECORDED, "as recorded"), *enumerate(names)]
+    known = [(AS_RECORDED, got), *enumerate(names)]
     senders = {number: _senders(row for row in of_senders if row["candidate"] == number) for number, _ in known}
     outcomes = [Outcome(name, loads[number], senders[number]) for number, name in known]
-    return Result(_repetition([row for row in of_senders if row["candidate"] == repeating]), outcomes)
+    repeated = [row for row in of_senders if row["candidate"] == repeating]
+    return Result(None if repeating is None else _repetition(repeated), outcomes)
 
 
 def _sums() -> list[Column]:

@@ -8,9 +8,10 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from jobs.moments import moment_of
-from jobs.options import ConfigFile, Json, Overrides, settings_of
+from jobs.moments import times_of
+from jobs.options import ConfigFile, Json, Overrides, Requests, settings_of
 from quota.backtest_result import Load, Result
 
 _WIDTH = 150
@@ -37,6 +38,7 @@ def backtest(
             "window-size-seconds=W, algorithm=NAME, name=NAME; the rest is as recorded. Several times for several.",
         ),
     ] = None,
+    requests: Requests = None,
     since: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Count from then on.")] = None,
     until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Count up to then.")] = None,
     tenants: Annotated[int, typer.Option(min=0, metavar="N", help="How many of the busiest to print.")] = 10,
@@ -46,12 +48,14 @@ def backtest(
 ) -> None:
     """Judge the audited requests again, by other quotas, windows or algorithms, and say what would have been different.
 
+    Or those of a file, which is compared with a cluster that has no quotas; it needs neither Kafka nor tables.
+
     Requests come as they came: clients that are refused less, or more, might have sent others.
     """
-    times = [None if text is None else moment_of(option, text) for option, text in (("--from", since), ("--to", until))]
+    first, last = times_of(since, until)
     from jobs.whatif import backtest as judge_again
 
-    result = judge_again(settings_of(context, overrides, config), candidate or [], *times)
+    result = judge_again(settings_of(context, overrides, config), candidate or [], first, last, requests)
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
     else:
@@ -61,7 +65,9 @@ def backtest(
 def _print(result: Result, tenants: int) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     repetition = result.repetition
-    if repetition.differing:
+    if repetition is None:
+        print("Requests of a file were never decided; each is compared with a cluster that has no quotas.")
+    elif repetition.differing:
         print(f"The recorded quotas give {repetition.differing} of {repetition.decisions} decisions otherwise, such as")
         for each in repetition.examples:
             print(f"  {each.decision_id}: {', '.join(each.fields)}")
@@ -70,14 +76,15 @@ def _print(result: Result, tenants: int) -> None:
         print(f"The recorded quotas give all {repetition.decisions} recorded decisions again, to the last digit.")
     overall = _table("")
     for outcome in result.outcomes:
-        overall.add_row(outcome.name, *_cells(outcome.load))
+        overall.add_row(Text(outcome.name), *_cells(outcome.load))
     console.print(overall)
     # What comes out as it was recorded need not be told twice.
-    told = result.outcomes if repetition.differing else [result.outcomes[0], *result.outcomes[2:]]
+    repeats = repetition is not None and not repetition.differing
+    told = [result.outcomes[0], *result.outcomes[2:]] if repeats else result.outcomes
     for outcome in told if tenants else []:
         table = _table(outcome.name)
         for sender in outcome.senders[:tenants]:
-            table.add_row(f"{sender.user} / {sender.client_id}", *_cells(sender.load))
+            table.add_row(Text(f"{sender.user} / {sender.client_id}"), *_cells(sender.load))
         console.print(table)
         left = len(outcome.senders) - tenants
         if left > 0:
@@ -85,7 +92,7 @@ def _print(result: Result, tenants: int) -> None:
 
 
 def _table(name: str) -> Table:
-    table = Table(name, box=box.SIMPLE_HEAD)
+    table = Table(title=Text(name), box=box.SIMPLE_HEAD)
     for column in _COLUMNS:
         table.add_column(column, justify="right")
     return table

@@ -41,6 +41,16 @@ def moment_of(option: str, text: str) -> int:
     return moment
 
 
+def times_of(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """What --from and --to say, as epoch ms, where they are given.
+
+    Raises:
+        BadInput: one is no time.
+    """
+    first = None if since is None else moment_of("--from", since)
+    return first, None if until is None else moment_of("--to", until)
+
+
 def later_moment(option: str, text: str | None) -> int | None:
     """A time that is still to come, where one is given.
 

@@ -28,6 +28,12 @@ EffectiveAt = Annotated[
     str | None,
     typer.Option("--effective-at", metavar="TIME", help="From then on: ISO 8601, epoch ms, +2h. Now by default."),
 ]
+Requests = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="In place of the audit's tables: JSON lines of requests, as of simulate; - for stdin."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 

@@ -20,11 +20,25 @@ def print_decisions(settings: Settings, requests: str, quotas: Path, name: Algor
     algorithm = algorithm_of(name, settings.quota.window, settings.policy.repeats)
     check(settings.quota.callbacks)
     known = _read_quotas(quotas, settings.quota.callbacks)
-    with _open(requests) as lines:
+    with open_lines(requests) as lines:
         out = sys.stdout.buffer
         for answer in simulate(lines, known, algorithm, settings.topics.requests, settings.policy):
             out.write(codec.encode(answer) + b"\n")
         out.flush()
+
+
+def open_lines(path: str) -> BinaryIO:
+    """A file of lines, or standard input (`-`).
+
+    Raises:
+        BadInput: it cannot be opened.
+    """
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
 
 
 def _read_quotas(path: Path, callbacks: Callbacks) -> CallbackQuotas:
@@ -34,12 +48,3 @@ def _read_quotas(path: Path, callbacks: Callbacks) -> CallbackQuotas:
         raise BadInput(f"{path}: {error.strerror}") from None
     except BadRecord as error:
         raise BadInput(f"{path}:{error}") from None
-
-
-def _open(path: str) -> BinaryIO:
-    if path == "-":
-        return sys.stdin.buffer
-    try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None

@@ -1,21 +1,20 @@
-"""`backtest`: read the tables, judge again, and tell."""
+"""`backtest`: read the requests, judge again, and tell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import TimestampType
+from pyspark.sql import SparkSession
 
-from jobs.backtest import effects
+from jobs.backtest import Candidate, effects
 from jobs.backtest_candidates import candidates_of
 from jobs.backtest_result import result_of
 from jobs.failures import advised
 from jobs.progress import with_progress
-from jobs.quota_history import quotas_of
+from jobs.request_file import read_requests
 from jobs.running import failing_as
 from jobs.session import end_session, spark_session
 from jobs.storage import local_folder
-from jobs.tables import DECISIONS, QUOTA_CHANGES, read_table
+from jobs.traffic import Traffic, audited, of_requests, recorded_quotas
 from quota.backtest_result import Result
 from quota.callbacks.loading import check as check_callbacks
 from quota.callbacks.quotas import CallbackQuotas
@@ -25,26 +24,45 @@ from quota.settings import Settings
 NAME = "backtest"
 
 
-def backtest(settings: Settings, candidates: Sequence[str], since: int | None, until: int | None) -> Result:
-    """Judge the audited decisions again by each candidate, and by the quotas that were recorded.
+def backtest(
+    settings: Settings, candidates: Sequence[str], since: int | None, until: int | None, file: str | None = None
+) -> Result:
+    """Judge the audited decisions again by each candidate, and by the quotas that were recorded; or those of a file.
 
     Args:
         settings: of the deployment; its windows, exempt users and callbacks hold where a candidate says nothing else.
         candidates: as the command line names them.
         since: counts from then on (epoch ms); what was before has filled and emptied the buckets.
         until: up to then, not included.
+        file: of requests, in place of the audit's tables; nobody has judged those.
 
     Raises:
-        BadInput: a candidate cannot be read.
+        BadInput: a candidate or the file cannot be read.
         MutationQuotaError: there are no tables, or no decisions in that time.
     """
     check_callbacks(settings.quota.callbacks)
-    candidates_of(candidates, CallbackQuotas(settings.quota.callbacks), settings)  # before Spark starts
-    spark = spark_session(settings, f"mutation-quota {NAME}", local_folder(settings, "logs") / f"{NAME}.log")
-    try:
-        with advised(settings), failing_as(NAME):
-            spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough to write code for
+    recorded = CallbackQuotas(settings.quota.callbacks) if file is None else None
+    tried = candidates_of(candidates, recorded, settings)  # before Spark starts
+    if file is None:
+        with what_if_session(settings, NAME) as spark:
             return judged_again(spark, settings, candidates, since, until)
+    requests = read_requests(settings, file, until=until)
+    with what_if_session(settings, NAME) as spark:
+        return judged(of_requests(spark, requests, file, of_a_time=until is not None), tried, since)
+
+
+@contextmanager
+def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
+    """A session for a command that judges again, and ends then.
+
+    Raises:
+        MutationQuotaError: Spark fails: one line, why, and what to do.
+    """
+    spark = spark_session(settings, f"mutation-quota {name}", local_folder(settings, "logs") / f"{name}.log")
+    try:
+        with advised(settings), failing_as(name):
+            spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough to write code for
+            yield spark
     finally:
         end_session(spark)
 
@@ -52,28 +70,33 @@ def backtest(settings: Settings, candidates: Sequence[str], since: int | None, u
 def judged_again(
     spark: SparkSession, settings: Settings, candidates: Sequence[str], since: int | None, until: int | None
 ) -> Result:
-    """The same on a session that is there."""
-    tried = candidates_of(candidates, _recorded_quotas(spark, settings), settings)
-    decisions = read_table(spark, settings, DECISIONS)
-    if until is not None:
-        decisions = decisions.where(F.col("timestamp") < F.timestamp_millis(F.lit(until)))
-    counted = effects(decisions, tried, since)
+    """What the audit has kept, judged again on a session that is there."""
+    tried = candidates_of(candidates, recorded_quotas(spark, settings), settings)
+    return judged(audited(spark, settings, until=until), tried, since, repeating=0)
+
+
+def judged(
+    traffic: Traffic, tried: Sequence[Candidate], since: int | None = None, repeating: int | None = None
+) -> Result:
+    """What requests from a time on (epoch ms) came to, and come to by each candidate.
+
+    Args:
+        traffic: the requests; earlier ones fill and empty the buckets.
+        tried: the candidates.
+        since: when they begin to count.
+        repeating: the candidate that is to give what was recorded, if one is.
+
+    Raises:
+        MutationQuotaError: there are none.
+    """
+    counted = effects(traffic.decisions, tried, since)
     names = [each.name for each in tried]
-    result = with_progress(spark, "judging again", lambda: result_of(counted, names, repeating=0))
+    spark = traffic.decisions.sparkSession
+    result = with_progress(spark, "judging again", lambda: result_of(counted, traffic.got, names, repeating))
     if result is None:
+        timed = since is not None or traffic.of_a_time
         raise MutationQuotaError(
-            "there are no decisions to judge again: the table holds none"
-            + (" of that time" if (since, until) != (None, None) else ", run mutation-quota audit first")
+            f"there are no decisions to judge again: {traffic.held_by} holds none"
+            + (" of that time" if timed else ", run mutation-quota audit first")
         )
     return result
-
-
-def _recorded_quotas(spark: SparkSession, settings: Settings) -> CallbackQuotas:
-    changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("timestamp", "source.partition", "source.offset")
-    rows = (row.asDict(recursive=True) for row in _in_ms(changes).toLocalIterator())
-    return quotas_of(rows, settings.quota.callbacks)
-
-
-def _in_ms(rows: DataFrame) -> DataFrame:
-    times = [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
-    return rows.withColumns({name: F.unix_millis(F.col(name)) for name in times})

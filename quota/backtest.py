@@ -4,7 +4,6 @@ from typing import Any, NamedTuple, Protocol
 
 from quota.admission import decide
 from quota.algorithm import Algorithm
-from quota.decision import paid_topics
 from quota.recorded import RecordedDecision
 from quota.resolution import ResolvedRequest
 
@@ -90,11 +89,8 @@ class Effects:
 
     def of(self, recorded: RecordedDecision, verdict: Verdict) -> Effect:
         """The effect of the next verdict."""
-        done_before = paid_topics(recorded.repeats)
-        costs = [
-            0 if recorded.validate_only or number < done_before else each.partitions
-            for number, each in enumerate(recorded.topics)
-        ]
+        charges = recorded.charges
+        costs = [0] * (len(recorded.topics) - len(charges)) + charges
         judged = list(zip(costs, verdict.admitted, recorded.admitted, strict=True))
         sender = (recorded.user, recorded.client_id)
         waiting = max(self._waiting.get(sender, 0), recorded.timestamp)

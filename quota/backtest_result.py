@@ -56,6 +56,7 @@ class Repetition(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """All that a backtest says."""
 
-    repetition: Repetition
+    repetition: Repetition | None
+    """None of requests that nobody has judged."""
     outcomes: list[Outcome]
-    """First what was recorded, then each candidate."""
+    """First what was recorded, or what there is without quotas; then each candidate."""

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import msgspec
 
-from quota.decision import Decision, ErrorCode, Outcome, Repeat, Shadow
+from quota.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, paid_topics
 from quota.record import Record, Source
 from quota.request import STRICT_SINCE, Mode, MutationRequest, Operation, TopicDetails, TopicMutation
 from quota.resolution import Policy, Quotas, ResolvedRequest, judged_by
@@ -28,7 +28,7 @@ class RecordedTopic(TopicDetails, frozen=True):
     error_code: int
 
 
-class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What of a decision tells the request, and what a decision made again must come to."""
 
     decision_id: str
@@ -76,6 +76,14 @@ class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True):
     def admitted(self) -> list[bool]:
         """By topic, what the client was told."""
         return [each.error_code == ErrorCode.NONE.value for each in self.topics]
+
+    @property
+    def charges(self) -> list[int]:
+        """Mutations of each topic that is charged if it is admitted.
+
+        None where the request is only to be validated, and not the first topics that were paid for before.
+        """
+        return [] if self.validate_only else [each.partitions for each in self.topics[paid_topics(self.repeats) :]]
 
     @property
     def request(self) -> MutationRequest:

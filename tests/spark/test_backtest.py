@@ -7,8 +7,11 @@ import sys
 import pytest
 
 from jobs.audit import keep
+from jobs.backtest_candidates import candidates_of
+from jobs.request_file import read_requests
 from jobs.tables import prepare_tables
-from jobs.whatif import judged_again
+from jobs.traffic import of_requests
+from jobs.whatif import judged, judged_again
 from quota import codec
 from quota.bucket import Window
 from quota.errors import MutationQuotaError
@@ -143,6 +146,41 @@ def test_a_missing_table_is_said(spark, settings, tmp_path):
     elsewhere = settings.storage.model_copy(update={"root": str(tmp_path)})
     with pytest.raises(MutationQuotaError, match=f"there is no table {tmp_path}/tables/quota_changes: "):
         judged_again(spark, settings.model_copy(update={"storage": elsewhere}), [], None, None)
+
+
+FILE = [
+    at(0, 60),  # alice has 55: -5
+    at(500, 4),  # refused for 500 ms
+    b"no request",
+    at(1000, 7),
+    at(1500, 9, user="[/b]"),  # no markup
+    at(60_000, 1),
+]
+
+
+def test_requests_of_a_file_are_judged_beside_a_cluster_without_quotas(spark, settings, tmp_path):
+    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
+    (tmp_path / "five.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 5}\n")
+    requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
+    tried = candidates_of([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
+    result = judged(of_requests(spark, requests, "requests.jsonl"), tried, START + 500)
+    assert result.repetition is None
+    assert [each.name for each in result.outcomes] == ["without quotas", "five"]
+    without, five = (each.load for each in result.outcomes)
+    assert (without.requests, without.admitted, without.refused, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
+    assert (five.admitted, five.refused, five.newly_refused, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
+
+
+def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
+    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
+    options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
+    command = [sys.executable, "-c", "from jobs.cli import main; main()", "backtest", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "requests.jsonl: 1 of 6 lines are no requests and do not count; line 3: value: not JSON" in done.stderr
+    assert "Requests of a file were never decided; each is compared with a cluster that has no quotas." in done.stdout
+    assert "without quotas" in done.stdout
+    assert "[/b] / <none>" in done.stdout
 
 
 def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):

@@ -35,6 +35,15 @@ def test_what_a_candidate_does_not_say_is_as_recorded():
     assert found[1].algorithm.window == Window(size_seconds=2)
 
 
+def test_a_file_of_requests_has_no_recorded_quotas_to_judge_by(tmp_path):
+    (tmp_path / "q.yaml").write_bytes(YAML)
+    settings = load_settings(environment={}, with_default_file=False)
+    (only,) = candidates_of([f"name=seven,quotas={tmp_path / 'q.yaml'}"], None, settings)
+    assert only.name == "seven"
+    with pytest.raises(BadInput, match="--candidate window-num=3: a file of requests has no quotas of its own; add"):
+        candidates_of(["window-num=3"], None, settings)
+
+
 def test_a_rate_charges_each_request_where_the_bucket_would_remember_it():
     found = candidates("algorithm=spread-rate", settings=["repeats.window_seconds=2"])[1]
     assert isinstance(found.algorithm, RateQuota)

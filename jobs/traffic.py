@@ -1,0 +1,81 @@
+"""The requests that a what-if is about, and what was said of them: the audit's tables, or a file of requests."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, DataType, StructField, StructType, TimestampType
+
+from jobs.quota_history import quotas_of
+from jobs.tables import DECISIONS, QUOTA_CHANGES, read_table
+from quota.callbacks.quotas import CallbackQuotas
+from quota.recorded import RecordedDecision
+from quota.settings import Settings
+
+RECORDED = StructType([StructField("decision", BinaryType())])
+"""The JSON of a `quota.recorded.RecordedDecision` a row."""
+
+_ROWS_A_PARTITION = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Requests, what they got, and what that is called."""
+
+    decisions: DataFrame
+    """Of `RECORDED`."""
+    got: str
+    held_by: str
+    """What it was read from."""
+    of_a_time: bool
+    """Whether that may hold more."""
+
+
+def audited(spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None) -> Traffic:
+    """What the audit has kept of a time: from `since` on and before `until` (epoch ms).
+
+    Raises:
+        MutationQuotaError: there is no table of decisions, or none that this program knows.
+    """
+    decisions = read_table(spark, settings, DECISIONS)
+    if since is not None:
+        decisions = decisions.where(F.col("timestamp") >= F.timestamp_millis(F.lit(since)))
+    if until is not None:
+        decisions = decisions.where(F.col("timestamp") < F.timestamp_millis(F.lit(until)))
+    texts = decisions.select(_recorded(decisions).cast("binary").alias("decision"))
+    return Traffic(texts, "as recorded", "the table", (since, until) != (None, None))
+
+
+def of_requests(spark: SparkSession, requests: pa.Table, file: str, *, of_a_time: bool = False) -> Traffic:
+    """The requests of a file, as `jobs.request_file` reads them, which nobody has judged."""
+    decisions = spark.createDataFrame(requests, RECORDED)
+    # Spark makes a partition of each thousand rows, which would be a task each.
+    decisions = decisions.coalesce(1 + requests.num_rows // _ROWS_A_PARTITION)
+    return Traffic(decisions, "without quotas", file, of_a_time)
+
+
+def recorded_quotas(spark: SparkSession, settings: Settings) -> CallbackQuotas:
+    """The quotas in time that the audit has kept.
+
+    Raises:
+        MutationQuotaError: there is no table of quota changes, or none that this program knows.
+    """
+    changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("timestamp", "source.partition", "source.offset")
+    rows = (row.asDict(recursive=True) for row in _in_ms(changes).toLocalIterator())
+    return quotas_of(rows, settings.quota.callbacks)
+
+
+def _recorded(decisions: DataFrame) -> Column:
+    """The JSON of a `RecordedDecision`, of a table of `schemas.decisions.TABLE`."""
+    there = [name for name in RecordedDecision.__struct_fields__ if name in decisions.columns]
+    return F.to_json(F.struct(*(_plain(name, decisions.schema[name].dataType) for name in there)))
+
+
+def _plain(name: str, kind: DataType) -> Column:
+    return (F.unix_millis(F.col(name)) if isinstance(kind, TimestampType) else F.col(name)).alias(name)
+
+
+def _in_ms(rows: DataFrame) -> DataFrame:
+    times = [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
+    return rows.withColumns({name: F.unix_millis(F.col(name)) for name in times})
