@@ -27,7 +27,7 @@ import jobs.worker  # noqa: F401 what the workers keep
 from jobs.bucket_rows import batch_of, in_order
 from quota import codec
 from quota.algorithm import Algorithm
-from quota.backtest import Again, AsRecorded, Effects, Judge
+from quota.backtest import Again, AsRecorded, Judge, effect_of
 from quota.entity import Tags
 from quota.recorded import RecordedDecision
 from quota.resolution import Policy, Quotas, ResolvedRequest
@@ -43,6 +43,17 @@ class Candidate:
     quotas: Quotas
     algorithm: Algorithm[Any]
     policy: Policy
+    in_earnest: bool = True
+    """Judges by quotas in shadow as though they were enforced, which is what there is to try; else as they are."""
+
+    def resolution(self, decision: RecordedDecision) -> Resolution:
+        """What a request is judged by.
+
+        Raises:
+            BadRecord: a callback failed.
+        """
+        found = decision.resolution(self.quotas, self.policy)
+        return found._replace(shadow=False) if self.in_earnest else found
 
 
 AS_RECORDED = -1
@@ -67,12 +78,12 @@ EFFECTS = StructType(
         *(
             StructField(name, LongType())
             for name in (
-                "second",
+                "timestamp",
+                "retry_at",
                 "requests",
                 "refused_requests",
                 "admitted",
                 "refused",
-                "throttled_ms",
                 "newly_admitted",
                 "newly_refused",
             )
@@ -89,7 +100,7 @@ _NO_BUCKET = "unlimited "
 def effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
     """What each candidate comes to (`EFFECTS`), and what was decided, for each decision from `since` (epoch ms) on.
 
-    Earlier ones are judged, too, since a bucket is what all of them made of it.
+    Earlier ones are judged, too, since a bucket is what all of them made of it, and senders may still wait for them.
 
     Args:
         decisions: their JSON, as `jobs.traffic.Traffic` has it.
@@ -120,7 +131,7 @@ def _place(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -
             sender = Tags(decision.user, decision.client_id).key
             rows.append((AS_RECORDED, sender, *place, None))
             for number, candidate in enumerate(candidates):
-                resolution = decision.resolution(candidate.quotas, candidate.policy)
+                resolution = candidate.resolution(decision)
                 bucket = resolution.tags.key if resolution.limit else _NO_BUCKET + sender
                 rows.append((number, bucket, *place, codec.encode(resolution)))
         if rows:
@@ -133,22 +144,20 @@ def _judge(
     schema = to_arrow_schema(EFFECTS)
     present: tuple[int, str] | None = None
     judge: Judge = AsRecorded()
-    of_bucket = Effects()
     for batch in batches:
         rows = []
         for candidate, bucket, text, encoded in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if present != (candidate, bucket):
                 present = (candidate, bucket)
-                judge, of_bucket = (
-                    (AsRecorded() if candidate == AS_RECORDED else Again(algorithms[candidate])),
-                    Effects(),
-                )
+                judge = AsRecorded() if candidate == AS_RECORDED else Again(algorithms[candidate])
             recorded = _decode(text)
             verdict = judge.judge(recorded, _resolved(recorded, encoded))
-            effect = of_bucket.of(recorded, verdict)
-            if since is None or recorded.timestamp >= since:
-                named = recorded.decision_id if verdict.differing else None
-                rows.append((candidate, *effect, list(verdict.differing), named))
+            effect = effect_of(recorded, verdict)
+            counted = effect if since is None else effect.since(since)
+            if counted is not None:
+                differing = verdict.differing if counted.requests else ()
+                named = recorded.decision_id if differing else None
+                rows.append((candidate, *counted, list(differing), named))
         if rows:
             yield batch_of(rows, schema)
 

@@ -38,7 +38,7 @@ def candidates_of(texts: Sequence[str], recorded: CallbackQuotas | None, setting
     if recorded is None:
         return candidates
     algorithm = algorithm_of(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.repeats)
-    return [Candidate(RECORDED, recorded, algorithm, settings.policy), *candidates]
+    return [Candidate(RECORDED, recorded, algorithm, settings.policy, in_earnest=False), *candidates]
 
 
 def since_ever(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackQuotas:

@@ -35,13 +35,18 @@ def backtest(
         typer.Option(
             metavar="KEY=VALUE,...",
             help="What to try: quotas=FILE (YAML as of quotas apply, or JSON lines as of simulate), window-num=S, "
-            "window-size-seconds=W, algorithm=NAME, name=NAME; the rest is as recorded. Several times for several.",
+            "window-size-seconds=W, algorithm=sampled-rate or spread-rate, name=NAME; the rest is as recorded. "
+            "Several times for several.",
         ),
     ] = None,
     requests: Requests = None,
-    since: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Count from then on.")] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Count up to then.")] = None,
-    tenants: Annotated[int, typer.Option(min=0, metavar="N", help="How many of the busiest to print.")] = 10,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Count from then on: ISO 8601, epoch ms, -2h.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Count up to then; likewise.")] = None,
+    senders: Annotated[
+        int, typer.Option(min=0, metavar="N", help="How many of the busiest users and client-ids to print.")
+    ] = 10,
     as_json: Json = False,
     overrides: Overrides = None,
     config: ConfigFile = None,
@@ -59,10 +64,10 @@ def backtest(
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
     else:
-        _print(result, tenants)
+        _print(result, senders)
 
 
-def _print(result: Result, tenants: int) -> None:
+def _print(result: Result, senders: int) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
     repetition = result.repetition
     if repetition is None:
@@ -81,14 +86,14 @@ def _print(result: Result, tenants: int) -> None:
     # What comes out as it was recorded need not be told twice.
     repeats = repetition is not None and not repetition.differing
     told = [result.outcomes[0], *result.outcomes[2:]] if repeats else result.outcomes
-    for outcome in told if tenants else []:
+    for outcome in told if senders else []:
         table = _table(outcome.name)
-        for sender in outcome.senders[:tenants]:
+        for sender in outcome.senders[:senders]:
             table.add_row(Text(f"{sender.user} / {sender.client_id}"), *_cells(sender.load))
         console.print(table)
-        left = len(outcome.senders) - tenants
+        left = len(outcome.senders) - senders
         if left > 0:
-            print(f"and {left} more; --tenants N prints more of them, --json all")
+            print(f"and {left} more; --senders N prints more of them, --json all")
 
 
 def _table(name: str) -> Table:

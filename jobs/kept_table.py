@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow.fs import FileSystem, SubTreeFileSystem
 
 from jobs.rows import Row
 from jobs.storage import delta_options, table_path
@@ -36,7 +37,19 @@ def open_table(settings: Settings, table: AuditTable) -> ds.Dataset:
                 f"the table {path} is of version {version}, and this program reads version {table.version}; "
                 "mutation-quota audit --once brings it up to that"
             )
-        return there.to_pyarrow_dataset()
+        return there.to_pyarrow_dataset(filesystem=_local(path))
+
+
+def _local(path: str) -> SubTreeFileSystem | None:
+    """Arrow's own file system where the table is on a disk of this machine.
+
+    Else deltalake's is taken, which calls Python from Arrow's threads: one that lets go of its file while the
+    program ends aborts it, some times in a hundred.
+    """
+    if "://" in path and not path.startswith("file://"):
+        return None
+    local, folder = FileSystem.from_uri(path)
+    return SubTreeFileSystem(folder, local)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def recorded_quotas(spark: SparkSession, settings: Settings) -> CallbackQuotas:
     Raises:
         MutationQuotaError: there is no table of quota changes, or none that this program knows.
     """
-    changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("timestamp", "source.partition", "source.offset")
+    changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
     rows = (row.asDict(recursive=True) for row in _in_ms(changes).toLocalIterator())
     return quotas_of(rows, settings.quota.callbacks)
 

@@ -48,7 +48,7 @@ def backtest(
             return judged_again(spark, settings, candidates, since, until)
     requests = read_requests(settings, file, until=until)
     with what_if_session(settings, NAME) as spark:
-        return judged(of_requests(spark, requests, file, of_a_time=until is not None), tried, since)
+        return judged(of_requests(spark, requests, file, of_a_time=until is not None), tried, since, until)
 
 
 @contextmanager
@@ -72,18 +72,23 @@ def judged_again(
 ) -> Result:
     """What the audit has kept, judged again on a session that is there."""
     tried = candidates_of(candidates, recorded_quotas(spark, settings), settings)
-    return judged(audited(spark, settings, until=until), tried, since, repeating=0)
+    return judged(audited(spark, settings, until=until), tried, since, until, repeating=0)
 
 
 def judged(
-    traffic: Traffic, tried: Sequence[Candidate], since: int | None = None, repeating: int | None = None
+    traffic: Traffic,
+    tried: Sequence[Candidate],
+    since: int | None = None,
+    until: int | None = None,
+    repeating: int | None = None,
 ) -> Result:
-    """What requests from a time on (epoch ms) came to, and come to by each candidate.
+    """What requests of a time (epoch ms) came to, and come to by each candidate.
 
     Args:
         traffic: the requests; earlier ones fill and empty the buckets.
         tried: the candidates.
         since: when they begin to count.
+        until: before when the latest of them were made; waits end then.
         repeating: the candidate that is to give what was recorded, if one is.
 
     Raises:
@@ -92,7 +97,7 @@ def judged(
     counted = effects(traffic.decisions, tried, since)
     names = [each.name for each in tried]
     spark = traffic.decisions.sparkSession
-    result = with_progress(spark, "judging again", lambda: result_of(counted, traffic.got, names, repeating))
+    result = with_progress(spark, "judging again", lambda: result_of(counted, traffic.got, names, repeating, until))
     if result is None:
         timed = since is not None or traffic.of_a_time
         raise MutationQuotaError(

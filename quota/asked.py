@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from quota.decision import Decision, paid_topics
+from quota.decision import Decision, free_topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,9 @@ class Asked:
     @classmethod
     def of(cls, decision: Decision) -> Self:
         """Add up the topics of a decision."""
-        if decision.validate_only:
-            return cls()
-        paid = paid_topics(decision.repeats)
-        topics = decision.topics[paid:]
-        judged = decision.shadow.error_codes[paid:] if decision.shadow else [topic.error_code for topic in topics]
+        free = free_topics(len(decision.topics), decision.repeats, validate_only=decision.validate_only)
+        topics = decision.topics[free:]
+        judged = decision.shadow.error_codes[free:] if decision.shadow else [topic.error_code for topic in topics]
         refused = [topic for topic in topics if topic.error_code]
         all_mutations, refused_mutations = (sum(topic.partitions for topic in some) for some in (topics, refused))
         admitted = (topic.partitions for topic, code in zip(topics, judged, strict=True) if not code)

@@ -9,10 +9,14 @@ from quota.resolution import ResolvedRequest
 
 
 class Verdict(NamedTuple):
-    """What a request got: by topic whether it was admitted, until when (epoch ms) it was told to wait, and notes."""
+    """What a request got."""
 
     admitted: list[bool]
+    """By topic."""
+    free: int
+    """So many of the first topics cost nothing."""
     retry_at: int
+    """Until when it was told to wait, epoch ms."""
     differing: tuple[str, ...] = ()
     """The fields in which it is not what was recorded."""
 
@@ -29,7 +33,7 @@ class AsRecorded:
 
     def judge(self, recorded: RecordedDecision, resolved: ResolvedRequest | None) -> Verdict:  # noqa: ARG002 Judge's
         """As it was."""
-        return Verdict(recorded.admitted, recorded.retry_at)
+        return Verdict(recorded.admitted, recorded.free, recorded.retry_at)
 
 
 class Again:
@@ -50,7 +54,7 @@ class Again:
             raise ValueError(f"{recorded.decision_id} has no quota to be judged by")
         self._state, (decision,) = decide(self._state, [resolved], self._algorithm)
         again = RecordedDecision.of(decision)
-        return Verdict(again.admitted, again.retry_at, differing(again, recorded))
+        return Verdict(again.admitted, again.free, again.retry_at, differing(again, recorded))
 
 
 def differing(again: RecordedDecision, recorded: RecordedDecision) -> tuple[str, ...]:
@@ -61,48 +65,51 @@ def differing(again: RecordedDecision, recorded: RecordedDecision) -> tuple[str,
 
 
 class Effect(NamedTuple):
-    """What a verdict comes to, for a sender and for the controller."""
+    """What a verdict comes to, for a sender and for the controller. Times are epoch ms."""
 
     user: str
     client_id: str
-    second: int
-    """Of the request, since the epoch."""
-    requests: int
-    refused_requests: int
+    timestamp: int
+    retry_at: int
+    """Until when the sender was told to wait."""
+    requests: int = 0
+    refused_requests: int = 0
     """In which a topic was refused."""
-    admitted: int
+    admitted: int = 0
     """Mutations that reach the controller."""
-    refused: int
-    throttled_ms: int
-    """How much longer its sender was told to wait; times that overlap count once."""
-    newly_admitted: int
-    """Mutations that were refused when they were recorded."""
-    newly_refused: int
+    refused: int = 0
+    newly_admitted: int = 0
+    """Mutations that did not reach it when they were recorded."""
+    newly_refused: int = 0
+    """That reached it then, and do not."""
+
+    def since(self, moment: int) -> "Effect | None":
+        """What of it counts from a moment on: of what was before, what is left of the wait."""
+        if self.timestamp >= moment:
+            return self
+        return Effect(self.user, self.client_id, moment, self.retry_at) if self.retry_at > moment else None
 
 
-class Effects:
-    """The effects of verdicts on the requests of one bucket, in order."""
+def effect_of(recorded: RecordedDecision, verdict: Verdict) -> Effect:
+    """The effect of a verdict on a request."""
+    costs = [each.partitions for each in recorded.topics]
+    now, then = _reaching(costs, verdict.admitted, verdict.free), _reaching(costs, recorded.admitted, recorded.free)
+    return Effect(
+        recorded.user,
+        recorded.client_id,
+        recorded.timestamp,
+        verdict.retry_at,
+        1,
+        int(not all(verdict.admitted)),
+        sum(now),
+        sum(costs[verdict.free :]) - sum(now),
+        sum(max(0, new - old) for new, old in zip(now, then, strict=True)),
+        sum(max(0, old - new) for new, old in zip(now, then, strict=True)),
+    )
 
-    def __init__(self) -> None:
-        """Nobody waits."""
-        self._waiting: dict[tuple[str, str], int] = {}  # by sender, until when it was told to wait, epoch ms
 
-    def of(self, recorded: RecordedDecision, verdict: Verdict) -> Effect:
-        """The effect of the next verdict."""
-        charges = recorded.charges
-        costs = [0] * (len(recorded.topics) - len(charges)) + charges
-        judged = list(zip(costs, verdict.admitted, recorded.admitted, strict=True))
-        sender = (recorded.user, recorded.client_id)
-        waiting = max(self._waiting.get(sender, 0), recorded.timestamp)
-        self._waiting[sender] = max(waiting, verdict.retry_at)
-        return Effect(
-            *sender,
-            recorded.timestamp // 1000,
-            1,
-            int(not all(verdict.admitted)),
-            sum(cost for cost, admitted, _ in judged if admitted),
-            sum(cost for cost, admitted, _ in judged if not admitted),
-            self._waiting[sender] - waiting,
-            sum(cost for cost, admitted, before in judged if admitted and not before),
-            sum(cost for cost, admitted, before in judged if before and not admitted),
-        )
+def _reaching(costs: list[int], admitted: list[bool], free: int) -> list[int]:
+    """Mutations that reach the controller, by topic."""
+    return [
+        cost if goes and number >= free else 0 for number, (cost, goes) in enumerate(zip(costs, admitted, strict=True))
+    ]

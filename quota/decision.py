@@ -63,6 +63,11 @@ def paid_topics(repeats: Repeat | None) -> int:
     return repeats.topics if repeats else 0
 
 
+def free_topics(topics: int, repeats: Repeat | None, *, validate_only: bool) -> int:
+    """How many of the first of so many topics cost nothing: all of a request that only asks, or what was paid for."""
+    return topics if validate_only else paid_topics(repeats)
+
+
 class Decision(msgspec.Struct, frozen=True):
     """The answer to one request. Times are in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
 

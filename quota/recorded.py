@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import msgspec
 
-from quota.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, paid_topics
+from quota.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, free_topics
 from quota.record import Record, Source
 from quota.request import STRICT_SINCE, Mode, MutationRequest, Operation, TopicDetails, TopicMutation
 from quota.resolution import Policy, Quotas, ResolvedRequest, judged_by
@@ -83,7 +83,12 @@ class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
         None where the request is only to be validated, and not the first topics that were paid for before.
         """
-        return [] if self.validate_only else [each.partitions for each in self.topics[paid_topics(self.repeats) :]]
+        return [each.partitions for each in self.topics[self.free :]]
+
+    @property
+    def free(self) -> int:
+        """How many of the first topics cost nothing."""
+        return free_topics(len(self.topics), self.repeats, validate_only=self.validate_only)
 
     @property
     def request(self) -> MutationRequest:

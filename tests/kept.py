@@ -40,6 +40,14 @@ def decision_row(decision):
     return row | {"quota_entity": entity and entity.key.decode(), "more_tags": list(decision.more_tags.items())}
 
 
+def change_row(offset, at, **fields):
+    """A row of `quota_changes`, by default a quota of alice's."""
+    nothing = dict.fromkeys(("controller_mutation_burst", "max_debt_ms", "callback", "callback_configs", "bucket"))
+    who = {"kind": "quota", "entity": '{"user":"alice"}', "altered_by": "ann", "comment": None, "shadow": False}
+    where = {"source": {"topic": "mutation-quotas", "partition": 0, "offset": offset}, "timestamp": at}
+    return nothing | who | where | {"effective_at": at, "controller_mutation_rate": 5.0} | fields
+
+
 def _row(row):
     times = {name: _moment(row[name]) for name in _TIMES if row.get(name) is not None}
     return row | times | {"date": times["timestamp"].date()}

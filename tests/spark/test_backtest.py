@@ -7,18 +7,21 @@ import sys
 import pytest
 
 from jobs.audit import keep
+from jobs.backtest import Candidate
 from jobs.backtest_candidates import candidates_of
 from jobs.request_file import read_requests
 from jobs.tables import prepare_tables
-from jobs.traffic import of_requests
+from jobs.traffic import RECORDED, Traffic, of_requests, recorded_quotas
 from jobs.whatif import judged, judged_again
 from quota import codec
 from quota.bucket import Window
 from quota.errors import MutationQuotaError
+from quota.recorded import RecordedDecision
 from quota.repeats import Repeats
 from quota.resolution import Policy
 from quota.simulate import read_quotas, simulate
 from quota.token_bucket import TokenBucket
+from tests import kept
 from tests.factories import PERMISSIVE
 from tests.spark.rows import frame, kafka_rows
 from tests.unit.test_simulate import at as asked_at
@@ -102,14 +105,15 @@ def judge(spark, settings):
 
 def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have(judge, tmp_path):
     (tmp_path / "plenty.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 1000}\n")
-    result = judge(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate")
+    result = judge(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate", "name=in earnest")
     assert (result.repetition.decisions, result.repetition.differing) == (14, 0)
-    recorded, again, plenty, rate = result.outcomes
+    recorded, again, plenty, rate, in_earnest = result.outcomes
     assert [each.name for each in result.outcomes] == [
         "as recorded",
         "recorded quotas",
         "plenty",
         "algorithm=sampled-rate",
+        "in earnest",
     ]
     assert again.load == recorded.load
     assert recorded.load.refused_requests == 5
@@ -117,17 +121,73 @@ def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have
     assert recorded.load.admitted == 60 + 7 + 99 + 1 + 20 + 20 + 2 + 20 + 3 + 9 + 9
     assert recorded.load.peak == 99
     assert plenty.load.refused == 0
-    assert plenty.load.newly_admitted == recorded.load.refused
+    assert plenty.load.newly_admitted == recorded.load.refused - 1  # the 1 that was asked for twice is got once
     assert plenty.load.throttled_seconds == 0
     assert rate.load.requests == 14
+    assert in_earnest.load.newly_refused == 3  # bob's, who was in shadow
 
 
 def test_only_what_is_in_its_time_counts_though_buckets_know_what_was_before(judge):
     result = judge(since=START + 500, until=START + 1500)
     assert (result.repetition.decisions, result.repetition.differing) == (2, 0)
-    (sender,) = result.outcomes[0].senders
-    assert (sender.user, sender.client_id) == ("alice", "b")
-    assert (sender.load.admitted, sender.load.refused, sender.load.throttled_seconds) == (7, 4, 0.4)
+    told = [
+        (each.client_id, each.load.requests, each.load.admitted, each.load.refused, each.load.throttled_seconds)
+        for each in result.outcomes[0].senders
+    ]
+    assert told == [("b", 2, 7, 4, 0.4), ("a", 0, 0, 0, 0.5)]  # a was told to wait until 1,000
+    assert judge(since=START + 500, until=START + 600).outcomes[0].load.throttled_seconds == 0.2
+
+
+@pytest.fixture
+def again(spark):
+    """Judge lines of requests by quotas, and then again what came out."""
+
+    def _again(requests, *quotas):
+        by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
+        window = TokenBucket(Window())
+        recorded = [(codec.encode(RecordedDecision.of(each)),) for each in simulate(requests, by, window)]
+        traffic = Traffic(spark.createDataFrame(recorded, RECORDED), "as recorded", "", of_a_time=False)
+        return judged(traffic, [Candidate("again", by, window, Policy(), in_earnest=False)], repeating=0)
+
+    return _again
+
+
+RATE = "controller_mutation_rate"
+
+
+def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets(again):
+    """K = -300 at 0, so -295 at 1,000: until 60,000. Then a bucket of its own: K = -60 tells until 65,000."""
+    requests = [at(0, 355), at(1000, 1), at(5000, 71), at(5001, 1)]
+    result = again(
+        requests,
+        ({"user": "alice"}, {RATE: 5}),
+        ({"user": "alice", "client-id": "<none>"}, {RATE: 1, "effective_at": START + 5000}),
+    )
+    assert [each.load.throttled_seconds for each in result.outcomes] == [64, 64]
+    assert result.repetition.differing == 0
+
+
+def test_in_a_partition_the_offset_decides_and_a_bucket_goes_on_over_frames(spark, again):
+    """A clock steps back after the first, which leaves K = -5: the second is refused, and by its time would not be."""
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 3)
+    try:
+        requests = [at(1000, 60), at(900, 1), *(at(1000 + 100 * number, 1) for number in range(20))]
+        result = again(requests, ({"user": "alice"}, {RATE: 5}))
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert (result.repetition.decisions, result.repetition.differing) == (22, 0)
+    assert result.outcomes[0].load.refused == 1 + 10 + 5  # the second, those until K = 0 at 2,000, then each other one
+
+
+def test_quotas_come_in_the_order_of_their_log_also_where_its_clock_stepped_back(spark, settings, tmp_path):
+    elsewhere = settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(tmp_path)})})
+    later = {"effective_at": START + 5000}
+    changes = [
+        kept.change_row(7, START + 1000, **later),
+        kept.change_row(8, START + 990, controller_mutation_rate=9.0, **later),
+    ]
+    kept.keep(elsewhere, "quota_changes", *changes)
+    assert recorded_quotas(spark, elsewhere).resolve("alice", "app", START + 6000).limit.quota.rate == 9
 
 
 def test_settings_that_were_others_then_are_noticed(judge):
@@ -185,11 +245,11 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
 
 def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
-    options = ["--candidate", "window-num=100", "--tenants", "1", *(part for each in given for part in ("--set", each))]
+    options = ["--candidate", "window-num=100", "--senders", "1", *(part for each in given for part in ("--set", each))]
     command = [sys.executable, "-c", "from jobs.cli import main; main()", "backtest", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "The recorded quotas give all 14 recorded decisions again, to the last digit." in done.stdout
     assert "window-num=100" in done.stdout
     assert "alice / <none>" in done.stdout
-    assert "and 5 more; --tenants N prints more of them, --json all" in done.stdout
+    assert "and 5 more; --senders N prints more of them, --json all" in done.stdout

@@ -1,13 +1,17 @@
 """What-if: what a verdict comes to, and whether it is what was recorded."""
 
+import pytest
+
 from quota.admission import decide
-from quota.backtest import Again, AsRecorded, Effect, Effects, Verdict
+from quota.backtest import Again, AsRecorded, Effect, Verdict, effect_of
 from quota.bucket import Window
 from quota.recorded import RecordedDecision
 from quota.repeats import Repeats
 from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE, resolved
 
+REMEMBERED = Repeats(window_ms=60_000)
+TIGHT, ROOMY = TokenBucket(Window(num=1), REMEMBERED), TokenBucket(Window(num=100), REMEMBERED)  # B = 5 and 500 at 5/s
 NARROW, WIDE = TokenBucket(Window()), TokenBucket(Window(num=100))  # B = 55 and 500 at 5/s
 
 
@@ -16,9 +20,9 @@ def recorded(*requests, by=NARROW):
 
 
 def effects(requests, by, recorded_by=NARROW):
-    judge, of_bucket = Again(by), Effects()
+    judge = Again(by)
     return [
-        of_bucket.of(kept, judge.judge(kept, request))
+        effect_of(kept, judge.judge(kept, request))
         for kept, request in zip(recorded(*requests, by=recorded_by), requests, strict=True)
     ]
 
@@ -50,22 +54,17 @@ def test_what_comes_out_otherwise_is_named_by_its_fields():
 
 def test_an_effect_tells_what_reaches_the_controller_and_what_has_changed():
     narrow, wide = [effects([resolved(60, 7, at=1500)], by)[0] for by in (NARROW, WIDE)]
-    assert narrow == Effect("alice", "<none>", 1, 1, True, 60, 7, 1000, 0, 0)
-    assert wide == Effect("alice", "<none>", 1, 1, False, 67, 0, 0, 7, 0)
+    assert narrow == Effect("alice", "<none>", 1500, 2500, 1, 1, 60, 7, 0, 0)
+    assert wide == Effect("alice", "<none>", 1500, 1500, 1, 0, 67, 0, 7, 0)
     (back,) = effects([resolved(60, 7, at=1500)], NARROW, recorded_by=WIDE)
     assert (back.newly_admitted, back.newly_refused) == (0, 7)
 
 
-def test_times_of_waiting_that_overlap_count_once():
-    """K = -5 at 0 tells until 1,000, and so does 500; -5 + 5 - 60 at 1,000 would be admitted and tells nothing."""
-    requests = [resolved(60, 1, at=0), resolved(1, at=500), resolved(60, at=1000), resolved(1, at=1500)]
-    assert [each.throttled_ms for each in effects(requests, NARROW)] == [1000, 0, 0, 11_500]  # K = -57.5 at 1,500
-
-
-def test_each_sender_waits_for_itself():
-    of_bucket, verdict = Effects(), Verdict([False], 1000)
-    kept = [recorded(resolved(1, client_id=client))[0] for client in ("a", "b", "a")]
-    assert [of_bucket.of(each, verdict).throttled_ms for each in kept] == [1000, 1000, 0]
+def test_of_what_was_before_a_time_only_the_wait_that_is_left_counts():
+    (effect,) = effects([resolved(60, 1, at=1500)], NARROW)  # until 2,500
+    assert effect.since(1500) == effect
+    assert effect.since(1600) == Effect("alice", "<none>", 1600, 2500)
+    assert effect.since(2500) is None
 
 
 def test_what_costs_nothing_is_no_load():
@@ -75,6 +74,21 @@ def test_what_costs_nothing_is_no_load():
     assert [each.admitted for each in (validated, first, again)] == [0, 50, 0]
 
 
+@pytest.mark.parametrize(
+    ("recorded_by", "by", "sums"),
+    [
+        (ROOMY, TIGHT, [(0, 100, 0, 100), (100, 0, 100, 0)]),
+        (TIGHT, ROOMY, [(100, 0, 100, 0), (0, 0, 0, 100)]),
+    ],
+)
+def test_what_is_sent_twice_costs_where_a_candidate_charges_it(recorded_by, by, sums):
+    """Enough for both, 100 are charged at first, and the same again costs nothing; with 5 - 6 at first, it is later."""
+    requests = [resolved(6, at=0, request_id="before", offset=0)]
+    requests += [resolved(100, at=at, request_id="twice", offset=at) for at in (1, 2001)]
+    found = effects(requests, by, recorded_by)[1:]
+    assert [(each.admitted, each.refused, each.newly_admitted, each.newly_refused) for each in found] == sums
+
+
 def test_what_was_recorded_stands_as_it_was():
     (kept,) = recorded(resolved(60, 1))
-    assert AsRecorded().judge(kept, None) == Verdict([True, False], 1000)
+    assert AsRecorded().judge(kept, None) == Verdict([True, False], 0, 1000)

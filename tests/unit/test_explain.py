@@ -22,7 +22,7 @@ from quota.settings import load_settings
 from quota.terms import Quota
 from quota.token_bucket import TokenBucket
 from tests.factories import resolved
-from tests.kept import decision_row, keep
+from tests.kept import change_row, decision_row, keep
 from tests.unit.test_simulate import run
 
 DAY = 86_400_000
@@ -42,13 +42,6 @@ def settings(tmp_path):
 def decisions_at(*times, **fields):
     requests = [resolved(80, at=at, offset=offset, **fields) for offset, at in enumerate(times)]
     return decide(None, requests, TokenBucket(Window(num=100)))[1]
-
-
-def change_row(offset, at, **fields):
-    nothing = dict.fromkeys(("controller_mutation_burst", "max_debt_ms", "callback", "callback_configs", "bucket"))
-    who = {"kind": "quota", "entity": '{"user":"alice"}', "altered_by": "ann", "comment": None, "shadow": False}
-    where = {"source": {"topic": "mutation-quotas", "partition": 0, "offset": offset}, "timestamp": at}
-    return nothing | who | where | {"effective_at": at, "controller_mutation_rate": 5.0} | fields
 
 
 @pytest.fixture
