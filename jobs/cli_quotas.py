@@ -322,11 +322,10 @@ def export(
 
     log = read_log(settings)
     configured = log.timeline.configured(log.now if given is None else given)
-    found = [(each.entity, each.quota) for each in configured if each.quota]
     if style is Format.YAML:
-        print(write_quota_file(found), end="")
+        print(write_quota_file(set_to(each.entity, each.quota) for each in configured), end="")
         return
-    for entity, quota in found:
+    for entity, quota in ((each.entity, each.quota) for each in configured if each.quota):
         print(shell_line(entity, quota, settings.kafka.bootstrap_servers))
 
 

@@ -11,8 +11,8 @@ from msgspec import UNSET, UnsetType
 
 from quota.entity import QuotaEntity
 from quota.errors import BadInput
-from quota.log_record import FIELDS, QuotaRecord, configs_of
-from quota.terms import Quota, read_number
+from quota.log_record import FIELDS, QuotaRecord
+from quota.terms import read_number
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -67,17 +67,17 @@ def read_quota_file(text: bytes, name: str) -> list[QuotaRecord]:
     return list(_records(fields["quotas"], name))
 
 
-def write_quota_file(quotas: Iterable[tuple[QuotaEntity, Quota]]) -> str:
-    """The file that sets these quotas and no others."""
+def write_quota_file(records: Iterable[QuotaRecord]) -> str:
+    """The file that sets the quotas of these records and no others."""
     entries = []
-    for entity, quota in quotas:
+    for record in records:
         entry: dict[str, object] = {}
-        for part, key in ((entity.user, "user"), (entity.client_id, "client")):
+        for part, key in ((record.entity.user, "user"), (record.entity.client_id, "client")):
             if part is None:
                 entry[f"{key}-defaults"] = True
             elif part is not UNSET:
                 entry[key] = part
-        options = configs_of(quota)
+        options = {option: getattr(record, option) for option in _OPTIONS}
         entries.append(entry | {option: value for option, value in options.items() if value not in (None, False)})
     return str(yaml.dump({"quotas": entries}, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from jobs.embedded import embedded_broker
 from quota.change import SINCE_EVER, QuotaChange
 from quota.entity import QuotaEntity
+from quota.plan import set_to
 from quota.quota_file import write_quota_file
 from quota.resolution import Policy, judged_by
 from quota.settings import load_settings
@@ -72,7 +73,7 @@ def commands(folder: Path) -> None:
             return time.perf_counter() - started
 
         for count in (FEW, MANY):
-            (folder / f"{count}.yaml").write_text(write_quota_file(configured(count)))
+            (folder / f"{count}.yaml").write_text(write_quota_file(set_to(*each) for each in configured(count)))
         show("quotas apply FILE, s", lambda count: run(count, "apply", str(folder / f"{count}.yaml")), rounds=1)
         show("quotas resolve, s", lambda count: run(count, "resolve", "--user", "user7", "--client", "app"))
         show("quotas describe, s", lambda count: run(count, "describe"))

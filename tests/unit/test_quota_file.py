@@ -6,7 +6,6 @@ from quota.entity import QuotaEntity
 from quota.errors import BadInput
 from quota.log_record import QuotaRecord
 from quota.quota_file import read_quota_file, write_quota_file
-from quota.terms import Quota
 from tests.unit.test_simulate import run
 
 WHOLE = """\
@@ -34,11 +33,10 @@ def test_a_file_is_read_as_it_is_meant():
 def test_what_is_written_is_read_again():
     """Names that YAML would take for something else, and quotas with all their options."""
     quotas = [
-        (QuotaEntity(name, None), Quota(0.1, 7.0, 9, True))
+        QuotaRecord(QuotaEntity(name, None), 0.1, 7.0, 9, shadow=True, comment=f"as agreed with {name}")
         for name in ("12", "null", "~", "true", "a: b", "<default>", " x ", "naïve", "line\nbreak", "- #", "2020-01-01")
     ]
-    records = read_quota_file(write_quota_file(quotas).encode(), "f")
-    assert [(each.entity, each.quota) for each in records] == quotas
+    assert read_quota_file(write_quota_file(quotas).encode(), "f") == quotas
 
 
 def test_numbers_are_read_as_they_look():
