@@ -16,6 +16,7 @@ from jobs import (
     cli_cluster,
     cli_dead_letters,
     cli_quotas,
+    cli_recommend,
     cli_report,
     cli_tenants,
     cli_topics,
@@ -41,6 +42,7 @@ app.add_typer(cli_topics.app, name="topics")
 app.add_typer(cli_tenants.app, name="tenants")
 app.add_typer(cli_dead_letters.app, name="dead-letters")
 app.command()(cli_backtest.backtest)
+app.command()(cli_recommend.recommend)
 app.command(name="report")(cli_report.report)
 
 Once = Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")]

@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
+import msgspec
 from confluent_kafka import KafkaException
 from rich.console import Console
 
@@ -14,7 +15,7 @@ from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.client import reason
 from quota.settings import Settings, in_bytes, load_settings
 from tests.bench.arm import Plan, StormQuota, run_arm
-from tests.bench.figures import Room, quota_for, scale_factor
+from tests.bench.figures import Room, quota_for, scale_factor, throughput
 from tests.bench.page import page
 from tests.bench.plot import draw
 from tests.bench.report import storm_table, tenant_tables
@@ -54,7 +55,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--burst", type=float, metavar="B", help="mutations at once; as the settings' window has it")
     parser.add_argument("--limit", type=float, default=90.0, metavar="S", help="seconds for each of both phases; 90")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for experiment.md and .svg; docs")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for experiment.md, .svg and .json; docs")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     return parser.parse_args()
 
@@ -75,8 +76,9 @@ def _run(options: argparse.Namespace) -> None:
     for table in (*tenant_tables(arms), storm_table(arms)):
         console.print(table.drawn())
     draw(arms, quota.rate, out / "experiment.svg")
+    (out / "experiment.json").write_bytes(msgspec.json.encode(throughput(without, PARTITIONS)) + b"\n")
     (out / "experiment.md").write_text(page(arms, plan, quota, settings))
-    console.print(f"written: {out / 'experiment.md'}, {out / 'experiment.svg'}")
+    console.print("written: " + ", ".join(str(out / f"experiment.{kind}") for kind in ("md", "svg", "json")))
 
 
 def _plan(options: argparse.Namespace, settings: Settings) -> Plan:

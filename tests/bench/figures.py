@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from quota.throughput import Throughput
+
 IN_A_ROW = 3
 """So many creates one after the other as quick as before the storm say that the cluster has caught up."""
 
@@ -139,13 +141,23 @@ def back_to_normal(creates: Iterable[Create], since: float, usual: float) -> flo
     return None
 
 
+def rate_of(mutations: int, phase: Phase) -> float:
+    """Mutations a second until the cluster had caught up; where it had not, as long as it was looked at."""
+    return mutations / ((phase.ended if phase.caught_up is None else phase.caught_up) - phase.begun)
+
+
+def throughput(arm: Arm, partitions: int) -> Throughput:
+    """What the cluster carried out of a storm of topics of so many partitions."""
+    created, deleted = (rate_of(len(done(phase.settled)) * partitions, phase) for phase in (arm.creation, arm.deletion))
+    return Throughput(created, deleted)
+
+
 def quota_for(mutations: int, creation: Phase) -> float:
     """A quota for a cluster that was seen to carry a storm out: a quarter of its rate, in two digits, at least 1.
 
     KIP-599's own advice: find the actual limit first, and leave room for the rest of the load.
     """
-    seconds = (creation.ended if creation.caught_up is None else creation.caught_up) - creation.begun
-    rate = max(1.0, mutations / seconds / 4)
+    rate = max(1.0, rate_of(mutations, creation) / 4)
     digit = 10.0 ** (math.floor(math.log10(rate)) - 1)
     return max(1.0, math.floor(rate / digit + 1e-9) * digit)
 

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from jobs.checkout import jars_folder
 from quota.settings import Settings
 from tests.bench.arm import DECIDED, DIRECT, Plan, StormQuota
-from tests.bench.figures import Arm, Phase, between, done, summary
+from tests.bench.figures import Arm, Phase, between, done, summary, throughput
 from tests.bench.report import milliseconds, storm_table, tenant_tables, waits
-from tests.bench.storm import EVERY_SECONDS
+from tests.bench.storm import EVERY_SECONDS, PARTITIONS
 
 _WIDTH = 118
 
@@ -134,7 +134,14 @@ def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
         f"half of the creates of tenant *decided* were answered within {_either(arms, DECIDED)} ms in the two arms, "
         f"those of tenant *direct* within {_either(arms, DIRECT)} ms."
     )
-    return "\n".join(_filled(f"- {point}", "  ") for point in (answer, with_it, deletion, cost))
+    figures = throughput(without, PARTITIONS)
+    capacity = (
+        "**What the controller takes**: without a quota the storm was worked off at "
+        f"{figures.created_per_second:,.0f} mutations a second created and {figures.deleted_per_second:,.0f} deleted, "
+        "each from its first request until the cluster had caught up. `mutation-quota recommend --experiment "
+        "experiment.json` sizes quotas by the lower of the two ([how](recommend.md))."
+    )
+    return "\n".join(_filled(f"- {point}", "  ") for point in (answer, with_it, deletion, cost, capacity))
 
 
 def _done(phase: Phase) -> str:

@@ -1,9 +1,12 @@
 """What the experiment counts, and how it is told."""
 
 import math
+from pathlib import Path
 
 import pytest
 
+from jobs.experiment_file import read_throughput
+from quota.throughput import Throughput
 from tests.bench.figures import (
     Arm,
     Create,
@@ -15,9 +18,11 @@ from tests.bench.figures import (
     quota_for,
     scale_factor,
     summary,
+    throughput,
 )
 from tests.bench.report import storm_table, tenant_tables
 
+DOCS = Path(__file__).parents[2] / "docs"
 NO_BOUND = Room(None, None, None)
 
 
@@ -90,6 +95,20 @@ def phase(begun=0.0, caught_up=None, ended=0.0, settled=()):
 def test_the_quota_is_a_quarter_of_what_the_cluster_did_in_two_digits(seconds, expected):
     """10,000 mutations in 20 s are 500 a second; a quarter is 125."""
     assert math.isclose(quota_for(10_000, phase(begun=1.0, caught_up=1.0 + seconds)), expected)
+
+
+def test_the_cluster_takes_what_it_did_until_it_had_caught_up():
+    """Two topics of four partitions in four seconds; the one that was refused was not carried out."""
+    two, one = ((Settled(0.5, "a", None, False), Settled(1.0, "b", error, error is not None)) for error in (None, "x"))
+    arm = Arm("", {}, phase(1.0, 5.0, 9.0, two), phase(10.0, None, 14.0, one))
+    assert throughput(arm, 4) == Throughput(created_per_second=2.0, deleted_per_second=1.0)
+    assert throughput(arm, 4).capacity == 1.0
+
+
+def test_the_page_says_what_the_file_beside_it_does():
+    found = read_throughput(DOCS / "experiment.json")
+    told = f"{found.created_per_second:,.0f} mutations a second created and {found.deleted_per_second:,.0f} deleted"
+    assert told in " ".join((DOCS / "experiment.md").read_text().split())
 
 
 def test_a_cluster_that_did_not_catch_up_is_judged_by_the_time_that_it_had():

@@ -1,0 +1,184 @@
+"""Quotas recommended by tables of the audit, and by a file: measured, divided, judged, and told."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.demands import demands_of
+from jobs.recommend import Wanted, advice
+from jobs.request_file import read_requests
+from jobs.traffic import audited, of_requests
+from quota.bucket import Window
+from quota.decision import Decision
+from quota.entity import QuotaEntity
+from quota.errors import MutationQuotaError
+from quota.quota_file import read_quota_file
+from quota.recommendation import Ground
+from quota.repeats import Repeats
+from quota.resolution import Policy
+from quota.simulate import read_quotas, simulate
+from quota.tenancy import Tenancy
+from quota.token_bucket import TokenBucket
+from tests.audited import a_day, write
+from tests.factories import PERMISSIVE
+from tests.kept import decision_row, keep
+from tests.spark.test_backtest import START, at
+
+PAGE = (Path(__file__).parents[2] / "docs" / "recommend.md").read_text()
+GROUND = Ground(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
+
+REQUESTS = [
+    at(0, 50, 5, client_id="a", request_id="twice"),  # of 55: before the second topic 50
+    at(0, 50, 5, client_id="a", request_id="twice"),  # was paid for
+    at(1000, 11, client_id="b", request_id="b"),  # 55 in 12 s
+    at(1000, 99, validate_only=True, request_id="v"),
+    at(2000, 22, user="bob", client_id="b", api_version=PERMISSIVE, request_id="o"),
+    at(3000, 99, user="admin", request_id="x"),
+    at(4000, 7, user="carol", validate_only=True, request_id="w"),
+]
+ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
+
+
+@pytest.fixture(scope="module")
+def settings(base_settings, tmp_path_factory):
+    """A deployment whose audit has kept the decisions on these requests, by 1/s for alice: of 11, 50 are overdrawn."""
+    sections = {
+        "storage": base_settings.storage.model_copy(update={"root": str(tmp_path_factory.mktemp("root"))}),
+        "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
+        "repeats": base_settings.repeats.model_copy(update={"window_seconds": 1.0}),
+    }
+    settings = base_settings.model_copy(update=sections)
+    quotas = read_quotas([b'{"entity": {"user": "alice"}, "controller_mutation_rate": 1}'])
+    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Repeats(window_ms=1000))
+    answers = list(simulate(REQUESTS, quotas, TokenBucket(Window(), policy.repeats), policy=policy))
+    assert all(isinstance(each, Decision) for each in answers)
+    keep(settings, "decisions", *map(decision_row, answers))
+    return settings
+
+
+def measured(spark, settings, tenancy, **times):
+    decisions = audited(spark, settings, **times).decisions
+    found, together = demands_of(decisions, tenancy, frozenset({"admin"}), Window())
+    needs = {each.entity: (each.asked, each.largest, each.need, each.load) for each in found}
+    return needs, together
+
+
+def test_needs_are_those_of_what_is_charged(spark, settings):
+    """By 1/s alice's first topic alone was admitted: her repeat pays for the second, and 11 more are refused."""
+    needs, together = measured(spark, settings, Tenancy.USER)
+    assert needs == {
+        ALICE: (50 + 5 + 5 + 11, 55, pytest.approx(60 / 12), pytest.approx(71 / 12)),
+        BOB: (22, 22, 0, pytest.approx(2)),
+    }
+    assert together == pytest.approx(93 / 13)
+
+
+def test_tenants_can_be_told_apart_otherwise(spark, settings):
+    clients, together = measured(spark, settings, Tenancy.CLIENT)
+    assert clients[QuotaEntity(client_id="b")] == (33, 22, pytest.approx(11 / 12), pytest.approx(33 / 12))
+    both, same = measured(spark, settings, Tenancy.USER_CLIENT)
+    assert set(both) == {QuotaEntity("alice", "a"), QuotaEntity("alice", "b"), QuotaEntity("bob", "b")}
+    assert together == same
+
+
+def test_requests_of_another_time_do_not_count(spark, settings):
+    needs, _ = measured(spark, settings, Tenancy.USER, since=START + 1000, until=START + 2000)
+    assert needs == {ALICE: (11, 11, 0, pytest.approx(1))}
+
+
+def test_what_follows_is_judged_by_the_quotas_themselves(spark, settings):
+    found = advice(settings, Wanted(GROUND, Tenancy.USER), audited(spark, settings))
+    assert found.got == "as recorded"
+    assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
+    assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
+    assert [each.outlook.refused_before for each in found.tenants] == [5 + 5 + 11, 0]
+
+
+def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
+    shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
+    narrow = Ground(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
+    assert advice(shadow, Wanted(narrow, Tenancy.USER), audited(spark, shadow)).after.refused > 0
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ({"until": START}, "nothing to size quotas by: the table holds no requests of that time that are charged"),
+        (
+            {"since": START + 3000},
+            "the table holds no requests of that time that are charged",
+        ),  # exempt, or not charged
+    ],
+)
+def test_a_time_in_which_nothing_was_charged_is_said(spark, settings, times, message):
+    with pytest.raises(MutationQuotaError, match=message):
+        advice(settings, Wanted(GROUND, Tenancy.USER, **times), audited(spark, settings, **times))
+
+
+def test_an_empty_table_is_said(spark, base_settings, tmp_path):
+    empty = base_settings.model_copy(
+        update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
+    )
+    write(empty)
+    with pytest.raises(MutationQuotaError, match="nothing to size quotas by: the table holds no requests that are ch"):
+        advice(empty, Wanted(GROUND, Tenancy.USER), audited(spark, empty))
+
+
+def test_a_table_of_a_newer_version_is_said(spark, base_settings, tmp_path):
+    newer = base_settings.model_copy(
+        update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
+    )
+    write(newer, versions={"decisions": "99"})
+    with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
+        audited(spark, newer)
+
+
+def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
+    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
+    requests = read_requests(settings, str(tmp_path / "requests.jsonl"))
+    found = advice(settings, Wanted(GROUND, Tenancy.USER), of_requests(spark, requests, "requests.jsonl"))
+    assert found.got == "without quotas"
+    assert (found.before.refused, found.before.peak) == (0, 110)
+    assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]
+
+
+def run(*options, cwd=None):
+    command = [sys.executable, "-c", "from jobs.cli import main; main()", "recommend", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_recommends_by_a_day_of_the_audit_what_apply_takes(base_settings, tmp_path):
+    """A loop that storms asks for 140,000 mutations of 44 a second; the twenty others for little."""
+    of_the_day = base_settings.model_copy(
+        update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
+    )
+    write(of_the_day, **a_day())
+    file = tmp_path / "quotas.yaml"
+    options = ["--set", f"storage.root={tmp_path}", "--output", str(file), "--json", "--capacity", "50"]
+    told = json.loads(run(*options))
+    assert told["rules"]["available"] == 40
+    assert told["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
+    records = read_quota_file(file.read_bytes(), "quotas.yaml")
+    rates = {each.entity: each.controller_mutation_rate for each in records}
+    assert rates[QuotaEntity(None)] == told["default"]
+    assert max(rates, key=rates.get) == QuotaEntity("rogue")
+    assert rates[QuotaEntity("rogue")] <= 40
+    assert records[-1].comment
+    assert [each["entity"] for each in told["quotas"]] == [json.loads(each.entity.key) for each in records]
+    of_others = [each["outlook"]["refused"] for each in told["tenants"][1:]]
+    assert of_others == [0] * 20
+
+
+def test_the_example_of_the_page_is_what_the_command_prints(tmp_path):
+    requests, said = re.findall(r"```(?:json|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
+    (tmp_path / "requests.jsonl").write_text(requests)
+    printed = run("--requests", "requests.jsonl", "--capacity", "100", cwd=tmp_path)
+    assert [line.strip() for line in printed.splitlines() if line.strip()] == [
+        line.strip() for line in said.splitlines() if line.strip()
+    ]
