@@ -89,7 +89,7 @@ def figures_of(tables: Mapping[str, ds.Dataset], wanted: Wanted) -> Figures:
             db.execute(f"SET VARIABLE {name} = {value}")
         _run(db, queries.PLACES, {"tenants": TENANTS})
         _run(db, queries.PLACED, {})
-        names = [name for name, _ in _run(db, queries.NAMES, {"tenants": TENANTS})]
+        names = [name for (name,) in _run(db, queries.NAMES, {"tenants": TENANTS})]
         ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
         since = max(period.start, wanted.first or 0)
         series = _series(db, period, names, others, cut | {"end": period.end, "since": since})

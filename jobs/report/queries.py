@@ -2,11 +2,9 @@
 
 TENANT_OF = """
 CREATE TEMP MACRO tenant_of(user_tag, client_tag, more_tags) AS
-to_json(map_from_entries(list_filter(
-  map_entries(map_concat(MAP {'user': user_tag, 'client-id': client_tag}, more_tags)), lambda tag: tag.value <> ''
-)))::VARCHAR
+{'user': user_tag, 'client': client_tag, 'more': coalesce(more_tags, MAP {})}
 """
-"""Who shares a bucket: the tenant of `docs/tables.md`."""
+"""Who shares a bucket."""
 
 DECIDED = """
 CREATE TEMP TABLE decided AS
@@ -48,7 +46,8 @@ WITH asked AS (
 ),
 known AS (SELECT tenant FROM asked UNION SELECT tenant FROM waits)
 SELECT tenant, least($tenants, row_number() OVER (
-         ORDER BY coalesce(mutations, 0) DESC, coalesce(requests, 0) DESC, tenant
+         ORDER BY coalesce(mutations, 0) DESC, coalesce(requests, 0) DESC,
+                  tenant.user, tenant.client, tenant.more::VARCHAR
        ) - 1) AS place
 FROM known LEFT JOIN asked USING (tenant)
 """
@@ -62,9 +61,13 @@ FROM decided JOIN places USING (tenant)
 """Decisions with the place of their tenant and their interval."""
 
 NAMES = """
-SELECT tenant, place FROM places WHERE place < $tenants ORDER BY place
+SELECT to_json(map_from_entries(list_filter(
+         map_entries(map_concat(MAP {'user': tenant.user, 'client-id': tenant.client}, tenant.more)),
+         lambda tag: tag.value <> ''
+       )))::VARCHAR
+FROM places WHERE place < $tenants ORDER BY place
 """
-"""Of the busiest tenants."""
+"""Of the busiest tenants, as `docs/tables.md` has them."""
 
 OTHERS = """
 SELECT count(*) FROM places WHERE place = $tenants
