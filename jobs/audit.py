@@ -15,7 +15,7 @@ from jobs.audit_rows import (
     skipped_quota_rows,
     stray_rows,
 )
-from jobs.checkpoint import check_audit_checkpoint
+from jobs.checkpoint import check_stateless_checkpoint
 from jobs.files import Files
 from jobs.gaps import check_gaps
 from jobs.running import failing_as
@@ -48,7 +48,7 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
     """
     files = Files(spark, settings)
     missing, newest = missing_tables(spark, settings), newest_batches(spark, settings)
-    checkpoint = check_audit_checkpoint(files, NAME, VERSION, newest, missing)
+    checkpoint = check_stateless_checkpoint(files, NAME, VERSION, newest, missing)
     prepare_tables(spark, settings)
     fail = settings.audit.fail_on_data_loss
     check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)

@@ -109,7 +109,7 @@ def write_offsets(files: Files, file: str, offsets: Mapping[str, Mapping[str, in
     files.write(file, "\n".join([*text.splitlines()[:-1], json.dumps(offsets)]))
 
 
-def check_audit_checkpoint(
+def check_stateless_checkpoint(
     files: Files, query: str, version: int, kept: dict[str, int], missing_tables: Sequence[str]
 ) -> Checkpoint:
     """Let a query go on that has no state and knows its records again: only not with half a checkpoint.
@@ -137,7 +137,7 @@ def check_audit_checkpoint(
     if missing is not None:
         raise MutationQuotaError(
             f"the checkpoint {files.root}/{found.folder} is no whole one: {missing}; remove that folder: "
-            f"the {query} reads its topics again and adds what the tables do not hold"
+            f"{query} reads again all that there is, and adds what the tables do not hold"
         )
     return found
 

@@ -114,6 +114,14 @@ def audit(
 
 
 @app.command()
+def minutes(context: typer.Context, once: Once = False, overrides: Overrides = None, config: ConfigFile = None) -> None:
+    """Add up each tenant's decisions by the minute in a Delta table, from what the audit keeps."""
+    from jobs.service import run_minutes
+
+    run_minutes(settings_of(context, overrides, config), once=once)
+
+
+@app.command()
 def apply(
     context: typer.Context,
     once: Once = False,

@@ -38,12 +38,23 @@ _ADVICE = {
 }
 """By what Spark says, the first that is found."""
 
+_OF_A_QUERY = {
+    "minutes": {
+        "DIFFERENT_DELTA_TABLE_READ|FILE_NOT_EXIST|LOG_FILE_NOT_FOUND|due to log cleanup": (
+            "decisions were removed for good before they were read, or their table was begun anew; "
+            "remove {root}/checkpoints/{query}: it goes on with the decisions that are there, and all its minutes stay"
+        ),
+    },
+}
+"""Likewise, before those of all queries."""
+
 _DAMAGED = {
     "enforce": (
         "or begin anew knowingly with `enforce --begin-anew`: all buckets are full then, "
         "and requests that their topic still holds are decided again"
     ),
     "audit": "or remove it: the audit reads its topics again and adds what the tables do not hold",
+    "minutes": "or remove it: all minutes are made again of the decisions that are there",
 }
 
 
@@ -57,7 +68,7 @@ def advised(settings: Settings) -> Iterator[None]:
     try:
         yield
     except QueryFailed as failure:
-        for said, advice in _ADVICE.items():
+        for said, advice in (_OF_A_QUERY.get(failure.name, {}) | _ADVICE).items():
             if re.search(said, failure.text):
                 what_to_do = advice.format(
                     root=storage_root(settings),

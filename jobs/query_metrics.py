@@ -7,7 +7,7 @@ from dataclasses import replace
 from prometheus_client.metrics_core import Metric as Family
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs import audit, enforce
+from jobs import audit, enforce, minutes
 from jobs.metric_families import query_families
 from jobs.query_progress import QueryProgress, QueryView
 from quota.kafka.log_ends import LogEnds
@@ -34,7 +34,11 @@ class QueryMetrics:
     def watch(self, queries: Sequence[StreamingQuery]) -> None:
         """Look at these from now on."""
         settings, started_at = self._settings, time.time()
-        triggers = {enforce.NAME: settings.enforce.trigger_seconds, audit.NAME: settings.audit.trigger_seconds}
+        triggers = {
+            enforce.NAME: settings.enforce.trigger_seconds,
+            audit.NAME: settings.audit.trigger_seconds,
+            minutes.NAME: settings.minutes.trigger_seconds,
+        }
         self._views = {each.name: QueryView(started_at, triggers[each.name]) for each in queries}
         self._queries = queries
 

@@ -45,6 +45,7 @@ class QueryProgress:
                 (topic, int(partition)): offset
                 for source in progress["sources"]
                 for topic, partitions in (source["endOffset"] or {}).items()
+                if isinstance(partitions, Mapping)  # a table's offset has none
                 for partition, offset in partitions.items()
             },
             state_rows=sum(each["numRowsTotal"] for each in states) if states else None,

@@ -17,7 +17,11 @@ _LOOK_SECONDS = 0.2
 _BATCH_SECONDS = 30.0
 
 _OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
-_PYTHON_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+_PYTHON_ERROR = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+"
+    r"(?:py4j\.protocol\.Py4JJavaError: An error occurred while calling .*\n: )?"  # behind it stands the JVM's own
+    r"(\S.*)"
+)
 
 
 class QueryFailed(MutationQuotaError):

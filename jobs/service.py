@@ -22,6 +22,7 @@ from jobs.enforce import NAME, start_enforce
 from jobs.failures import advised
 from jobs.files import Files
 from jobs.metrics_endpoint import MetricsEndpoint
+from jobs.minutes import start_minutes
 from jobs.moments import now_ms
 from jobs.running import failing_as, run_until, stop_signals
 from jobs.session import end_session, spark_session
@@ -82,18 +83,31 @@ def run_audit(settings: Settings, *, once: bool) -> None:
         _run(stop, query)
 
 
+def run_minutes(settings: Settings, *, once: bool) -> None:
+    """Add up minutes until stopped, or until all decisions that are kept are in them; that needs no Kafka.
+
+    Raises:
+        MutationQuotaError: the audit has kept nothing yet, or the query cannot go on or failed.
+    """
+    with (
+        stop_signals() as stop,
+        MetricsEndpoint(settings.metrics, once=once) as endpoint,
+        _session(settings, "minutes") as spark,
+        endpoint.following(settings, decides=False) as watch,
+    ):
+        query = start_minutes(spark, settings, once=once)
+        watch([query])
+        _run(stop, query)
+
+
 def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
     """Write the buckets of the enforcing query, which is stopped, to a file; they, too, are returned.
 
     Raises:
         MutationQuotaError: there are none, or the file is there already.
     """
-    spark = spark_session(settings, "mutation-quota buckets export")
-    try:
-        with advised(settings):
-            saved = saved_buckets(spark, settings)
-    finally:
-        end_session(spark)
+    with _session(settings, "buckets export") as spark:
+        saved = saved_buckets(spark, settings)
     saved.write(file)
     return saved
 
@@ -104,13 +118,9 @@ def list_buckets(settings: Settings, wanted: Wanted) -> BucketList:
     Raises:
         MutationQuotaError: there is no such batch.
     """
-    spark = spark_session(settings, "mutation-quota buckets list")
-    try:
-        with advised(settings):
-            files, window = Files(spark, settings), settings.quota.window
-            return newest_buckets(spark, files, lambda saved: bucket_list(saved, wanted, now_ms(), window))
-    finally:
-        end_session(spark)
+    with _session(settings, "buckets list") as spark:
+        files, window = Files(spark, settings), settings.quota.window
+        return newest_buckets(spark, files, lambda saved: bucket_list(saved, wanted, now_ms(), window))
 
 
 @contextmanager
@@ -132,11 +142,18 @@ def prepared_session(
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
     topic_ids = prepare_topics(settings, needed)
+    with _session(settings, name, log) as spark:
+        with failing_as(name):
+            _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)
+        yield spark
+
+
+@contextmanager
+def _session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+    """A session that ends with the block, in which failures are told with what to do."""
     spark = spark_session(settings, f"mutation-quota {name}", log)
     try:
         with advised(settings):
-            with failing_as(name):
-                _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)
             yield spark
     finally:
         end_session(spark)

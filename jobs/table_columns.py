@@ -6,7 +6,10 @@ from pathlib import Path
 
 from pyspark.sql.types import ArrayType, DataType, StructType
 
+from jobs.minutes import TENANT_MINUTES
 from jobs.tables import TABLES
+
+DOCUMENTED = (*TABLES, TENANT_MINUTES)
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "tables.md"
 
@@ -16,7 +19,7 @@ _PLACE = re.compile(r"(<!-- columns: (\w+) -->\n).*?(<!-- end of columns -->)", 
 
 def with_columns(page: str) -> str:
     """The page with the columns of each table as they are now, where it has a place for them."""
-    lines = {table.name: [*_HEAD, *_rows(table.schema)] for table in TABLES}
+    lines = {table.name: [*_HEAD, *_rows(table.schema)] for table in DOCUMENTED}
     return _PLACE.sub(lambda place: place[1] + "\n".join(lines[place[2]]) + "\n" + place[3], page)
 
 

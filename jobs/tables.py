@@ -1,7 +1,7 @@
 """The Delta tables of a deployment: made where they are missing, and added to with each record once."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,17 @@ VERSION_PROPERTY = "mutationQuota.schemaVersion"
 
 @dataclass(frozen=True, slots=True)
 class AuditTable:
-    """A table by the name of its folder, partitioned by `date`; `source` tells its records apart."""
+    """A table by the name of its folder, partitioned by `date`: of the audit, or made from what the audit keeps."""
 
     name: str
     schema: StructType
     version: int
     dated: bool = True
     """Whether the copies of a record have the same date: a record that has no time of its own gets that of its copy."""
+    query: str = "audit"
+    """The query that writes it."""
+    again: str = "the audit keeps anew what its topics still hold"
+    """What becomes of it where it is moved away, and the query's checkpoint with it."""
 
 
 DECISIONS = AuditTable("decisions", decisions.TABLE, decisions.VERSION)
@@ -40,19 +44,19 @@ QUOTA_CHANGES = AuditTable("quota_changes", quota_changes.TABLE, quota_changes.V
 TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 
 
-def missing_tables(spark: SparkSession, settings: Settings) -> list[str]:
+def missing_tables(spark: SparkSession, settings: Settings, tables: Sequence[AuditTable] = TABLES) -> list[str]:
     """The names of those that are not there yet, or not any more."""
-    return [table.name for table in TABLES if not DeltaTable.isDeltaTable(spark, table_path(settings, table.name))]
+    return [table.name for table in tables if not DeltaTable.isDeltaTable(spark, table_path(settings, table.name))]
 
 
-def prepare_tables(spark: SparkSession, settings: Settings) -> None:
+def prepare_tables(spark: SparkSession, settings: Settings, tables: Sequence[AuditTable] = TABLES) -> None:
     """Make missing tables, check those that are there, and give those of an older version the columns they lack.
 
     Raises:
         MutationQuotaError: something else stands in a table's place, or a version that this program cannot go on with.
     """
     files = Files(spark, settings)
-    for table in TABLES:
+    for table in tables:
         path = table_path(settings, table.name)
         try:
             if DeltaTable.isDeltaTable(spark, path):
@@ -61,7 +65,7 @@ def prepare_tables(spark: SparkSession, settings: Settings) -> None:
                 _remove_unfinished(files, table)
                 _create(spark, table, path)
         except AnalysisException as error:
-            raise _foreign(path, str(error).splitlines()[0]) from None
+            raise _foreign(table, path, str(error).splitlines()[0]) from None
 
 
 def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> DataFrame:
@@ -70,13 +74,17 @@ def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> Da
     Raises:
         MutationQuotaError: it is not there, something else is, or a version that this program does not know.
     """
-    path = table_path(settings, table.name)
-    if not DeltaTable.isDeltaTable(spark, path):
-        raise no_table(path)
-    version_of(table, path, _properties(DeltaTable.forPath(spark, path)))
-    rows = spark.read.format("delta").load(path)
-    lacking = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
-    return rows.withColumns(lacking)
+    return _with_all_columns(spark.read.format("delta").load(_path_of_known(spark, settings, table)), table)
+
+
+def follow_table(spark: SparkSession, settings: Settings, table: AuditTable) -> DataFrame:
+    """The same as a stream: all that is there, then what is added. What is deleted or changed is passed over.
+
+    Raises:
+        MutationQuotaError: as above.
+    """
+    added = spark.readStream.format("delta").option("skipChangeCommits", True)
+    return _with_all_columns(added.load(_path_of_known(spark, settings, table)), table)
 
 
 def newest_batches(spark: SparkSession, settings: Settings) -> dict[str, int]:
@@ -121,9 +129,22 @@ def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
     other = _unlike(table.schema, there.toDF().schema)
     lacking = [name for name, kind in other.items() if kind is None]
     if len(lacking) < len(other) or (lacking and version == table.version):
-        raise _foreign(path, f"version {version} with other or missing columns: {', '.join(other)}")
+        raise _foreign(table, path, f"version {version} with other or missing columns: {', '.join(other)}")
     if version < table.version:
         _upgrade(spark, table, path, version, lacking)
+
+
+def _path_of_known(spark: SparkSession, settings: Settings, table: AuditTable) -> str:
+    path = table_path(settings, table.name)
+    if not DeltaTable.isDeltaTable(spark, path):
+        raise no_table(path)
+    version_of(table, path, _properties(DeltaTable.forPath(spark, path)))
+    return path
+
+
+def _with_all_columns(rows: DataFrame, table: AuditTable) -> DataFrame:
+    lacking = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
+    return rows.withColumns(lacking)
 
 
 def _properties(there: DeltaTable) -> dict[str, str]:
@@ -172,10 +193,10 @@ def no_table(path: str) -> MutationQuotaError:
     )
 
 
-def _foreign(path: str, reason: str) -> MutationQuotaError:
+def _foreign(table: AuditTable, path: str, reason: str) -> MutationQuotaError:
     return MutationQuotaError(
-        f"what stands in {path} is no table of this version ({reason}); move it away, and checkpoints/audit with it "
-        "(the audit keeps anew what its topics still hold), or set another storage.root"
+        f"what stands in {path} is no table of this version ({reason}); move it away, and checkpoints/{table.query} "
+        f"with it ({table.again}), or set another storage.root"
     )
 
 
@@ -187,12 +208,12 @@ def version_of(table: AuditTable, path: str, properties: Mapping[str, str]) -> i
     """
     noted = properties.get(VERSION_PROPERTY, "")
     if not noted.isdecimal():
-        raise _foreign(path, f"it has no {VERSION_PROPERTY}")
+        raise _foreign(table, path, f"it has no {VERSION_PROPERTY}")
     if int(noted) > table.version:
         raise MutationQuotaError(
             f"the table {path} was written by a newer program, as version {noted} (this one writes version "
-            f"{table.version}); start that one again, or move the table and checkpoints/audit away "
-            "(the audit keeps anew what its topics still hold)"
+            f"{table.version}); start that one again, or move the table and checkpoints/{table.query} away "
+            f"({table.again})"
         )
     return int(noted)
 

@@ -225,6 +225,13 @@ class AuditSettings(_Section):
     """End with an error where records were removed from their topics before they were kept; else pass them over."""
 
 
+class MinutesSettings(_Section):
+    """The query that adds up each tenant's decisions by the minute."""
+
+    trigger_seconds: SecondsOrZero = 60.0
+    """Time between batches; each adds up anew the minutes that decisions have come for."""
+
+
 class ApplySettings(_Section):
     """The applier: what carries admitted mutations out."""
 

@@ -27,6 +27,7 @@ from quota.sections import (
     KafkaSettings,
     LimitSettings,
     MetricsSettings,
+    MinutesSettings,
     QuotaSettings,
     RepeatSettings,
     SparkSettings,
@@ -61,6 +62,7 @@ class Settings(BaseModel):
     limits: LimitSettings = LimitSettings()
     enforce: EnforceSettings = EnforceSettings()
     audit: AuditSettings = AuditSettings()
+    minutes: MinutesSettings = MinutesSettings()
     apply: ApplySettings = ApplySettings()
     client: ClientSettings = ClientSettings()
     metrics: MetricsSettings = MetricsSettings()

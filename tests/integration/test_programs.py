@@ -22,10 +22,12 @@ from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
 from quota.log_record import QuotaRecord
 from quota.metric import METRICS
+from quota.settings import load_settings
+from tests.audited import DAY, decision, write
 from tests.deployments import as_options
 from tests.factories import request_json
 from tests.operator import HARDLY_ANYTHING
-from tests.records import produce
+from tests.records import produce, table
 from tests.waiting import until
 
 DEADLINE_SECONDS = 240
@@ -133,6 +135,28 @@ def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program
     process.send_signal(signal.SIGINT)
     assert process.wait(DEADLINE_SECONDS) == 0
     assert not listening(port)
+
+
+def test_minutes_are_added_up_as_decisions_come_without_kafka_until_it_is_stopped(program, tmp_path):
+    settings = load_settings([f"storage.root={tmp_path / 'root'}"], environment={})
+    write(settings, decisions=[decision(DAY, admitted=[3])])
+    port = free_port()
+    given = {"storage.root": settings.storage.root, "minutes.trigger_seconds": 0.2, "spark.master": "local[2]"}
+    given |= {"metrics.port": port, "kafka.bootstrap_servers": "127.0.0.1:1"}
+    process = program("minutes", *(option for each in given.items() for option in ("--set", "{}={}".format(*each))))
+    read_until(process, r"^running: minutes")
+
+    def admitted():
+        return [row["admitted"] for row in table(settings, "tenant_minutes")]
+
+    until(lambda: admitted() == [3])
+    write(settings, decisions=[decision(DAY + 1000, admitted=[4])])
+    until(lambda: admitted() == [7])
+    until(lambda: samples(port).get(("mutation_quota_query_batches_total", ("query", "minutes"))) == 2)
+    assert samples(port)["mutation_quota_metrics_failures_total",] == 0
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE_SECONDS) == 0
+    assert not java_processes(tmp_path)
 
 
 def samples(port):

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.audit import keep
 from jobs.kept_table import open_table
+from jobs.minutes import start_minutes
 from jobs.report.aggregation import Wanted, figures_of
 from jobs.storage import table_path
 from jobs.tables import TABLES, prepare_tables
@@ -21,6 +22,7 @@ from quota.settings import load_settings
 from quota.simulate import read_quotas, simulate
 from quota.token_bucket import TokenBucket
 from tests.factories import PERMISSIVE
+from tests.records import finish
 from tests.spark.rows import frame, kafka_rows
 from tests.unit.test_simulate import at as asked_at
 
@@ -102,6 +104,7 @@ def root(spark, base_settings, tmp_path_factory):
     ]
     prepare_tables(spark, settings)
     keep(settings, frame(spark, rows), 0)
+    finish(start_minutes(spark, settings, once=True))
     assert Path(table_path(settings, "decisions")) == root / "tables" / "decisions"
     return root
 
@@ -125,7 +128,7 @@ def in_spark(spark, root):
         return [tuple(_plain(value) for value in row) for row in spark.sql(question).collect()]
 
     yield ask
-    for name in ("decisions", "mutations", "dead_letters", "quota_changes"):
+    for name in ("decisions", "mutations", "dead_letters", "quota_changes", "tenant_minutes"):
         spark.catalog.dropTempView(name)
 
 
@@ -198,14 +201,16 @@ def test_how_near_each_is_to_its_limit(ask):
 
 def test_each_tenant_by_the_minute(ask):
     """Alice's 500 only asked, and her 60 that were sent twice count once; who has no quota has no tokens."""
-    (section,) = re.findall(r"^## By the minute\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
-    (question,) = re.findall(r"```sql\n(.*?);\n```", section, re.DOTALL)
     first, later = moment(0), moment(HOUR)
+    question = """
+        SELECT tenant, minute, decisions, admitted, refused, rate, lowest_tokens, lowest_share, longest_throttle_ms
+        FROM tenant_minutes ORDER BY minute, tenant
+    """
     assert ask(question) == [
         (PAYMENTS, first, 1, 3, 0, 3 / 60, 107.0, 107 / 110, 0),
         (ALICE, first, 5, 60, 40, 60 / 60, -5.0, -5 / 55, 500),
         (BOB, first, 1, 2, 0, 2 / 60, 9.0, 9 / 11, 0),
-        (NOBODY, first, 1, 7, 0, 7 / 60, None, None, 0),
+        (NOBODY, first, 1, 7, 0, 0.0, None, None, 0),
         (ALICE, later, 2, 100, 30, 100 / 60, -45.0, -45 / 55, 8000),
         (BOB, later, 1, 20, 0, 20 / 60, -9.0, -9 / 11, 9000),
     ]
@@ -235,6 +240,7 @@ EXAMPLES = {
     "decisions": [3, "REJECTED"],
     "dead_letters": [2, "mutation-requests"],
     "quota_changes": [8, "bucket_reset"],
+    "tenant_minutes": [2, ALICE],
 }
 
 

@@ -11,7 +11,7 @@ from quota.settings import load_settings
 from tests.unit.test_connection import CERTIFICATE
 
 FOLDER = Path(__file__).parents[2] / "conf" / "kubernetes"
-QUERIES = ("enforce", "audit")
+QUERIES = ("enforce", "audit", "minutes")
 
 
 def documents(name):
@@ -71,8 +71,8 @@ def test_metrics_are_served_where_they_are_looked_for(query, settings):
     assert settings.metrics.address == "0.0.0.0"  # noqa: S104 whoever reaches the pod
 
 
-def test_both_queries_run_alike():
-    first, second = (application(query)["spec"] for query in QUERIES)
-    for spec in (first, second):
+def test_all_queries_run_alike():
+    first, *others = (application(query)["spec"] for query in QUERIES)
+    for spec in (first, *others):
         del spec["arguments"], spec["executor"]["instances"]
-    assert first == second
+    assert others == [first] * len(others)

@@ -34,6 +34,11 @@ def test_a_source_that_has_read_nothing_has_no_place():
     assert progress.positions == {}
 
 
+def test_a_source_that_is_a_table_has_no_place_in_a_topic():
+    offset = {"sourceVersion": 1, "reservoirId": "5ba3", "reservoirVersion": 7, "index": -1, "isStartingVersion": False}
+    assert QueryProgress.read({**PROGRESS, "sources": [{"endOffset": offset}]}).positions == {}
+
+
 def test_the_lag_is_what_stands_behind_the_batch():
     """Two more in one partition, none in another; of a third it is not known where it ends, of a fourth where it is."""
     progress = QueryProgress.read(PROGRESS)

@@ -1,0 +1,236 @@
+"""Each tenant by the minute: added up from the table of decisions, whatever comes late, again, or is taken away."""
+
+import shutil
+import threading
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.types import StructType
+
+from jobs.failures import advised
+from jobs.minutes import TENANT_MINUTES, add_up, start_minutes
+from jobs.running import run_until
+from jobs.storage import checkpoint_path, table_path
+from jobs.tables import DECISIONS, prepare_tables
+from quota.errors import MutationQuotaError
+from tests.audited import DAY, HOUR, MINUTE, arrow, decision, write
+from tests.kept import made
+
+NOON = DAY + 12 * HOUR
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ALICE, BOB, PAYMENTS, NOBODY = '{"user":"alice"}', '{"user":"bob","client-id":"app"}', '{"group":"payments"}', "{}"
+WAITED = {"request_throttle_ms": 0}
+UNLIMITED = {"user_tag": "", "quota": None, "burst": None, "tokens": None}
+
+DECIDED = [
+    decision(NOON + 10_000, admitted=[60], tokens=-5.0),
+    decision(NOON + 11_000, refused=[10, 20], tokens=-4.0, controller_throttle_ms=800, **WAITED),
+    decision(NOON + 20_000, admitted=[500], tokens=-3.5, validate_only=True),
+    decision(NOON + 30_000, admitted=[60, 1], tokens=46.5, repeats={"decision_id": "d", "topics": 1}),
+    decision(NOON + 40_000, admitted=[2], refused=[7], tokens=44.5, controller_throttle_ms=200, **WAITED),
+    decision(NOON + 59_999, admitted=[0], tokens=54.0, controller_throttle_ms=300, request_throttle_ms=900),
+    decision(NOON + 60_000, admitted=[3], tokens=51.0, quota=6.0, burst=66.0),
+    decision(NOON + 12_000, user="bob", client="app", admitted=[10, 12], shadow={"error_codes": [0, 89]}),
+    decision(NOON + 13_000, user="admin", admitted=[7], **UNLIMITED),
+    decision(NOON + 14_000, user="dave", admitted=[5], user_tag="", more_tags=[("group", "payments")]),
+]
+"""Alice in two minutes; the others in the first."""
+
+
+@pytest.fixture
+def settings(base_settings, tmp_path):
+    storage = base_settings.storage.model_copy(update={"root": str(tmp_path / "a root with spaces")})
+    return base_settings.model_copy(update={"storage": storage})
+
+
+@pytest.fixture
+def work_off(spark, settings):
+    """Run the query over what is there, as the command does."""
+
+    def _work_off():
+        with advised(settings):
+            run_until(threading.Event(), [start_minutes(spark, settings, once=True)])
+
+    return _work_off
+
+
+def kept(settings, *columns):
+    """The table's rows by minute and tenant, or some columns of each."""
+    rows = DeltaTable(table_path(settings, "tenant_minutes")).to_pyarrow_table().to_pylist()
+    by_key = {((row["minute"] - START) // timedelta(minutes=1), row["tenant"]): row for row in rows}
+    assert len(by_key) == len(rows)
+    return {key: tuple(row[name] for name in columns) for key, row in sorted(by_key.items())} if columns else by_key
+
+
+def decisions_table(settings):
+    return DeltaTable(table_path(settings, "decisions"))
+
+
+def refusal(action):
+    """The one line that is said in place of going on."""
+    with pytest.raises(MutationQuotaError) as raised:
+        action()
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_minute_of_a_tenant_is_added_up(settings, work_off):
+    """What only asked, and the 60 that were paid for before, are decisions and no mutations."""
+    write(settings, decisions=DECIDED)
+    work_off()
+    assert kept(settings)[0, ALICE] == {
+        "date": date(2026, 11, 21),
+        "minute": START,
+        "tenant": ALICE,
+        "user_tag": "alice",
+        "client_tag": "",
+        "more_tags": [],
+        "decisions": 6,
+        "topics_admitted": 4,
+        "topics_refused": 3,
+        "admitted": 60 + 1 + 2,
+        "refused": 10 + 20 + 7,
+        "charged": 63,
+        "rate": 63 / 60,
+        "tokens": 54.0,
+        "lowest_tokens": -5.0,
+        "lowest_share": -5 / 55,
+        "quota": 5.0,
+        "burst": 55.0,
+        "throttled": 2,
+        "mean_throttle_ms": 500.0,
+        "longest_throttle_ms": 800,
+    }
+
+
+def test_each_minute_and_each_tenant_has_a_row(settings, work_off):
+    """Of what bob's quota in shadow admits, it would have charged 10; who has no quota is charged nothing."""
+    write(settings, decisions=DECIDED)
+    work_off()
+    columns = ("admitted", "charged", "tokens", "lowest_share", "quota", "mean_throttle_ms", "longest_throttle_ms")
+    assert kept(settings, *columns) == {
+        (0, PAYMENTS): (5, 5, 55.0, 1.0, 5.0, 0.0, 0),
+        (0, ALICE): (63, 63, 54.0, -5 / 55, 5.0, 500.0, 800),
+        (0, BOB): (22, 10, 55.0, 1.0, 5.0, 0.0, 0),
+        (0, NOBODY): (7, 0, None, None, None, 0.0, 0),
+        (1, ALICE): (3, 3, 51.0, 51 / 66, 6.0, 0.0, 0),
+    }
+
+
+def test_the_same_decisions_again_change_nothing(spark, settings, work_off):
+    """A batch that comes again, as after a kill; nothing new; and all of them, by a checkpoint begun anew."""
+    write(settings, decisions=DECIDED)
+    work_off()
+    before = kept(settings)
+    add_up(settings, spark.read.format("delta").load(table_path(settings, "decisions")), 0)
+    work_off()
+    assert kept(settings) == before
+    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    work_off()
+    assert kept(settings) == before
+
+
+def test_decisions_that_come_late_are_added_to_their_minute(settings, work_off):
+    """One of alice's first minute and one of the day before, behind those that are newer."""
+    write(settings, decisions=DECIDED)
+    work_off()
+    before = kept(settings)
+    write(settings, decisions=[decision(NOON + 25_000, admitted=[4], tokens=-6.0), decision(DAY - 1, admitted=[9])])
+    work_off()
+    after = kept(settings)
+    changed = {key: row for key, row in after.items() if row != before.get(key)}
+    told = {key: (row["decisions"], row["admitted"], row["lowest_tokens"]) for key, row in changed.items()}
+    assert told == {(0, ALICE): (7, 67, -6.0), (-12 * 60 - 1, ALICE): (1, 9, 55.0)}
+    assert before.keys() < after.keys()
+
+
+def test_minutes_stay_when_decisions_are_removed(settings, work_off):
+    """A tenant, then a day; what comes after that is added up, also in the minute that others were removed from."""
+    write(settings, decisions=DECIDED)
+    work_off()
+    before = kept(settings)
+    decisions_table(settings).delete("user = 'bob'")
+    write(settings, decisions=[decision(NOON + 45_000, user="carol", admitted=[8])])
+    work_off()
+    decisions_table(settings).delete("date = '2026-11-21'")
+    write(settings, decisions=[decision(NOON + 24 * HOUR, admitted=[2])])
+    work_off()
+    new = {(0, '{"user":"carol"}'): (8,), (24 * 60, ALICE): (2,)}
+    assert kept(settings, "admitted") == {key: (row["admitted"],) for key, row in before.items()} | new
+
+
+def test_small_files_joined_to_large_ones_are_no_new_decisions(settings, work_off):
+    for each in DECIDED:
+        write(settings, decisions=[each])
+    work_off()
+    before = kept(settings)
+    decisions_table(settings).optimize.compact()
+    work_off()
+    assert kept(settings) == before
+
+
+def test_without_the_audits_table_it_says_who_makes_it(work_off):
+    assert "decisions: mutation-quota audit makes it" in refusal(work_off)
+
+
+def test_a_table_of_decisions_begun_anew_is_told_and_what_was_added_up_stays(settings, work_off):
+    write(settings, decisions=DECIDED)
+    work_off()
+    shutil.rmtree(table_path(settings, "decisions"))
+    write(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
+    assert "checkpoints/minutes" in refusal(work_off)
+    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    work_off()
+    assert kept(settings, "admitted")[0, ALICE] == (63,)
+    assert kept(settings, "admitted")[5, ALICE] == (6,)
+
+
+def test_what_was_removed_for_good_before_it_was_read_is_told(settings, work_off):
+    write(settings, decisions=DECIDED)
+    work_off()
+    write(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
+    table = decisions_table(settings)
+    table.delete(f"decision_id = 'requests-0-{NOON + 5 * MINUTE}'")
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    said = refusal(work_off)
+    assert "File does not exist" in said
+    assert "checkpoints/minutes: it goes on with the decisions that are there" in said
+    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    work_off()
+    assert len(kept(settings)) == 5
+
+
+def test_a_checkpoint_without_its_table_is_told(settings, work_off):
+    """It would leave out all minutes that it has added up before."""
+    write(settings, decisions=DECIDED)
+    work_off()
+    shutil.rmtree(table_path(settings, "tenant_minutes"))
+    assert "it is ahead of the tables, of which tenant_minutes is not there; remove that folder" in refusal(work_off)
+
+
+@pytest.mark.parametrize("version", [str(TENANT_MINUTES.version + 1), ""])
+def test_a_table_that_it_cannot_go_on_with_is_left_alone_and_named(settings, work_off, version):
+    """A newer program's, and one of nobody's."""
+    write(settings, decisions=DECIDED)
+    made(settings, TENANT_MINUTES, version)
+    said = refusal(work_off)
+    assert "tenant_minutes" in said
+    assert "checkpoints/minutes" in said
+    assert "all minutes are made again of the decisions that are there" in said
+    assert not kept(settings)
+
+
+def test_decisions_of_an_older_version_are_added_up_too(spark, settings, work_off):
+    """Without what later versions have; then the audit adds what its table lacks, and there are more decisions."""
+    fields = [field for field in DECISIONS.schema if field.name not in {"repeats", "shadow", "more_tags"}]
+    older = replace(DECISIONS, schema=StructType(fields))
+    rows = arrow(decisions=DECIDED[:2])["decisions"].select(older.schema.names)
+    write_deltalake(made(settings, older, "3"), rows, mode="append")
+    work_off()
+    assert kept(settings, "admitted") == {(0, ALICE): (60,)}
+    prepare_tables(spark, settings)
+    write(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
+    work_off()
+    assert kept(settings, "admitted") == {(0, ALICE): (64,)}
