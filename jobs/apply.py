@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from jobs.metrics_endpoint import MetricsEndpoint
 from jobs.running import stop_signals
 from quota.errors import ClusterError
-from quota.kafka.applier import Applier, Tally
+from quota.kafka.applier import Applier
 from quota.kafka.cluster import read_cluster
 from quota.kafka.ledger import TakenOver
+from quota.kafka.tally import Tally
 from quota.kafka.topics import prepare_topics
 from quota.settings import Settings
 
@@ -28,15 +30,16 @@ def run_apply(settings: Settings, *, once: bool) -> None:
     Raises:
         ClusterError: it does not answer, or another applier has taken over.
     """
-    prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
-    if settings.target_connection != settings.kafka.connection:  # a wrong password is told now, and not as results
-        read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
     tally = Tally()
-    with stop_signals() as stop:
+    with stop_signals() as stop, MetricsEndpoint(settings.metrics, once=once) as endpoint:
+        prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
+        if settings.target_connection != settings.kafka.connection:  # a wrong password is told now, and not as results
+            read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
         applier: Applier | None = Applier(settings, stop, tally)
         _log.info("running: apply, on the topics of %s", settings.target_connection)
-        with _progress(tally):
+        with _progress(tally), endpoint.following_applier(settings, tally):
             while applier is not None and not _finished(applier, once=once):
+                tally.reopened += 1
                 applier = _opened_again(settings, stop, tally)
     _log.info("%s", tally)
 

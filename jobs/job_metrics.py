@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric as Family
 
 from jobs.answer_metrics import AnswerMetrics
+from jobs.applier_metrics import ApplierMetrics
 from jobs.metric_families import number_family
 from jobs.query_metrics import QueryMetrics
 from quota import metric
@@ -26,25 +27,26 @@ class JobMetrics:
     A collector of prometheus-client.
     """
 
-    def __init__(self, settings: Settings, *, decides: bool) -> None:
+    def __init__(self, settings: Settings, work: QueryMetrics | ApplierMetrics, *, decides: bool) -> None:
         """Know nothing yet.
 
         Args:
             settings: the settings.
+            work: what tells of the job's own work.
             decides: whether it is the job that decides, and so the one that tells of decisions.
         """
         self._settings = settings
+        self._work = work
         self._decides = decides
         self._answers: AnswerMetrics | None = None
         self._failures = 0
         self._told: set[str] = set()
-        self.queries = QueryMetrics(settings)
 
     def collect(self) -> Iterator[Family]:
         """All families as of now."""
         if self._answers is not None:
             yield from self._answers.families()
-        yield from self.queries.families()
+        yield from self._work.families()
         yield number_family(metric.FAILURES, self._failures)
 
     def follow(self, stop: threading.Event) -> None:
@@ -52,7 +54,7 @@ class JobMetrics:
         try:
             while not stop.is_set():
                 try:
-                    self.queries.step()
+                    self._work.step()
                     more = self._decides and self._hear() >= _MANY
                 except Exception as error:  # noqa: BLE001 the job is worth more than what it tells of itself
                     self._failed(error)

@@ -10,6 +10,7 @@ from jobs.query_progress import QueryView
 from quota import metric
 from quota.account import Account
 from quota.decision import Outcome
+from quota.kafka.tally import Tally
 from quota.metric import Metric
 from quota.standing import Standing
 
@@ -49,6 +50,13 @@ def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     states = [(name, last.state_rows, last.state_bytes) for name, last in done.items()]
     yield _family(metric.STATE_ROWS, [(name, rows) for name, rows, _ in states if rows is not None])
     yield _family(metric.STATE_BYTES, [(name, size) for name, _, size in states if size is not None])
+
+
+def applier_families(tally: Tally) -> Iterator[Family]:
+    """What an applier has done."""
+    topics = {"carried_out": tally.topics, "found_done": tally.found_done, "failed": tally.failed}
+    yield _family(metric.APPLIED, [((outcome,), count) for outcome, count in topics.items()])
+    yield number_family(metric.REOPENED, tally.reopened)
 
 
 def number_family(of: Metric, number: float) -> Family:

@@ -12,8 +12,11 @@ from wsgiref.simple_server import WSGIServer
 from prometheus_client import CollectorRegistry, start_http_server
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.applier_metrics import ApplierMetrics
 from jobs.job_metrics import JobMetrics
+from jobs.query_metrics import QueryMetrics
 from quota.errors import BadInput
+from quota.kafka.tally import Tally
 from quota.sections import MetricsSettings
 from quota.settings import Settings
 
@@ -66,13 +69,27 @@ class MetricsEndpoint:
         if self._server is None:
             yield lambda _: None
             return
-        metrics = JobMetrics(settings, decides=decides)
+        queries = QueryMetrics(settings)
+        with self._telling(JobMetrics(settings, queries, decides=decides)):
+            yield queries.watch
+
+    @contextmanager
+    def following_applier(self, settings: Settings, tally: Tally) -> Iterator[None]:
+        """Tell of an applier while it counts what it does inside the block."""
+        if self._server is None:
+            yield
+            return
+        with self._telling(JobMetrics(settings, ApplierMetrics(settings, tally), decides=False)):
+            yield
+
+    @contextmanager
+    def _telling(self, metrics: JobMetrics) -> Iterator[None]:
         self._registry.register(metrics)
         stop = threading.Event()
         thread = threading.Thread(target=metrics.follow, args=(stop,), name="metrics", daemon=True)
         thread.start()
         try:
-            yield metrics.queries.watch
+            yield
         finally:
             stop.set()
             thread.join(_END_SECONDS)

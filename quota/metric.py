@@ -115,7 +115,11 @@ LAG = Metric(
     _QUERY,
 )
 BATCHES = Metric(
-    "mutation_quota_query_batches_total", "counter", "batches", "done since the checkpoint was begun", _QUERY
+    "mutation_quota_query_batches_total",
+    "counter",
+    "batches",
+    "done since the checkpoint was begun, by `apply` since it was started",
+    _QUERY,
 )
 LAST_BATCH = Metric(
     "mutation_quota_query_last_batch_timestamp_seconds",
@@ -140,6 +144,19 @@ TRIGGER = Metric(
 )
 STATE_ROWS = Metric("mutation_quota_state_rows", "gauge", "rows", "of the query's state: one a bucket", _QUERY)
 STATE_BYTES = Metric("mutation_quota_state_bytes", "gauge", "bytes", "of memory that the query's state takes", _QUERY)
+APPLIED = Metric(
+    "mutation_quota_applied_topics_total",
+    "counter",
+    "topics",
+    "admitted, and by now `carried_out`, `found_done` by an applier before, or `failed`",
+    ("outcome",),
+)
+REOPENED = Metric(
+    "mutation_quota_applier_reopened_total",
+    "counter",
+    "times",
+    "that the applier had to begin again where it was, as when a cluster did not answer",
+)
 FAILURES = Metric(
     "mutation_quota_metrics_failures_total",
     "counter",
@@ -172,6 +189,8 @@ METRICS = (
     TRIGGER,
     STATE_ROWS,
     STATE_BYTES,
+    APPLIED,
+    REOPENED,
     FAILURES,
 )
 """All of them, in the order in which they are served."""

@@ -16,6 +16,7 @@ from quota.decision import Decision, TopicDecision, paid_topics
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.client import client_config, ends, partitions_of, reason, source_of, tail, take
 from quota.kafka.ledger import Ledger, Place
+from quota.kafka.tally import Tally
 from quota.kafka.target import Stopped, Target, failure
 from quota.record import Source
 from quota.request import Mode
@@ -30,36 +31,6 @@ _log = logging.getLogger(__name__)
 _BATCH = 100
 _POLL_SECONDS = 0.1
 _REFRESH_SECONDS = 30.0
-
-
-@dataclass(slots=True)
-class Tally:
-    """What an applier has done since it was started."""
-
-    topics: int = 0
-    """Topics carried out."""
-    found_done: int = 0
-    """Topics that an applier before it had carried out already."""
-    failed: int = 0
-    """Topics that the cluster, or the settings, did not let it change."""
-    repeated: int = 0
-    """Decisions that came a second time."""
-
-    def __str__(self) -> str:
-        return (
-            f"topics: {self.topics} carried out, {self.found_done} found done, {self.failed} failed; "
-            f"decisions repeated: {self.repeated}"
-        )
-
-    def add(self, results: Sequence[TopicResult]) -> None:
-        """Count results."""
-        for result in results:
-            if result.error_code:
-                self.failed += 1
-            elif result.found_done:
-                self.found_done += 1
-            else:
-                self.topics += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +115,7 @@ class Applier:
             self._consumer.incremental_assign([TopicPartition(topic, number, new[number].offset) for number in new])
         self._ledger.begin(self._written_ahead())  # also with nothing new: it tells whether another has taken over
         self._ledger.commit()
+        self._tell_places()
 
     def _read(self) -> list[Message]:
         messages = []
@@ -182,6 +154,12 @@ class Applier:
         self._ledger.commit((each.key, _result(each, topics)) for each, topics in zip(heard, results, strict=True))
         for topics in results:
             self.tally.add(topics)
+        self.tally.end_batch(time.time())
+        self._tell_places()
+
+    def _tell_places(self) -> None:
+        topic = self._settings.topics.decisions
+        self.tally.places = {(topic, number): place.offset for number, place in self._places.items()}
 
     def _written_ahead(self) -> dict[int, Place]:
         """The places, with the batch after this one as what may be begun."""

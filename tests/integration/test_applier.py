@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from jobs.applier_metrics import ApplierMetrics
 from jobs.broker import Broker, free_port
 from jobs.checkout import jars_folder
 from jobs.embedded import at
@@ -22,6 +23,7 @@ from quota.kafka import applier as applier_module
 from quota.kafka.applier import Applier
 from quota.kafka.ledger import Ledger, TakenOver
 from quota.kafka.stored import stored
+from quota.kafka.tally import Tally
 from quota.kafka.topic_calls import TopicCalls
 from quota.kafka.topics import prepare_topics
 from quota.record import Record, Source
@@ -33,6 +35,7 @@ from quota.token_bucket import TokenBucket
 from tests.appliers import applying
 from tests.deployments import deployed
 from tests.factories import request_json
+from tests.unit.test_metric_families import read
 from tests.waiting import until
 
 RESULTS = msgspec.json.Decoder(MutationResult)
@@ -415,3 +418,23 @@ def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
     ]
     assert again[0].error == "POLICY_VIOLATION"
     assert "admitted this before, and it is not carried out twice" in again[0].error_message
+
+
+def test_it_tells_what_became_of_topics_and_how_many_decisions_it_has_yet_to_read(bench, monkeypatch):
+    """One topic is made and one is there already; then two decisions come that nobody works off."""
+    monkeypatch.setattr("jobs.applier_metrics._ENDS_SECONDS", 0.0)
+    tally = Tally()
+    metrics = ApplierMetrics(bench.settings, tally)
+    for _ in range(2):
+        bench.admit("CREATE_TOPICS", topic("told-of", 1))
+    Applier(bench.settings, threading.Event(), tally).run(once=True)
+    behind = []
+    for _ in range(2):
+        metrics.step()
+        found = read(metrics.families())
+        behind.append(found["mutation_quota_query_lag_records", ("query", "apply")])
+        bench.admit("CREATE_TOPICS", topic("another", 1))
+        bench.admit("CREATE_TOPICS", topic("and-another", 1))
+    assert behind == [0, 2]
+    assert found["mutation_quota_applied_topics_total", ("outcome", "carried_out")] == 1
+    assert found["mutation_quota_applied_topics_total", ("outcome", "failed")] == 1

@@ -4,10 +4,11 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metric_families import account_families, query_families
+from jobs.metric_families import account_families, applier_families, query_families
 from jobs.query_progress import QueryProgress, QueryView
 from quota.account import Account
 from quota.bucket import Window
+from quota.kafka.tally import Tally
 from quota.metric import METRICS
 from tests.factories import decided
 
@@ -126,6 +127,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
     families = [
         *account_families(account(decided(60)), 0, 10),
         *query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, {("requests", 0): 10})}),
+        *applier_families(Tally()),
     ]
     known = {metric.name.removesuffix("_total"): metric for metric in METRICS}
     for family in families:

@@ -10,7 +10,9 @@ import pytest
 from jobs.broker import free_port
 from jobs.job_metrics import JobMetrics
 from jobs.metrics_endpoint import MetricsEndpoint
+from jobs.query_metrics import QueryMetrics
 from quota.errors import BadInput, ClusterError
+from quota.kafka.tally import Tally
 from quota.sections import MetricsSettings
 from quota.settings import load_settings
 from tests.waiting import until
@@ -45,6 +47,19 @@ def test_a_job_is_told_of_while_it_runs_and_its_port_is_free_after(settings):
         assert page(settings.metrics) == ""
 
 
+def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(settings):
+    tally = Tally(topics=3, found_done=1, failed=2, reopened=1)
+    with MetricsEndpoint(settings.metrics) as endpoint, endpoint.following_applier(settings, tally):
+        tally.end_batch(100.5)
+        lines = page(settings.metrics).splitlines()
+    assert 'mutation_quota_applied_topics_total{outcome="carried_out"} 3.0' in lines
+    assert 'mutation_quota_applied_topics_total{outcome="found_done"} 1.0' in lines
+    assert 'mutation_quota_applied_topics_total{outcome="failed"} 2.0' in lines
+    assert "mutation_quota_applier_reopened_total 1.0" in lines
+    assert 'mutation_quota_query_batches_total{query="apply"} 1.0' in lines
+    assert 'mutation_quota_query_last_batch_timestamp_seconds{query="apply"} 100.5' in lines
+
+
 def test_what_works_off_and_ends_leaves_the_port_to_those_that_stay(settings):
     with MetricsEndpoint(settings.metrics), MetricsEndpoint(settings.metrics, once=True):
         assert page(settings.metrics) == ""
@@ -71,7 +86,7 @@ def test_a_failure_is_counted_and_told_once_and_the_rest_goes_on(settings, monke
     """There is no Kafka: the job's thread tries again and again."""
     monkeypatch.setattr("jobs.job_metrics._AGAIN_SECONDS", 0.01)
     monkeypatch.setattr("jobs.job_metrics.AnswerMetrics", failing)
-    metrics, stop = JobMetrics(settings, decides=True), threading.Event()
+    metrics, stop = JobMetrics(settings, QueryMetrics(settings), decides=True), threading.Event()
     thread = threading.Thread(target=metrics.follow, args=(stop,))
     thread.start()
     until(lambda: failures(metrics) >= 3, look_seconds=0.01)
