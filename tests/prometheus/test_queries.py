@@ -1,0 +1,133 @@
+"""The dashboard's queries and the alerts, evaluated by Prometheus itself over what a job serves."""
+
+import subprocess
+import time
+
+import msgspec
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry, start_http_server
+
+from jobs.broker import free_port
+from jobs.metric_families import account_families, applier_families, number_family, query_families
+from jobs.query_progress import QueryProgress, QueryView
+from quota import metric
+from quota.account import Account
+from quota.bucket import Window
+from quota.decision import DeadLetter, Repeat
+from quota.kafka.tally import Tally
+from quota.metric import METRICS
+from quota.record import Source
+from tests.factories import decided
+from tests.unit.test_monitoring import CONF, DASHBOARD, PANELS, RULES
+from tests.waiting import until
+
+RULES_FILE = CONF / "prometheus" / "alerts.yaml"
+
+
+class Job:
+    """A collector of all that jobs serve; with each scrape there is a little more."""
+
+    def __init__(self):
+        self._account = Account(Window(), 2)
+        self._tally = Tally()
+        self._scrapes = 0
+
+    def collect(self):
+        self._scrapes += 1
+        self._go_on()
+        progress = QueryProgress(self._scrapes, time.time(), {"addBatch": 0.2, "triggerExecution": 0.3}, {}, 3, 4096)
+        view = QueryView(time.time(), 10.0, progress, {("requests", 0): self._scrapes})
+        yield from account_families(self._account, round(time.time() * 1000), 2)
+        yield from query_families({"enforce": view, "audit": view})
+        yield from applier_families(self._tally)
+        yield number_family(metric.QUOTA_RECORDS, self._scrapes)
+        yield number_family(metric.FAILURES, self._scrapes)
+
+    def _go_on(self):
+        now = round(time.time() * 1000)
+        said = [decided(60), decided(2, 1, state=-5.0)]
+        said += [msgspec.structs.replace(decided(3), user_tag=f"u{number}") for number in range(3)]
+        said.append(msgspec.structs.replace(decided(4), repeats=Repeat("t-0-0", 1)))
+        for each in said:
+            self._account.hear(msgspec.structs.replace(each, timestamp=now), now + 300)
+        self._account.hear(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
+        self._tally.topics, self._tally.found_done, self._tally.failed = [self._scrapes] * 3
+        self._tally.reopened = self._scrapes
+
+
+@pytest.fixture(scope="module")
+def running(prometheus):
+    """Prometheus, once it has looked at the job for two seconds."""
+    registry, port = CollectorRegistry(), free_port()
+    registry.register(Job())
+    server, thread = start_http_server(port, "127.0.0.1", registry)
+    try:
+        with prometheus(port, RULES_FILE) as found:
+            scraped = "min(count_over_time(mutation_quota_decisions_total[1m]))"
+            until(lambda: any(int(each["value"][1]) >= 10 for each in found.ask("query", query=scraped)["result"]))
+            yield found
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def as_grafana_asks(query):
+    """With all that can be chosen, and an interval of some scrapes."""
+    for name, value in {"$__rate_interval": "1s", "$job": ".*", "$user": ".*"}.items():
+        query = query.replace(name, value)
+    return query
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_each_panel_shows_something_and_names_it(running, panel):
+    for target in panel["targets"]:
+        found = running.ask("query", query=as_grafana_asks(target["expr"]))["result"]
+        assert found, target["expr"]
+        assert any(each["value"][1] != "NaN" for each in found), target["expr"]
+
+
+def test_what_is_chosen_from_is_there(running):
+    for choice in DASHBOARD["templating"]["list"]:
+        if choice["type"] == "query":
+            metric_name, label = choice["query"]["query"].removeprefix("label_values(").rstrip(")").split(", ")
+            values = running.ask(f"label/{label}/values", **{"match[]": metric_name})
+            assert values, choice["name"]
+
+
+def test_each_alert_is_evaluated(running):
+    def evaluated():
+        rules = [rule for group in running.ask("rules")["groups"] for rule in group["rules"]]
+        return rules if rules and all(rule["health"] != "unknown" for rule in rules) else None
+
+    rules = until(evaluated)
+    assert [rule["name"] for rule in rules] == [rule["alert"] for rule in RULES]
+    assert [rule.get("lastError") for rule in rules if rule["health"] != "ok"] == []
+
+
+def test_every_metric_is_served_under_its_name(running):
+    names = set(running.ask("label/__name__/values"))
+    expected = {f"{each.name}_count" if each.kind == "histogram" else each.name for each in METRICS}
+    assert expected <= names
+
+
+def test_promtool_has_nothing_to_say_of_the_rules(programs):
+    said = subprocess.run(
+        [programs["promtool"], "check", "rules", str(RULES_FILE)], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+
+
+def test_the_collector_of_opentelemetry_is_told_to_scrape_as_prometheus_is(programs, tmp_path):
+    """Its receiver takes a configuration of Prometheus'; what it hands on is what it has received."""
+    collector = yaml.safe_load((CONF / "otel" / "collector.yaml").read_text())
+    scraping = tmp_path / "prometheus.yml"
+    scraping.write_text(yaml.safe_dump(collector["receivers"]["prometheus"]["config"]))
+    said = subprocess.run(
+        [programs["promtool"], "check", "config", str(scraping)], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    (pipeline,) = collector["service"]["pipelines"].values()
+    assert set(pipeline["receivers"]) == collector["receivers"].keys()
+    assert set(pipeline["exporters"]) == collector["exporters"].keys()
