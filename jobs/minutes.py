@@ -29,6 +29,7 @@ TENANT_MINUTES = AuditTable(
     "tenant_minutes",
     tenant_minutes.TABLE,
     tenant_minutes.VERSION,
+    compacts=True,
     query=NAME,
     again="all minutes are made again of the decisions that are there",
 )

@@ -32,6 +32,8 @@ class AuditTable:
     version: int
     dated: bool = True
     """Whether the copies of a record have the same date: a record that has no time of its own gets that of its copy."""
+    compacts: bool = False
+    """Whether Delta joins its small files as it writes, some dozens at a time: who writes it has time for that."""
     query: str = "audit"
     """The query that writes it."""
     again: str = "the audit keeps anew what its topics still hold"
@@ -113,14 +115,9 @@ def _remove_unfinished(files: Files, table: AuditTable) -> None:
 
 
 def _create(spark: SparkSession, table: AuditTable, path: str) -> None:
-    (
-        DeltaTable.createIfNotExists(spark)
-        .location(path)
-        .addColumns(table.schema)
-        .partitionedBy("date")
-        .property(VERSION_PROPERTY, str(table.version))
-        .execute()
-    )
+    made = DeltaTable.createIfNotExists(spark).location(path).addColumns(table.schema).partitionedBy("date")
+    made = made.property(VERSION_PROPERTY, str(table.version))
+    (made.property("delta.autoOptimize.autoCompact", "true") if table.compacts else made).execute()
 
 
 def _check(spark: SparkSession, table: AuditTable, path: str) -> None:

@@ -171,6 +171,20 @@ def test_small_files_joined_to_large_ones_are_no_new_decisions(settings, work_of
     assert kept(settings) == before
 
 
+def test_the_small_files_of_minutes_are_joined_as_they_come(spark, settings, work_off):
+    """Delta's own number is 50: a batch of each minute would make 1440 files a day."""
+    at_so_many = "spark.databricks.delta.autoCompact.minNumFiles"
+    spark.conf.set(at_so_many, "3")
+    try:
+        for minute in range(3):
+            write(settings, decisions=[decision(NOON + minute * MINUTE, admitted=[minute])])
+            work_off()
+    finally:
+        spark.conf.unset(at_so_many)
+    assert kept(settings, "admitted") == {(0, ALICE): (0,), (1, ALICE): (1,), (2, ALICE): (2,)}
+    assert len(DeltaTable(table_path(settings, "tenant_minutes")).file_uris()) == 1
+
+
 def test_without_the_audits_table_it_says_who_makes_it(work_off):
     assert "decisions: mutation-quota audit makes it" in refusal(work_off)
 
