@@ -44,6 +44,7 @@ def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     yield _family(metric.BATCHES, [(name, last.batch + 1) for name, last in done.items()])
     ended = [((name,), view.last.ended_at if view.last else view.started_at) for name, view in queries.items()]
     yield _family(metric.LAST_BATCH, ended)
+    yield _family(metric.UNDER_WAY, [((name,), float(view.under_way)) for name, view in queries.items()])
     phases = [((*name, phase), taken) for name, last in done.items() for phase, taken in last.phases.items()]
     yield _family(metric.BATCH_TIME, phases)
     yield _family(metric.TRIGGER, [((name,), view.trigger_seconds) for name, view in queries.items()])

@@ -53,7 +53,10 @@ class QueryMetrics:
             return
         self._looked = now
         for query in self._queries:
-            self._views[query.name] = replace(self._views[query.name], last=QueryProgress.of(query))
+            status = query.status
+            under_way = status["isTriggerActive"] and status["isDataAvailable"]
+            view = replace(self._views[query.name], last=QueryProgress.of(query), under_way=under_way)
+            self._views[query.name] = view
         if now - self._asked >= _ENDS_SECONDS:
             self._asked = now
             for name, view in self._views.items():

@@ -67,3 +67,5 @@ class QueryView:
     last: QueryProgress | None = None
     ends: Mapping[Partition, int] = field(default_factory=dict)
     """Of the partitions that it reads; empty where that is not known yet."""
+    under_way: bool = False
+    """Whether a batch with records is worked on."""

@@ -36,7 +36,7 @@ THROTTLE_TIME = Metric(
     "kafka_server_controllermutation_throttle_time",
     "gauge",
     "ms",
-    "the mean of the throttle times that the tenant was told in the last minute, 0 where none was",
+    "the mean of the throttle times that the bucket asked for in the last minute, 0 where it asked for none",
     _TENANT,
 )
 TENANT_QUOTA = Metric(
@@ -128,6 +128,13 @@ LAST_BATCH = Metric(
     "when the last batch ended, or the job was started",
     _QUERY,
 )
+UNDER_WAY = Metric(
+    "mutation_quota_query_batch_under_way",
+    "gauge",
+    "batches",
+    "1 while a batch with records is worked on, also the first one after a start",
+    _QUERY,
+)
 BATCH_TIME = Metric(
     "mutation_quota_query_batch_seconds",
     "gauge",
@@ -185,6 +192,7 @@ METRICS = (
     LAG,
     BATCHES,
     LAST_BATCH,
+    UNDER_WAY,
     BATCH_TIME,
     TRIGGER,
     STATE_ROWS,

@@ -119,6 +119,44 @@ def test_promtool_has_nothing_to_say_of_the_rules(programs):
     assert said.returncode == 0, said.stderr
 
 
+WITH_WORK, IDLE = [("lag_records", 7)], [("lag_records", 0), ("batch_under_way", 0)]
+
+
+@pytest.mark.parametrize(
+    ("series", "fires"), [(WITH_WORK, True), (IDLE, False), ([("batch_under_way", 1)], True), ([], False)]
+)
+def test_a_query_that_stands_still_is_told_of_where_there_is_work_also_in_its_first_batch(
+    programs, tmp_path, series, fires
+):
+    """In which there is no lag yet, for nobody knows where it began to read."""
+    labels = '{query="enforce"}'
+    shown = [("last_batch_timestamp_seconds", 0), *series]
+    alert = {"exp_labels": {"query": "enforce", "severity": "critical"}}
+    summary = "enforce has finished no batch for five minutes, and there is work."
+    case = {
+        "rule_files": [str(RULES_FILE)],
+        "tests": [
+            {
+                "interval": "15s",
+                "input_series": [
+                    {"series": f"mutation_quota_query_{name}{labels}", "values": f"{value}x60"} for name, value in shown
+                ],
+                "alert_rule_test": [
+                    {
+                        "eval_time": "10m",
+                        "alertname": "MutationQuotaNoProgress",
+                        "exp_alerts": [alert | {"exp_annotations": {"summary": summary}}] if fires else [],
+                    }
+                ],
+            }
+        ],
+    }
+    (tmp_path / "case.yaml").write_text(yaml.safe_dump(case))
+    command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+
+
 def test_the_collector_of_opentelemetry_is_told_to_scrape_as_prometheus_is(programs, tmp_path):
     """Its receiver takes a configuration of Prometheus'; what it hands on is what it has received."""
     collector = yaml.safe_load((CONF / "otel" / "collector.yaml").read_text())

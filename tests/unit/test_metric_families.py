@@ -114,10 +114,11 @@ def test_a_query_tells_of_its_last_batch_and_how_far_it_is_behind():
     assert samples["mutation_quota_state_bytes", query] == 4096
 
 
-def test_before_its_first_batch_a_query_tells_when_it_was_started_and_no_lag():
-    samples = read(query_families({"audit": QueryView(90.0, 10.0)}))
+def test_in_its_first_batch_a_query_tells_when_it_was_started_and_no_lag():
+    samples = read(query_families({"audit": QueryView(90.0, 10.0, under_way=True)}))
     assert samples == {
         ("mutation_quota_query_last_batch_timestamp_seconds", ("query", "audit")): 90.0,
+        ("mutation_quota_query_batch_under_way", ("query", "audit")): 1.0,
         ("mutation_quota_query_trigger_seconds", ("query", "audit")): 10.0,
     }
 
