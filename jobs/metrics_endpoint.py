@@ -16,8 +16,8 @@ from jobs.applier_metrics import ApplierMetrics
 from jobs.job_metrics import JobMetrics
 from jobs.query_metrics import QueryMetrics
 from quota.errors import BadInput
+from quota.job_sections import MetricsSettings
 from quota.kafka.tally import Tally
-from quota.sections import MetricsSettings
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -34,6 +34,7 @@ Requests = Annotated[
         metavar="FILE", help="In place of the audit's tables: JSON lines of requests, as of simulate; - for stdin."
     ),
 ]
+At = Annotated[str | None, typer.Option(metavar="TIME", help="As of then: ISO 8601, epoch ms, -2h. Now by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 

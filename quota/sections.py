@@ -1,42 +1,16 @@
-"""The sections of the settings: what may be set, with defaults that work."""
+"""The sections of the settings that several jobs and commands share: what may be set, with defaults that work."""
 
-import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, StringConstraints, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from quota.bucket import Window
 from quota.callbacks.setting import DEFAULT_CLASS, Callbacks
 from quota.connection import Connection
 from quota.identity import topic_of
 from quota.resolution import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS
-from quota.security_settings import SECTION, SecuritySettings
-
-
-def _split(names: object) -> object:
-    """Several names in one text, as an option or the environment gives them."""
-    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text.replace("{user}", "").replace("{client_id}", ""))
-    except re.error as error:
-        raise ValueError(f"no regular expression: {error}") from None
-    return text
-
-
-Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
-Name = Annotated[str, StringConstraints(min_length=1)]
-NameList = Annotated[list[Name], BeforeValidator(_split)]
-TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
-Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-SecondsOrZero = Annotated[float, Field(ge=0, le=86_400)]
-
-
-class _Section(BaseModel):
-    model_config = SECTION
+from quota.security_settings import SecuritySettings
+from quota.setting_types import Count, Memory, Name, NameList, Seconds, SecondsOrZero, Section, TopicName
 
 
 class KafkaSettings(SecuritySettings):
@@ -61,7 +35,7 @@ class TargetSettings(SecuritySettings):
     """How the cluster that mutations are for is spoken to; as the other one, where nothing is said here."""
 
 
-class StorageSettings(_Section):
+class StorageSettings(Section):
     """Where a deployment keeps what it has to keep."""
 
     root: Name = ".data"
@@ -71,7 +45,7 @@ class StorageSettings(_Section):
     """Properties of the file system that the root is on, by Hadoop's names: fs.s3a.secret.key. All count as secrets."""
 
 
-class TopicSettings(_Section):
+class TopicSettings(Section):
     """The topics, and how missing ones are created."""
 
     requests: TopicName = "mutation-requests"
@@ -128,7 +102,7 @@ class TopicSettings(_Section):
         return self
 
 
-class QuotaSettings(_Section):
+class QuotaSettings(Section):
     """How much of a quota may be used at once."""
 
     window_num: Count = 11
@@ -167,7 +141,7 @@ class QuotaSettings(_Section):
         return Window(self.window_num, self.window_size_seconds)
 
 
-class RepeatSettings(_Section):
+class RepeatSettings(Section):
     """Requests that are sent twice, as by a gateway that crashed: what was admitted once is not charged again."""
 
     window_seconds: SecondsOrZero = 0.0
@@ -177,7 +151,7 @@ class RepeatSettings(_Section):
     """How many it remembers at most; then the oldest are forgotten."""
 
 
-class LimitSettings(_Section):
+class LimitSettings(Section):
     """What a single record may ask of the jobs."""
 
     max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
@@ -190,74 +164,7 @@ class LimitSettings(_Section):
     """A request with a longer user, client-id, request id or topic name is a dead letter."""
 
 
-class EnforceSettings(_Section):
-    """The query that decides."""
-
-    trigger_seconds: SecondsOrZero = 0.0
-    """Time between batches; 0 starts the next one at once, for the lowest latency."""
-
-    max_requests_per_batch: Count = 50_000
-    """How much of a backlog one batch takes on."""
-
-    state_partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
-    """Partitions of the bucket state. Frozen by a checkpoint's first batch."""
-
-    quota_timeout_seconds: Seconds = 60.0
-    """How long the quota topic may be unreachable before the query ends with an error."""
-
-    fail_on_data_loss: bool = True
-    """End with an error where requests were removed from their topic before they were decided; else pass them over."""
-
-    with_audit: bool = False
-    """Run the audit in the same process."""
-
-
-class AuditSettings(_Section):
-    """The query that keeps everything in Delta."""
-
-    trigger_seconds: SecondsOrZero = 10.0
-    """Time between batches: fewer and larger files against fresher tables."""
-
-    max_records_per_batch: Count = 50_000
-    """How much of a backlog one batch takes on."""
-
-    fail_on_data_loss: bool = True
-    """End with an error where records were removed from their topics before they were kept; else pass them over."""
-
-
-class MinutesSettings(_Section):
-    """The query that adds up each tenant's decisions by the minute."""
-
-    trigger_seconds: SecondsOrZero = 60.0
-    """Time between batches; each adds up anew the minutes that decisions have come for."""
-
-
-class ApplySettings(_Section):
-    """The applier: what carries admitted mutations out."""
-
-    timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
-    """How long the target cluster may be unreachable or busy before a mutation counts as failed."""
-
-    max_age_seconds: Seconds = 3600.0
-    """Requests that are older are not carried out any more, but told as failed: whoever sent them has given up."""
-
-    topic_pattern: Annotated[str, AfterValidator(_pattern)] = ".*"
-    """A regular expression that a topic's name must match; {user} and {client_id} stand for the request's own."""
-
-    permissive: bool = True
-    """Carry out what old API versions ask for, which is always admitted. Only a gateway holds such clients back."""
-
-    protected_topics: NameList = []
-    """Topics that nobody may change, beside those of the deployment and Kafka's own. Several separated by commas."""
-
-    group: Name = "mutation-quota-applier"
-    """Under which it keeps its place. One applier of a group works, the latest that was started."""
-
-    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
-    """Where a new group begins among the decisions."""
-
-
-class ClientSettings(_Section):
+class ClientSettings(Section):
     """What applications' `QuotaAdminClient` and `mutation-quota topics` do."""
 
     user: str = ""
@@ -279,20 +186,7 @@ class ClientSettings(_Section):
     """The time limit of a call, Kafka's default.api.timeout.ms."""
 
 
-class MetricsSettings(_Section):
-    """What a running job tells Prometheus."""
-
-    port: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """Where it is read, as http://address:port/metrics; 0: nowhere. Each job of a machine needs one of its own."""
-
-    address: Name = "127.0.0.1"
-    """Whom it is served to: this machine alone, or 0.0.0.0 for all that reach it. It names users and client-ids."""
-
-    max_tenants: Annotated[int, Field(ge=1, le=100_000)] = 500
-    """How many tenants have series of their own, the busiest; all others are in the sums alone."""
-
-
-class SparkSettings(_Section):
+class SparkSettings(Section):
     """The engine; `master`, `driver_memory` and `jars` count where the jobs start it, and not spark-submit."""
 
     master: Name = "local[*]"
@@ -309,7 +203,7 @@ class SparkSettings(_Section):
     """Any Spark property, over what was measured to pay; not over what other sections come to."""
 
 
-class BrokerSettings(_Section):
+class BrokerSettings(Section):
     """The embedded Kafka."""
 
     jars: Name = ".jars/broker"

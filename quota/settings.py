@@ -15,19 +15,15 @@ from pydantic import BaseModel, ValidationError
 
 from quota.connection import Connection
 from quota.errors import BadInput
+from quota.job_sections import ApplySettings, AuditSettings, EnforceSettings, MetricsSettings, MinutesSettings
 from quota.repeats import Repeats
 from quota.resolution import Policy
 from quota.secrets import MASK, is_secret, shown
 from quota.sections import (
-    ApplySettings,
-    AuditSettings,
     BrokerSettings,
     ClientSettings,
-    EnforceSettings,
     KafkaSettings,
     LimitSettings,
-    MetricsSettings,
-    MinutesSettings,
     QuotaSettings,
     RepeatSettings,
     SparkSettings,

@@ -12,8 +12,8 @@ from jobs.job_metrics import JobMetrics
 from jobs.metrics_endpoint import MetricsEndpoint
 from jobs.query_metrics import QueryMetrics
 from quota.errors import BadInput, ClusterError
+from quota.job_sections import MetricsSettings
 from quota.kafka.tally import Tally
-from quota.sections import MetricsSettings
 from quota.settings import load_settings
 from tests.waiting import until
 
