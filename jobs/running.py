@@ -136,4 +136,4 @@ def _cause(text: str) -> str:
         return of_worker[1][:500]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes[-1].removeprefix("Caused by: ") if causes else lines[0])[:500]
+    return (causes[-1].removeprefix("Caused by: ") if causes else lines[0])[:500].rstrip(":")

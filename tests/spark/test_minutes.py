@@ -11,12 +11,13 @@ from pyspark.sql.types import StructType
 
 from jobs.failures import advised
 from jobs.minutes import TENANT_MINUTES, add_up, start_minutes
-from jobs.running import run_until
+from jobs.running import check, run_until
 from jobs.storage import checkpoint_path, table_path
 from jobs.tables import DECISIONS, prepare_tables
 from quota.errors import MutationQuotaError
 from tests.audited import DAY, HOUR, MINUTE, arrow, decision, write
 from tests.kept import made
+from tests.waiting import until
 
 NOON = DAY + 12 * HOUR
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -236,15 +237,39 @@ def test_a_table_that_it_cannot_go_on_with_is_left_alone_and_named(settings, wor
     assert not kept(settings)
 
 
-def test_decisions_of_an_older_version_are_added_up_too(spark, settings, work_off):
-    """Without what later versions have; then the audit adds what its table lacks, and there are more decisions."""
+def of_an_older_version(settings):
+    """A table of decisions without what later versions have, with two of them."""
     fields = [field for field in DECISIONS.schema if field.name not in {"repeats", "shadow", "more_tags"}]
     older = replace(DECISIONS, schema=StructType(fields))
     rows = arrow(decisions=DECIDED[:2])["decisions"].select(older.schema.names)
     write_deltalake(made(settings, older, "3"), rows, mode="append")
+
+
+def test_decisions_of_an_older_version_are_added_up_too(spark, settings, work_off):
+    """Then the audit adds what its table lacks, and there are more decisions."""
+    of_an_older_version(settings)
     work_off()
     assert kept(settings, "admitted") == {(0, ALICE): (60,)}
     prepare_tables(spark, settings)
     write(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
     work_off()
     assert kept(settings, "admitted") == {(0, ALICE): (64,)}
+
+
+def test_who_runs_while_the_table_gets_its_columns_is_told_to_start_again(spark, settings):
+    of_an_older_version(settings)
+    often = settings.minutes.model_copy(update={"trigger_seconds": 0.2})
+    query = start_minutes(spark, settings.model_copy(update={"minutes": often}))
+
+    def look():
+        with advised(settings):
+            check([query])
+
+    try:
+        until(lambda: kept(settings))
+        prepare_tables(spark, settings)
+        write(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
+        until(lambda: not query.isActive)
+        assert "the audit has given its table new columns; start again: it goes on" in refusal(look)
+    finally:
+        query.stop()
