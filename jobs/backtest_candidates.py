@@ -6,17 +6,17 @@ from pathlib import Path
 import msgspec
 
 from jobs.backtest import Candidate
+from jobs.quota_log_file import read_quota_log
 from quota.algorithms import AlgorithmName, algorithm_of
 from quota.bucket import Window
 from quota.callbacks.quotas import CallbackQuotas
 from quota.callbacks.setting import Callbacks
 from quota.change import SINCE_EVER, change_of
-from quota.errors import BadInput, BadRecord
+from quota.errors import BadInput
 from quota.log_record import QuotaRecord
 from quota.quota_file import read_quota_file
 from quota.repeats import NOT_REMEMBERED
 from quota.settings import Settings
-from quota.simulate import read_quotas
 
 RECORDED = "recorded quotas"
 
@@ -92,12 +92,10 @@ def _algorithm(text: str, value: str) -> AlgorithmName:
 def _read(file: Path, settings: Settings) -> CallbackQuotas:
     """Quotas of a file: YAML as `quotas apply` takes it, or else a quota log as `simulate` does."""
     callbacks = settings.quota.callbacks
+    if file.suffix not in (".yaml", ".yml"):
+        return read_quota_log(file, callbacks)
     try:
         text = file.read_bytes()
-        if file.suffix not in (".yaml", ".yml"):
-            return read_quotas(text.splitlines(), callbacks)
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
-    except BadRecord as error:
-        raise BadInput(f"{file}:{error}") from None
     return since_ever(read_quota_file(text, str(file)), callbacks)

@@ -86,7 +86,8 @@ def rollback(
             f"--to {to}: the quota topic is compacted, and tells no more how quotas were so long ago; "
             "take them from the table quota_changes, and apply them as a file"
         )
-    prepare_quotas(settings)
+    if not dry_run:
+        prepare_quotas(settings)
     log = read_log(settings, keep=True)
     known = QuotaTimeline()
     for entry in log.entries:

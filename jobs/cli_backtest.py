@@ -12,6 +12,7 @@ from rich.text import Text
 
 from jobs.moments import times_of
 from jobs.options import ConfigFile, Json, Overrides, Requests, settings_of
+from jobs.quota_views import plain
 from quota.backtest_result import Load, Result
 
 _WIDTH = 150
@@ -81,7 +82,7 @@ def _print(result: Result, senders: int) -> None:
         print(f"The recorded quotas give all {repetition.decisions} recorded decisions again, to the last digit.")
     overall = _table("")
     for outcome in result.outcomes:
-        overall.add_row(Text(outcome.name), *_cells(outcome.load))
+        overall.add_row(Text(plain(outcome.name)), *_cells(outcome.load))
     console.print(overall)
     # What comes out as it was recorded need not be told twice.
     repeats = repetition is not None and not repetition.differing
@@ -89,7 +90,7 @@ def _print(result: Result, senders: int) -> None:
     for outcome in told if senders else []:
         table = _table(outcome.name)
         for sender in outcome.senders[:senders]:
-            table.add_row(Text(f"{sender.user} / {sender.client_id}"), *_cells(sender.load))
+            table.add_row(Text(f"{plain(sender.user)} / {plain(sender.client_id)}"), *_cells(sender.load))
         console.print(table)
         left = len(outcome.senders) - senders
         if left > 0:
@@ -97,7 +98,7 @@ def _print(result: Result, senders: int) -> None:
 
 
 def _table(name: str) -> Table:
-    table = Table(title=Text(name), box=box.SIMPLE_HEAD)
+    table = Table(title=Text(plain(name)), box=box.SIMPLE_HEAD)
     for column in _COLUMNS:
         table.add_column(column, justify="right")
     return table

@@ -10,6 +10,7 @@ import typer
 
 from jobs.moments import times_of
 from jobs.options import ConfigFile, Json, Overrides, Requests, settings_of
+from jobs.whole_file import write_whole
 from quota.errors import BadInput
 from quota.tenancy import Tenancy
 
@@ -69,8 +70,7 @@ def recommend(
             print("--output FILE writes these quotas for mutation-quota quotas apply.")
         return
     try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(write_quota_file(found.quotas))
+        write_whole(output, write_quota_file(found.quotas), new=True)
     except OSError as error:
         raise BadInput(f"--output {output}: {error.strerror}") from None
     if not as_json:

@@ -43,7 +43,6 @@ _DEMANDS = StructType(
 )
 
 _decode = msgspec.json.Decoder(RecordedDecision).decode
-_decode_entity = msgspec.json.Decoder(QuotaEntity).decode
 
 
 def demands_of(
@@ -65,7 +64,7 @@ def demands_of(
         .collect()
     )
     demands = [
-        Demand(_decode_entity(row["tenant"]), *(row[name] for name in _DEMANDS.names[1:]))
+        Demand(QuotaEntity.of_key(row["tenant"]), *(row[name] for name in _DEMANDS.names[1:]))
         for row in rows
         if row["tenant"] != _TOGETHER and row["asked"]
     ]

@@ -44,6 +44,9 @@ _OF_A_QUERY = {
             "decisions were removed for good before they were read, or their table was begun anew; "
             "remove {root}/checkpoints/{query}: it goes on with the decisions that are there, and all its minutes stay"
         ),
+        "DELTA_CONCURRENT|Concurrent(Append|DeleteRead|DeleteDelete)Exception": (
+            f"something else has rewritten {{root}}/tables/tenant_minutes meanwhile; {_AGAIN.removeprefix('then ')}"
+        ),
         "DELTA_SCHEMA_CHANGED": f"the audit has given its table new columns; {_AGAIN.removeprefix('then ')}",
     },
 }

@@ -10,7 +10,6 @@ import pyarrow.dataset as ds
 from jobs.kept_table import epoch_ms, open_table, stands_at
 from jobs.rows import Row
 from jobs.tables import DECISIONS
-from quota import codec
 from quota.decision import Decision
 from quota.entity import QuotaEntity
 from quota.record import Source
@@ -34,8 +33,6 @@ _ORDER = ["timestamp", "topic", "partition", "offset"]
 """That of the requests of one bucket."""
 
 _NULLABLE = ("callback", "quota", "burst", "max_debt_ms", "quota_entity", "shadow", "tokens_before", "tokens")
-
-_entity_decoder = msgspec.json.Decoder(QuotaEntity)
 
 
 class KeptDecisions:
@@ -112,7 +109,7 @@ def decision_of(row: Row) -> Decision:
         values[name] = epoch_ms(values.get(name))
     values["more_tags"] = dict(values["more_tags"])
     if values["quota_entity"] is not None:
-        values["quota_entity"] = codec.decode(values["quota_entity"].encode(), _entity_decoder)
+        values["quota_entity"] = QuotaEntity.of_key(values["quota_entity"])
     values["topics"] = [_topic(each) for each in values["topics"]]
     return msgspec.convert(values, Decision)
 

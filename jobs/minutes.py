@@ -3,7 +3,6 @@
 It stands apart from the audit, whose batches an answer may have to wait for.
 """
 
-from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
 from operator import and_
 
@@ -12,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.bucket_rows import newest_so_far
 from jobs.checkpoint import check_stateless_checkpoint
 from jobs.files import Files
 from jobs.running import failing_as
@@ -37,7 +37,8 @@ TENANT_MINUTES = AuditTable(
 _KEY = ("date", "minute", "tenant")
 """What tells the rows apart."""
 
-_MINUTE = timedelta(minutes=1)
+_MINUTE = 60
+"""Seconds."""
 
 
 @failing_as(NAME)
@@ -70,9 +71,9 @@ def add_up(settings: Settings, batch: DataFrame, _batch_id: int) -> None:
         if bounds is None or not bounds[0]:
             return
         dates, first, last = bounds
-        start, end = (datetime.fromtimestamp(each, tz=UTC) for each in (first, last))
+        start, end = (F.timestamp_seconds(F.lit(each)) for each in (first, last + _MINUTE))
         # Both are what Delta looks up files by: few of the table are read.
-        at_that_time = F.col("date").isin(dates) & F.col("timestamp").between(start, end + _MINUTE)
+        at_that_time = F.col("date").isin(dates) & F.col("timestamp").between(start, end)
         decided = read_table(batch.sparkSession, settings, DECISIONS).where(at_that_time)
         added_up = tenant_minutes_of(decided).join(touched, [*_KEY], "left_semi")
         same = [F.col(f"kept.{name}") == F.col(f"new.{name}") for name in _KEY]
@@ -91,7 +92,8 @@ def add_up(settings: Settings, batch: DataFrame, _batch_id: int) -> None:
 def tenant_minutes_of(decisions: DataFrame) -> DataFrame:
     """From decisions (`schemas.decisions.TABLE`) to the sums of their minutes (`schemas.tenant_minutes.TABLE`)."""
     waited = F.when(F.col("controller_throttle_ms") > F.col("request_throttle_ms"), F.col("controller_throttle_ms"))
-    place = F.struct("timestamp", "source.topic", "source.partition", "source.offset")
+    newest = newest_so_far(_by_minute(), "source.")
+    place = F.struct(newest.alias("newest"), "source.topic", "source.partition", "source.offset")
     return (
         decisions.withColumns({"asked": _asked_in_earnest(), "waited": waited, "place": place})
         .withColumns(
@@ -115,7 +117,7 @@ def tenant_minutes_of(decisions: DataFrame) -> DataFrame:
             F.coalesce(F.avg("waited"), F.lit(0.0)).alias("mean_throttle_ms"),
             F.coalesce(F.max("waited"), F.lit(0)).alias("longest_throttle_ms"),
         )
-        .withColumn("rate", F.col("charged") / F.lit(_MINUTE.total_seconds()))
+        .withColumn("rate", F.col("charged") / F.lit(float(_MINUTE)))
         .select("*", "last.*")
         .select(*tenant_minutes.TABLE.names)
     )

@@ -1,28 +1,15 @@
-"""The records of the quota log out of the table that keeps them all, and the quotas in time that they make."""
-
-from collections.abc import Iterable
+"""The records of the quota log out of the table that keeps them all."""
 
 import msgspec
 
 from jobs.rows import Row
-from quota.callbacks.quotas import CallbackQuotas
-from quota.callbacks.setting import Callbacks, CallbackSetting
-from quota.change import change_of
+from quota.callbacks.setting import CallbackSetting
 from quota.cluster import Cluster
 from quota.entity import QuotaEntity
 from quota.log_record import FIELDS, CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord
 
-_entity_decoder = msgspec.json.Decoder(QuotaEntity)
 _tags_decoder = msgspec.json.Decoder(dict[str, str])
 _topics_decoder = msgspec.json.Decoder(dict[str, list[int | None]])
-
-
-def quotas_of(rows: Iterable[Row], callbacks: Callbacks) -> CallbackQuotas:
-    """The quotas that rows of `schemas.quota_changes.TABLE` make, whose times are epoch ms, in the order of the log."""
-    quotas = CallbackQuotas(callbacks)
-    for row in rows:
-        quotas.add(change_of(record_of_change(row), row["timestamp"]))
-    return quotas
 
 
 def record_of_change(row: Row) -> LogRecord:
@@ -35,7 +22,7 @@ def record_of_change(row: Row) -> LogRecord:
     kind, altered = row["kind"], row.get("altered_configs")  # a table of an older version has not
     if kind in ("quota", "cancel"):
         fields = {name: row[name] for name in FIELDS} | {"shadow": bool(row["shadow"])}
-        entity = _entity_decoder.decode(row["entity"])
+        entity = QuotaEntity.of_key(row["entity"])
         return QuotaRecord(entity, **fields, **told, altered_configs=altered, cancelled=kind == "cancel")
     if kind in ("callback", "callback_cancel"):
         configs = dict(row["callback_configs"] or {})

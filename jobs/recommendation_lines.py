@@ -44,7 +44,7 @@ def rule_lines(advice: Advice, source: str) -> Iterator[str]:
     yield (
         f"3. needs            {rate(rules.needs)}/s of {count:,} tenants together; nobody gets less than "
         f"{rate(rules.least)}/s (the median need is {rate(rules.median_need)}/s, the median tenant's largest request "
-        f"{rules.median_largest:,g} mutations)"
+        f"{rate(rules.median_largest)} mutations)"
     )
     how = (
         f"their loads add up to {rate(rules.loads)}/s, and come to {rate(rules.load_together)}/s at once"

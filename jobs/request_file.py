@@ -4,6 +4,7 @@ import logging
 
 import pyarrow as pa
 from rich.console import Console
+from rich.text import Text
 
 from jobs.simulation import open_lines
 from quota import codec
@@ -37,7 +38,7 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
         MutationQuotaError: it holds none of that time.
     """
     kept = _Kept()
-    with open_lines(file) as lines, Console(stderr=True).status(f"reading {file}"):
+    with open_lines(file) as lines, Console(stderr=True).status(Text(f"reading {file}")):
         algorithm = algorithm_of(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
         for answer in simulate(lines, QuotaTimeline(), algorithm, settings.topics.requests, settings.policy):
             if isinstance(answer, DeadLetter):

@@ -19,14 +19,13 @@ from jobs.bucket_store import newest_buckets
 from jobs.checkpoint import FirstBatch, begin_anew
 from jobs.deployment import TopicGone, claim_storage
 from jobs.enforce import NAME, start_enforce
-from jobs.failures import advised
 from jobs.files import Files
 from jobs.metrics_endpoint import MetricsEndpoint
 from jobs.minutes import start_minutes
 from jobs.moments import now_ms
 from jobs.running import failing_as, run_until, stop_signals
-from jobs.session import end_session, spark_session
 from jobs.user_topics import UserTopicsWatch
+from jobs.working_session import working_session
 from quota.callbacks.loading import check as check_callbacks
 from quota.kafka.quota_log import read_log
 from quota.kafka.topics import prepare_topics, user_topics
@@ -92,7 +91,7 @@ def run_minutes(settings: Settings, *, once: bool) -> None:
     with (
         stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
-        _session(settings, "minutes") as spark,
+        working_session(settings, "minutes") as spark,
         endpoint.following(settings, decides=False) as watch,
     ):
         query = start_minutes(spark, settings, once=once)
@@ -106,7 +105,7 @@ def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
     Raises:
         MutationQuotaError: there are none, or the file is there already.
     """
-    with _session(settings, "buckets export") as spark:
+    with working_session(settings, "buckets export") as spark:
         saved = saved_buckets(spark, settings)
     saved.write(file)
     return saved
@@ -118,7 +117,7 @@ def list_buckets(settings: Settings, wanted: Wanted) -> BucketList:
     Raises:
         MutationQuotaError: there is no such batch.
     """
-    with _session(settings, "buckets list") as spark:
+    with working_session(settings, "buckets list") as spark:
         files, window = Files(spark, settings), settings.quota.window
         return newest_buckets(spark, files, lambda saved: bucket_list(saved, wanted, now_ms(), window))
 
@@ -142,21 +141,10 @@ def prepared_session(
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
     topic_ids = prepare_topics(settings, needed)
-    with _session(settings, name, log) as spark:
+    with working_session(settings, name, log) as spark:
         with failing_as(name):
             _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)
         yield spark
-
-
-@contextmanager
-def _session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
-    """A session that ends with the block, in which failures are told with what to do."""
-    spark = spark_session(settings, f"mutation-quota {name}", log)
-    try:
-        with advised(settings):
-            yield spark
-    finally:
-        end_session(spark)
 
 
 def _claim(

@@ -7,9 +7,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType, TimestampType
 
-from jobs.quota_history import quotas_of
+from jobs.quota_history import record_of_change
 from jobs.tables import DECISIONS, QUOTA_CHANGES, read_table
 from quota.callbacks.quotas import CallbackQuotas
+from quota.change import change_of
 from quota.recorded import RecordedDecision
 from quota.settings import Settings
 
@@ -55,15 +56,16 @@ def of_requests(spark: SparkSession, requests: pa.Table, file: str, *, of_a_time
     return Traffic(decisions, "without quotas", file, of_a_time)
 
 
-def recorded_quotas(spark: SparkSession, settings: Settings) -> CallbackQuotas:
-    """The quotas in time that the audit has kept.
+def add_recorded(quotas: CallbackQuotas, spark: SparkSession, settings: Settings) -> None:
+    """Add the changes of quotas that the audit has kept, in the order of their log.
 
     Raises:
         MutationQuotaError: there is no table of quota changes, or none that this program knows.
     """
     changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
     rows = (row.asDict(recursive=True) for row in _in_ms(changes).toLocalIterator())
-    return quotas_of(rows, settings.quota.callbacks)
+    for row in rows:
+        quotas.add(change_of(record_of_change(row), row["timestamp"]))
 
 
 def _recorded(decisions: DataFrame) -> Column:

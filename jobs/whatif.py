@@ -8,13 +8,12 @@ from pyspark.sql import SparkSession
 from jobs.backtest import Candidate, effects
 from jobs.backtest_candidates import candidates_of
 from jobs.backtest_result import result_of
-from jobs.failures import advised
 from jobs.progress import with_progress
 from jobs.request_file import read_requests
 from jobs.running import failing_as
-from jobs.session import end_session, spark_session
 from jobs.storage import local_folder
-from jobs.traffic import Traffic, audited, of_requests, recorded_quotas
+from jobs.traffic import Traffic, add_recorded, audited, of_requests
+from jobs.working_session import working_session
 from quota.backtest_result import Result
 from quota.callbacks.loading import check as check_callbacks
 from quota.callbacks.quotas import CallbackQuotas
@@ -41,11 +40,13 @@ def backtest(
         MutationQuotaError: there are no tables, or no decisions in that time.
     """
     check_callbacks(settings.quota.callbacks)
-    recorded = CallbackQuotas(settings.quota.callbacks) if file is None else None
-    tried = candidates_of(candidates, recorded, settings)  # before Spark starts
     if file is None:
+        recorded = CallbackQuotas(settings.quota.callbacks)
+        tried = candidates_of(candidates, recorded, settings)  # before Spark starts
         with what_if_session(settings, NAME) as spark:
-            return judged_again(spark, settings, candidates, since, until)
+            add_recorded(recorded, spark, settings)
+            return judged(audited(spark, settings, until=until), tried, since, until, repeating=0)
+    tried = candidates_of(candidates, None, settings)
     requests = read_requests(settings, file, until=until)
     with what_if_session(settings, NAME) as spark:
         return judged(of_requests(spark, requests, file, of_a_time=until is not None), tried, since, until)
@@ -58,21 +59,10 @@ def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
     Raises:
         MutationQuotaError: Spark fails: one line, why, and what to do.
     """
-    spark = spark_session(settings, f"mutation-quota {name}", local_folder(settings, "logs") / f"{name}.log")
-    try:
-        with advised(settings), failing_as(name):
-            spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough to write code for
-            yield spark
-    finally:
-        end_session(spark)
-
-
-def judged_again(
-    spark: SparkSession, settings: Settings, candidates: Sequence[str], since: int | None, until: int | None
-) -> Result:
-    """What the audit has kept, judged again on a session that is there."""
-    tried = candidates_of(candidates, recorded_quotas(spark, settings), settings)
-    return judged(audited(spark, settings, until=until), tried, since, until, repeating=0)
+    log = local_folder(settings, "logs") / f"{name}.log"
+    with working_session(settings, name, log) as spark, failing_as(name):
+        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough to write code for
+        yield spark
 
 
 def judged(

@@ -79,9 +79,9 @@ class Effect(NamedTuple):
     """Mutations that reach the controller."""
     refused: int = 0
     newly_admitted: int = 0
-    """Mutations that did not reach it when they were recorded."""
+    """Mutations that were refused when they were recorded."""
     newly_refused: int = 0
-    """That reached it then, and do not."""
+    """That were admitted then."""
 
     def since(self, moment: int) -> "Effect | None":
         """What of it counts from a moment on: of what was before, what is left of the wait."""
@@ -92,8 +92,8 @@ class Effect(NamedTuple):
 
 def effect_of(recorded: RecordedDecision, verdict: Verdict) -> Effect:
     """The effect of a verdict on a request."""
-    costs = [each.partitions for each in recorded.topics]
-    now, then = _reaching(costs, verdict.admitted, verdict.free), _reaching(costs, recorded.admitted, recorded.free)
+    costs = [0 if number < verdict.free else each.partitions for number, each in enumerate(recorded.topics)]
+    judged = list(zip(costs, verdict.admitted, recorded.admitted, strict=True))
     return Effect(
         recorded.user,
         recorded.client_id,
@@ -101,15 +101,8 @@ def effect_of(recorded: RecordedDecision, verdict: Verdict) -> Effect:
         verdict.retry_at,
         1,
         int(not all(verdict.admitted)),
-        sum(now),
-        sum(costs[verdict.free :]) - sum(now),
-        sum(max(0, new - old) for new, old in zip(now, then, strict=True)),
-        sum(max(0, old - new) for new, old in zip(now, then, strict=True)),
+        sum(cost for cost, admitted, _ in judged if admitted),
+        sum(cost for cost, admitted, _ in judged if not admitted),
+        sum(cost for cost, admitted, before in judged if admitted and not before),
+        sum(cost for cost, admitted, before in judged if before and not admitted),
     )
-
-
-def _reaching(costs: list[int], admitted: list[bool], free: int) -> list[int]:
-    """Mutations that reach the controller, by topic."""
-    return [
-        cost if goes and number >= free else 0 for number, (cost, goes) in enumerate(zip(costs, admitted, strict=True))
-    ]

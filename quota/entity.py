@@ -37,6 +37,14 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The record key of this entity's quota: the entity itself, always spelled the same."""
         return _encode(self)
 
+    @classmethod
+    def of_key(cls, key: str) -> "QuotaEntity":
+        """The entity whose key that is."""
+        return _entity_decoder.decode(key)
+
+
+_entity_decoder = msgspec.json.Decoder(QuotaEntity)
+
 
 def quoted(name: str) -> str:
     """A name as a person may tell it from all others: what is not ASCII may look like something else."""

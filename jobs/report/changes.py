@@ -28,7 +28,7 @@ def change_of_row(  # noqa: PLR0913 the columns of a row
     named: dict[str, str] = {}
     match kind:
         case "quota" | "cancel":
-            whose = msgspec.json.decode(entity or "", type=QuotaEntity)
+            whose = QuotaEntity.of_key(entity or "")
             parts = {"user": whose.user, "client-id": whose.client_id}
             named = {part: name for part, name in parts.items() if isinstance(name, str)}
             configs = {"burst": burst, "max_debt_ms": max_debt_ms, "shadow": shadow}

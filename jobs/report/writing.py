@@ -12,6 +12,7 @@ from jobs.report.library import library
 from jobs.report.page import page_of
 from jobs.storage import tables_path
 from jobs.tables import TABLES
+from jobs.whole_file import write_whole
 from quota.errors import BadInput
 from quota.settings import Settings
 
@@ -32,17 +33,7 @@ def write_report(settings: Settings, wanted: Wanted, out: Path, comparison: Path
         figures = replace(figures_of(tables, wanted), candidates=candidates)
     page = page_of(figures, drawing)
     try:
-        _replace(out, page)
+        write_whole(out, page)
     except OSError as error:
         raise BadInput(f"--out {out}: {error.strerror}") from None
     return figures
-
-
-def _replace(out: Path, page: str) -> None:
-    """Put it in an earlier one's place only when it is whole: a disk may be full."""
-    part = out.with_name(f".{out.name}.part")
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)

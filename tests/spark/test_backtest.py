@@ -11,10 +11,11 @@ from jobs.backtest import Candidate
 from jobs.backtest_candidates import candidates_of
 from jobs.request_file import read_requests
 from jobs.tables import prepare_tables
-from jobs.traffic import RECORDED, Traffic, of_requests, recorded_quotas
-from jobs.whatif import judged, judged_again
+from jobs.traffic import RECORDED, Traffic, add_recorded, audited, of_requests
+from jobs.whatif import judged
 from quota import codec
 from quota.bucket import Window
+from quota.callbacks.quotas import CallbackQuotas
 from quota.errors import MutationQuotaError
 from quota.recorded import RecordedDecision
 from quota.repeats import Repeats
@@ -98,7 +99,10 @@ def judge(spark, settings):
 
     def _judge(*candidates, since=None, until=None, **quota):
         changed = settings.model_copy(update={"quota": settings.quota.model_copy(update=quota)})
-        return judged_again(spark, changed, candidates, since, until)
+        recorded = CallbackQuotas(changed.quota.callbacks)
+        tried = candidates_of(candidates, recorded, changed)
+        add_recorded(recorded, spark, changed)
+        return judged(audited(spark, changed, until=until), tried, since, until, repeating=0)
 
     return _judge
 
@@ -187,7 +191,9 @@ def test_quotas_come_in_the_order_of_their_log_also_where_its_clock_stepped_back
         kept.change_row(8, START + 990, controller_mutation_rate=9.0, **later),
     ]
     kept.keep(elsewhere, "quota_changes", *changes)
-    assert recorded_quotas(spark, elsewhere).resolve("alice", "app", START + 6000).limit.quota.rate == 9
+    quotas = CallbackQuotas()
+    add_recorded(quotas, spark, elsewhere)
+    assert quotas.resolve("alice", "app", START + 6000).limit.quota.rate == 9
 
 
 def test_settings_that_were_others_then_are_noticed(judge):
@@ -205,7 +211,7 @@ def test_a_time_without_decisions_is_said(judge):
 def test_a_missing_table_is_said(spark, settings, tmp_path):
     elsewhere = settings.storage.model_copy(update={"root": str(tmp_path)})
     with pytest.raises(MutationQuotaError, match=f"there is no table {tmp_path}/tables/quota_changes: "):
-        judged_again(spark, settings.model_copy(update={"storage": elsewhere}), [], None, None)
+        add_recorded(CallbackQuotas(), spark, settings.model_copy(update={"storage": elsewhere}))
 
 
 FILE = [
@@ -213,7 +219,7 @@ FILE = [
     at(500, 4),  # refused for 500 ms
     b"no request",
     at(1000, 7),
-    at(1500, 9, user="[/b]"),  # no markup
+    at(1500, 9, user="[/b]\x1b[2J"),  # neither markup nor what a terminal obeys
     at(60_000, 1),
 ]
 
@@ -240,7 +246,7 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
     assert "requests.jsonl: 1 of 6 lines are no requests and do not count; line 3: value: not JSON" in done.stderr
     assert "Requests of a file were never decided; each is compared with a cluster that has no quotas." in done.stdout
     assert "without quotas" in done.stdout
-    assert "[/b] / <none>" in done.stdout
+    assert r"'[/b]\x1b[2J' / <none>" in done.stdout
 
 
 def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):

@@ -14,6 +14,7 @@ from jobs.minutes import TENANT_MINUTES, add_up, start_minutes
 from jobs.running import check, run_until
 from jobs.storage import checkpoint_path, table_path
 from jobs.tables import DECISIONS, prepare_tables
+from quota.epoch import LATEST
 from quota.errors import MutationQuotaError
 from tests.audited import DAY, HOUR, MINUTE, arrow, decision, write
 from tests.kept import made
@@ -145,6 +146,23 @@ def test_decisions_that_come_late_are_added_to_their_minute(settings, work_off):
     told = {key: (row["decisions"], row["admitted"], row["lowest_tokens"]) for key, row in changed.items()}
     assert told == {(0, ALICE): (7, 67, -6.0), (-12 * 60 - 1, ALICE): (1, 9, 55.0)}
     assert before.keys() < after.keys()
+
+
+def test_the_last_decision_is_that_of_the_offset_where_a_clock_stepped_back(settings, work_off):
+    rows = [decision(NOON + 500, tokens=40.0), decision(NOON + 400, tokens=-5.0)]
+    for offset, row in enumerate(rows):
+        row["source"] = row["source"] | {"offset": offset}
+    write(settings, decisions=rows)
+    work_off()
+    assert kept(settings, "tokens") == {(0, ALICE): (-5,)}
+
+
+def test_the_last_minute_of_all_is_added_up(spark, settings, work_off):
+    """That of the latest time that a request may have."""
+    write(settings, decisions=[decision(LATEST, admitted=[3], latency_ms=0)])
+    work_off()
+    rows = spark.read.format("delta").load(table_path(settings, "tenant_minutes"))
+    assert [row["admitted"] for row in rows.select("admitted").collect()] == [3]
 
 
 def test_minutes_stay_when_decisions_are_removed(settings, work_off):

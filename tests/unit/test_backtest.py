@@ -77,8 +77,8 @@ def test_what_costs_nothing_is_no_load():
 @pytest.mark.parametrize(
     ("recorded_by", "by", "sums"),
     [
-        (ROOMY, TIGHT, [(0, 100, 0, 100), (100, 0, 100, 0)]),
-        (TIGHT, ROOMY, [(100, 0, 100, 0), (0, 0, 0, 100)]),
+        (ROOMY, TIGHT, [(0, 100, 0, 100), (100, 0, 0, 0)]),
+        (TIGHT, ROOMY, [(100, 0, 100, 0), (0, 0, 0, 0)]),
     ],
 )
 def test_what_is_sent_twice_costs_where_a_candidate_charges_it(recorded_by, by, sums):

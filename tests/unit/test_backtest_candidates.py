@@ -1,5 +1,7 @@
 """The candidates of a backtest, as the command line names them."""
 
+import codecs
+
 import pytest
 
 from jobs.backtest_candidates import candidates_of
@@ -50,7 +52,12 @@ def test_a_rate_charges_each_request_where_the_bucket_would_remember_it():
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "rates"), [("q.yaml", YAML, {0: 7, 100: 7}), ("q.jsonl", LOG, {0: None, 100: 7})]
+    ("name", "text", "rates"),
+    [
+        ("q.yaml", YAML, {0: 7, 100: 7}),
+        ("q.jsonl", LOG, {0: None, 100: 7}),
+        ("of-windows.jsonl", codecs.BOM_UTF8 + LOG, {0: None, 100: 7}),
+    ],
 )
 def test_quotas_are_read_as_apply_and_simulate_read_them(tmp_path, name, text, rates):
     (tmp_path / name).write_bytes(text)

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from jobs.audit_rows import _read_quota
-from jobs.quota_history import quotas_of, record_of_change
-from quota.callbacks.setting import Callbacks
+from jobs.quota_history import record_of_change
+from quota.callbacks.quotas import CallbackQuotas
+from quota.change import change_of
 from quota.log_record import read_log_record
 from quota.record import Record, Source
 from schemas import quota_changes
@@ -54,7 +55,9 @@ def test_rows_make_the_quotas_in_time():
         row_of({"bucket": {"user": "alice"}}, 3500),
         row_of(ALICE | {"controller_mutation_rate": None}, 4000),
     ]
-    quotas = quotas_of(rows, Callbacks())
+    quotas = CallbackQuotas()
+    for row in rows:
+        quotas.add(change_of(record_of_change(row), row["timestamp"]))
     limits = [quotas.resolve("alice", "app", at).limit for at in (999, 1000, 3000, 4000)]
     assert [limit and limit.quota.rate for limit in limits] == [None, 5, 7, None]
     assert [quotas.resolve("alice", "app", at).reset_at for at in (3499, 3500)] == [None, 3500]

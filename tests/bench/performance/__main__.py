@@ -47,11 +47,11 @@ class Size:
 FULL = Size(
     rounds=3,
     rates=(10.0, 200.0, 1000.0),
-    seconds=8.0,
+    seconds=7.0,
     keys=(1, 1000, 10_000, 100_000),
     backlog=1_000_000,
     buckets=(10_000, 100_000, 1_000_000),
-    decided=200_000,
+    decided=120_000,
     rows=10_000_000,
 )
 QUICK = Size(

@@ -1,11 +1,16 @@
 """Judging audited decisions again, beside enforcing and auditing them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jobs.audit import start_audit
+from jobs.backtest_candidates import candidates_of
 from jobs.enforce import start_enforce
-from jobs.whatif import judged_again
+from jobs.traffic import add_recorded, audited
+from jobs.whatif import judged
+from quota.backtest_result import Result
+from quota.callbacks.quotas import CallbackQuotas
+from quota.settings import Settings
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.figure import Figure
 from tests.bench.performance.ground import Ground
@@ -28,20 +33,27 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
         return requests / seconds
 
     enforced = rate("enforcing", lambda: start_enforce(ground.spark, settings, once=True).awaitTermination())
-    audited = rate("the audit", lambda: start_audit(ground.spark, settings, once=True).awaitTermination())
+    kept = rate("the audit", lambda: start_audit(ground.spark, settings, once=True).awaitTermination())
     figures = []
     for more, texts in CANDIDATES.items():
         repetitions = []
         again = rate(
-            f"judging by {more + 1} candidates",
-            lambda texts=texts, to=repetitions: to.append(judged_again(ground.spark, settings, texts, None, None)),
+            f"judging by the recorded quotas and {more} others",
+            lambda texts=texts, to=repetitions: to.append(_judged(ground, settings, texts)),
         )
         (result,) = repetitions
         if result.repetition.differing or result.repetition.decisions != requests:
             raise RuntimeError(f"not what was decided: {result.repetition}")
-        what = f"judged again, by {more + 1} candidates; {requests:,} requests"
+        what = f"judged again, by the recorded quotas and {more} others; {requests:,} requests"
         figures += [
             Figure("what if", what, "1/s", (again,), "enforce", (enforced,)),
-            Figure("what if", what, "1/s", (again,), "audit", (audited,)),
+            Figure("what if", what, "1/s", (again,), "audit", (kept,)),
         ]
     return figures
+
+
+def _judged(ground: Ground, settings: Settings, texts: Sequence[str]) -> Result:
+    recorded = CallbackQuotas(settings.quota.callbacks)
+    tried = candidates_of(texts, recorded, settings)
+    add_recorded(recorded, ground.spark, settings)
+    return judged(audited(ground.spark, settings), tried, repeating=0)
