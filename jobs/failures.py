@@ -40,6 +40,10 @@ _ADVICE = {
 
 _OF_A_QUERY = {
     "minutes": {
+        r"reading file \S*/tables/tenant_minutes/\S* File does not exist": (
+            "{root}/tables/tenant_minutes has lost files; move it away, and {root}/checkpoints/{query} with it: "
+            "all minutes are made again of the decisions that are there"
+        ),
         "DIFFERENT_DELTA_TABLE_READ|FILE_NOT_EXIST|LOG_FILE_NOT_FOUND|due to log cleanup": (
             "decisions were removed for good before they were read, or their table was begun anew; "
             "remove {root}/checkpoints/{query}: it goes on with the decisions that are there, and all its minutes stay"

@@ -4,6 +4,7 @@ import shutil
 import threading
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -202,6 +203,20 @@ def test_the_small_files_of_minutes_are_joined_as_they_come(spark, settings, wor
         spark.conf.unset(at_so_many)
     assert kept(settings, "admitted") == {(0, ALICE): (0,), (1, ALICE): (1,), (2, ALICE): (2,)}
     assert len(DeltaTable(table_path(settings, "tenant_minutes")).file_uris()) == 1
+
+
+def test_a_file_of_minutes_that_is_gone_is_told_apart_from_one_of_decisions(settings, work_off):
+    write(settings, decisions=DECIDED)
+    work_off()
+    for file in Path(table_path(settings, "tenant_minutes")).rglob("*.parquet"):
+        file.unlink()
+    write(settings, decisions=[decision(NOON + 2000, admitted=[6])])
+    said = refusal(work_off)
+    assert "tables/tenant_minutes has lost files; move it away, and " in said
+    shutil.rmtree(table_path(settings, "tenant_minutes"))
+    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    work_off()
+    assert kept(settings, "admitted")[0, ALICE] == (69,)
 
 
 def test_without_the_audits_table_it_says_who_makes_it(work_off):
