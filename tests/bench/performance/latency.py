@@ -22,10 +22,10 @@ LIMIT_RATE = 200.0
 """Requests a second at which the other limit is measured, too: the stateful stage without a decision."""
 
 ENFORCE = "enforce and audit"
-WARM_SECONDS = {PASS_THROUGH: 25.0, EMPTY: 30.0, ENFORCE: 60.0}
+WARM_SECONDS = {PASS_THROUGH: 25.0, EMPTY: 25.0, ENFORCE: 50.0}
 """The JVM compiles for about a minute what it runs, and the audit's part only as often as the audit has a batch."""
 
-UNCOUNTED_SECONDS = 3.0
+UNCOUNTED_SECONDS = 2.0
 """Of each load, before what counts."""
 
 PERCENTILES = (50, 90, 99)
