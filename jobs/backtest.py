@@ -7,7 +7,7 @@ bucket of millions of requests takes no more memory than one of ten.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import pyarrow as pa
@@ -27,7 +27,7 @@ import jobs.worker  # noqa: F401 what the workers keep
 from jobs.bucket_rows import batch_of, in_order
 from quota import codec
 from quota.algorithm import Algorithm
-from quota.backtest import Again, AsRecorded, Judge, effect_of
+from quota.backtest import Again, AsRecorded, Effect, Judge, effect_of
 from quota.entity import Tags
 from quota.recorded import RecordedDecision
 from quota.resolution import Policy, Quotas, ResolvedRequest
@@ -70,24 +70,12 @@ _PLACED = StructType(
     ]
 )
 
+_KINDS = {str: StringType(), int: LongType()}
+
 EFFECTS = StructType(
     [
         StructField("candidate", IntegerType()),
-        StructField("user", StringType()),
-        StructField("client_id", StringType()),
-        *(
-            StructField(name, LongType())
-            for name in (
-                "timestamp",
-                "retry_at",
-                "requests",
-                "refused_requests",
-                "admitted",
-                "refused",
-                "newly_admitted",
-                "newly_refused",
-            )
-        ),
+        *(StructField(name, _KINDS[kind]) for name, kind in get_type_hints(Effect).items()),
         StructField("differing", ArrayType(StringType())),  # fields, of a candidate that is to repeat what was decided
         StructField("decision_id", StringType()),  # where something differs
     ]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.moments import moment_of
+from jobs.moments import times_of
 from jobs.options import ConfigFile, Overrides, settings_of, text_of
 from quota.errors import BadInput
 
@@ -28,8 +28,8 @@ def report(
 
     It needs no network to be opened, holds sums and no single requests, and takes the place of an earlier one.
     """
-    first = None if since is None else moment_of("--from", since)
-    last = None if until is None else moment_of("--to", until) - 1
+    first, end = times_of(since, until)
+    last = None if end is None else end - 1
     if first is not None and last is not None and last < first:
         raise BadInput(f"--from {since} --to {until}: there is no time between them")
     settings = settings_of(context, overrides, config)
