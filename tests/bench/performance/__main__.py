@@ -3,7 +3,6 @@
 import argparse
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from quota.errors import MutationQuotaError
 from tests.bench.performance.audit import audit
 from tests.bench.performance.decision import decisions
 from tests.bench.performance.figure import Figure
-from tests.bench.performance.ground import Ground, ground
+from tests.bench.performance.ground import Ground, broker, ground
 from tests.bench.performance.latency import latency
 from tests.bench.performance.machine import load, machine
 from tests.bench.performance.many_keys import many_keys
@@ -35,6 +34,8 @@ class Size:
     """How much is measured."""
 
     rounds: int
+    warm: float
+    """Seconds of the load that warms up for latencies."""
     rates: tuple[float, ...]
     seconds: float
     keys: tuple[int, ...]
@@ -48,22 +49,24 @@ MANY_KEYS = (1000, 10_000, 100_000)
 
 FULL = Size(
     rounds=3,
+    warm=60.0,
     rates=(10.0, 200.0, 1000.0),
-    seconds=7.0,
+    seconds=6.0,
     keys=(1, 1000, 100_000),
     backlog=1_000_000,
     buckets=(10_000, 100_000, 1_000_000),
-    decided=120_000,
+    decided=50_000,
     rows=10_000_000,
 )
 QUICK = Size(
     rounds=1,
+    warm=25.0,
     rates=(200.0,),
-    seconds=8.0,
+    seconds=6.0,
     keys=(1000,),
     backlog=300_000,
     buckets=(1000, 10_000),
-    decided=50_000,
+    decided=20_000,
     rows=100_000,
 )
 
@@ -98,7 +101,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.performance", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three minutes, less of everything")
+    parser.add_argument("--quick", action="store_true", help=f"three minutes: less of everything, and no {SCALE_OUT}")
     parser.add_argument("--only", nargs="+", choices=ALL, metavar="SECTION", help=", ".join(ALL))
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
@@ -106,29 +109,33 @@ def _options() -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
-    """The sections' figures, each section on a broker and a session of its own: none leaves its heap to the next."""
+    """The sections' figures, each in a session of its own: none leaves its heap to the next. The quick form has one."""
     size = QUICK if options.quick else FULL
-    for name in options.only or [each for each in ALL if each not in ASKED_FOR]:
-        if name in ALONE:
-            yield ALONE[name](size, tell)
-            continue
-        with (
-            tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder,
-            ground(Path(folder), tell, *options.set) as place,
-        ):
-            yield SECTIONS[name](place, size)
+    wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ASKED_FOR)]
+    if DECISION in wanted:
+        yield decisions(rounds=9)
+    if wanted == [DECISION]:
+        return
+    with broker() as address:
+        if SCALE_OUT in wanted:
+            yield scale_out(address, size.backlog // 8, tell)
+        in_sessions = [each for each in wanted if each in SECTIONS]
+        for names in [in_sessions] if options.quick else [[each] for each in in_sessions]:
+            with ground(address, tell, *options.set) as place:
+                for name in names:
+                    yield SECTIONS[name](place, size)
 
 
 def _latency(place: Ground, size: Size) -> list[Figure]:
-    return latency(place, size.rates, size.rounds, size.seconds)
+    return latency(place, size.rates, size.rounds, size.seconds, size.warm)
 
 
 def _throughput(place: Ground, size: Size) -> list[Figure]:
-    return throughput(place, size.keys, size.backlog, 1, size.seconds / 2)
+    return throughput(place, size.keys, size.backlog, min(size.rounds, 2), size.seconds / 2)
 
 
 def _state(place: Ground, size: Size) -> list[Figure]:
-    return state_size(place, size.buckets, 2)
+    return state_size(place, size.buckets, min(size.rounds, 2))
 
 
 def _many_keys(place: Ground, size: Size) -> list[Figure]:
@@ -139,10 +146,7 @@ def _audit(place: Ground, size: Size) -> list[Figure]:
     return audit(place, size.decided, size.rows, size.rounds)
 
 
-ALONE: dict[str, Callable[[Size, Callable[[str], None]], list[Figure]]] = {
-    "decision": lambda _, __: decisions(rounds=9),
-    "scale out": lambda size, tell: scale_out(size.decided, 1, size.seconds / 2, tell),
-}
+DECISION, SCALE_OUT = "decision", "scale out"
 """Those that need no session, or others."""
 
 SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
@@ -154,9 +158,12 @@ SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "what if": lambda place, size: what_if(place, size.backlog),
 }
 
-ALL = [*ALONE, *SECTIONS]
+ALL = [DECISION, SCALE_OUT, *SECTIONS]
 ASKED_FOR = {"many keys", "what if"}
 """Measured by `--only`: what takes long, and is not what anybody waits for."""
+
+QUICK_LEAVES_OUT = {*ASKED_FOR, SCALE_OUT}
+"""Likewise: two clusters take a minute to start."""
 
 
 def _write(figures: list[Figure], folder: Path, seconds: float) -> None:

@@ -1,9 +1,11 @@
-"""What all figures stand on: one broker and one Spark session, deployments of their own, and the pass-through."""
+"""What all figures stand on: a broker, a Spark session, deployments of their own, and the pass-through."""
 
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,22 +26,23 @@ from tests.deployments import deployed
 PLENTY = 1e6
 """A rate at which all is admitted, mutations/s."""
 
+_BROKER_MEMORY = "512m"
+_numbers = count(1)
+
 
 @dataclass
 class Ground:
-    """One broker and one session; each deployment has topics and a folder of its own."""
+    """A broker and a session; each deployment has topics and a folder of its own."""
 
     spark: SparkSession
     settings: Settings
     folder: Path
     tell: Callable[[str], None]
     """Takes a line of progress."""
-    _names: list[str] = field(default_factory=list)
 
     def deployment(self, name: str) -> Settings:
         """A new deployment, where everybody has plenty."""
-        self._names.append(name)
-        name = f"{name}-{len(self._names)}"
+        name = f"{name}-{next(_numbers)}"
         settings = deployed(self.settings, name, self.folder / name)
         prepare_topics(settings)
         write_record(settings, QuotaRecord(QuotaEntity(None), PLENTY))
@@ -47,16 +50,30 @@ class Ground:
 
 
 @contextmanager
-def ground(folder: Path, tell: Callable[[str], None], *given: str) -> Iterator[Ground]:
-    """Broker and session, with settings besides the defaults."""
-    settings = load_settings([f"storage.root={folder}", "broker.memory=512m", *given], environment={})
-    with embedded_broker(settings, port=0) as broker:
-        settings = at(settings, broker.address)
+def broker() -> Iterator[str]:
+    """A broker's address."""
+    with _folder() as folder:
+        settings = load_settings([f"storage.root={folder}", f"broker.memory={_BROKER_MEMORY}"], environment={})
+        with embedded_broker(settings, port=0) as started:
+            yield started.address
+
+
+@contextmanager
+def ground(address: str, tell: Callable[[str], None], *given: str) -> Iterator[Ground]:
+    """A session and a folder on a broker, with settings besides the defaults."""
+    with _folder() as folder:
+        settings = at(load_settings([f"storage.root={folder}", *given], environment={}), address)
         spark = spark_session(settings, "bench", folder / "spark.log")
         try:
             yield Ground(spark, settings, folder, tell)
         finally:
             end_session(spark)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="mutation-quota-") as name:
+        yield Path(name)
 
 
 def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
@@ -88,6 +105,11 @@ def batches(query: StreamingQuery) -> list[tuple[int, float]]:
     ]
 
 
+def rate_of(counted: Sequence[tuple[int, float]]) -> float:
+    """Rows a second of such batches."""
+    return sum(rows for rows, _ in counted) / sum(seconds for _, seconds in counted)
+
+
 def with_batches(settings: Settings, most: int) -> Settings:
     """Of so many requests at most."""
     enforce = settings.enforce.model_copy(update={"max_requests_per_batch": most})
@@ -95,6 +117,9 @@ def with_batches(settings: Settings, most: int) -> Settings:
 
 
 def elsewhere(settings: Settings, ground: Ground) -> Settings:
-    """The same topics from their beginning: another storage root."""
-    storage = settings.storage.model_copy(update={"root": tempfile.mkdtemp(dir=ground.folder)})
-    return settings.model_copy(update={"storage": storage})
+    """The same topics, from where this deployment stands in them: a copy of its storage root."""
+    root = Path(settings.storage.root)
+    copy = tempfile.mkdtemp(dir=ground.folder)
+    if root.exists():
+        shutil.copytree(root, copy, dirs_exist_ok=True)
+    return settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": copy})})

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,8 +21,11 @@ LIMIT_RATE = 200.0
 """Requests a second at which the other limit is measured, too: the stateful stage without a decision."""
 
 ENFORCE = "enforce and audit"
-WARM_SECONDS = {PASS_THROUGH: 25.0, EMPTY: 25.0, ENFORCE: 50.0}
-"""The JVM compiles for about a minute what it runs, and the audit's part only as often as the audit has a batch."""
+WARM = {ENFORCE: 1.0, EMPTY: 0.2, PASS_THROUGH: 0.2}
+"""Shares of the warm-up: the JVM compiles for about a minute what it runs, and the first side runs nearly all of it.
+
+The audit's part is compiled only as often as the audit has a batch.
+"""
 
 UNCOUNTED_SECONDS = 2.0
 """Of each load, before what counts."""
@@ -31,15 +33,13 @@ UNCOUNTED_SECONDS = 2.0
 PERCENTILES = (50, 90, 99)
 GOALS = {(200.0, 50): Goal(3), (200.0, 99): Goal(4)}
 
-_numbers = count()
 
-
-def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float) -> list[Figure]:
+def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float, warm: float) -> list[Figure]:
     """Figures of each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
-    for side, start in _SIDES.items():
+    for side, share in WARM.items():
         ground.tell(f"latency: warming up {side}")
-        _measured(_auditing_always(ground), start, [LIMIT_RATE], WARM_SECONDS[side])
+        _measured(_auditing_always(ground), _SIDES[side], [LIMIT_RATE], warm * share)
     for turn in range(rounds):
         for side, start in _SIDES.items():
             for rate, latencies in _measured(ground, start, [LIMIT_RATE] if side == EMPTY else rates, seconds).items():
@@ -78,7 +78,7 @@ def _measured(
     ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], seconds: float
 ) -> dict[float, list[float]]:
     """Latencies in ms at each rate, one after the other."""
-    settings = ground.deployment(f"latency-{next(_numbers)}")
+    settings = ground.deployment("latency")
     queries = start(ground, settings)
     try:
         found = {rate: load(settings, rate, seconds) for rate in rates}

@@ -1,4 +1,4 @@
-"""Throughput on Spark standalone, with one worker process and with two."""
+"""Draining a backlog on Spark standalone, with one worker process and with two."""
 
 import os
 import tempfile
@@ -8,26 +8,23 @@ from pathlib import Path
 from jobs.enforce import start_enforce
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.figure import Figure
-from tests.bench.performance.ground import elsewhere, ground, with_batches
-from tests.bench.performance.throughput import drain
+from tests.bench.performance.ground import batches, ground, with_batches
 from tests.standalone import Standalone
 
 USERS = 1000
+BATCHES = 5
+"""The first of which does not count."""
+
 CHECKOUT = Path(__file__).parents[3]
 
 
-def scale_out(backlog: int, rounds: int, seconds: float, tell: Callable[[str], None]) -> list[Figure]:
-    """Requests a second of one and of two workers of a core each, which alternate."""
-    taken: dict[int, list[float]] = {1: [], 2: []}
-    for turn in range(rounds):
-        for workers, rates in taken.items():
-            rates.append(_drained(workers, backlog, seconds))
-            tell(f"scale out: round {turn + 1}, {workers} workers: {rates[-1]:,.0f}/s")
-    one, two = (tuple(taken[workers]) for workers in (1, 2))
+def scale_out(address: str, backlog: int, tell: Callable[[str], None]) -> list[Figure]:
+    """Requests a second of the batches of one and of two workers of a core each."""
+    one, two = (_drained(address, workers, backlog, tell) for workers in (1, 2))
     return [Figure("scale out", "two workers", "1/s", two, "one worker", one)]
 
 
-def _drained(workers: int, backlog: int, seconds: float) -> float:
+def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], None]) -> tuple[float, ...]:
     given = [f"spark.conf.spark.executorEnv.PYTHONPATH={CHECKOUT}"]
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
         logs = Path(folder, "cluster")
@@ -35,8 +32,12 @@ def _drained(workers: int, backlog: int, seconds: float) -> float:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         with (
             Standalone(logs, workers) as cluster,
-            ground(Path(folder), print, f"spark.master={cluster.url}", *given) as place,
+            ground(address, tell, f"spark.master={cluster.url}", *given) as place,
         ):
-            settings = with_batches(place.deployment("scale"), backlog // 4)
+            settings = with_batches(place.deployment("scale"), backlog // BATCHES)
             fill(settings, backlog, USERS)
-            return drain(place, elsewhere(settings, place), start_enforce, seconds)
+            query = start_enforce(place.spark, settings, once=True)
+            query.awaitTermination()
+            rates = tuple(rows / seconds for rows, seconds in batches(query)[1:BATCHES])  # a rest may follow
+    tell(f"scale out: {workers} workers: {', '.join(f'{each:,.0f}' for each in rates)}/s")
+    return rates

@@ -1,13 +1,15 @@
 """A store of many buckets in seconds: through the job, a million would take seven minutes."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.enforce import NAME, start_enforce
+from jobs.enforce import start_enforce
 from quota.settings import Settings
-from schemas.buckets import STATE, STATE_VERSION
+from schemas.buckets import STATE
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.ground import PLENTY, Ground
 
@@ -15,33 +17,44 @@ _FIRST, _SPAN_MS = 1_790_000_000_000, 1_000_000_000
 _STATE = "state/0"
 
 
-def store_buckets(ground: Ground, settings: Settings, count: int) -> None:
-    """Have `enforce` go on with buckets of so many users.
+BUCKET = '["user-%d",""]'
+"""A user's, as `enforce` names it."""
+
+
+def store_buckets(
+    ground: Ground,
+    settings: Settings,
+    count: int,
+    start: Callable[..., StreamingQuery] = start_enforce,
+    bucket: str = BUCKET,
+) -> None:
+    """Have a query go on with buckets of so many users; it has had no batch yet.
 
     An aggregation of one row a key writes its state as the job does: the same key and a struct. So the first batch of
     the job, which has decided something, gets what an aggregation has written in its first batch.
     """
     fill(settings, 1, 1)
-    start_enforce(ground.spark, settings, once=True).awaitTermination()
-    checkpoint = Path(settings.storage.root, "checkpoints", NAME, f"v{STATE_VERSION}")
-    made = _aggregated(ground, Path(settings.storage.root), count)
+    start(ground.spark, settings, once=True).awaitTermination()
+    (state,) = Path(settings.storage.root, "checkpoints").rglob(_STATE)
+    checkpoint = state.parents[1]
+    made = _aggregated(ground, Path(settings.storage.root), count, bucket)
     for partition in sorted((made / _STATE).glob("[0-9]*")):
         for file in partition.iterdir():
             if file.is_file():
-                shutil.copy(file, checkpoint / _STATE / partition.name)
+                shutil.copy(file, state / partition.name)
     found = ground.spark.read.format("statestore").load(str(checkpoint)).count()
     if found != count:
         raise RuntimeError(f"{checkpoint} has {found} buckets, not {count}: an aggregation's layout is another")
 
 
-def _aggregated(ground: Ground, folder: Path, count: int) -> Path:
+def _aggregated(ground: Ground, folder: Path, count: int, bucket: str) -> Path:
     rows, made = folder / "rows", folder / "made"
     number = F.col("id")
     # Numbers as they are in life, or the store would hold them in next to nothing.
     known = {"K": PLENTY * F.rand(1), "T": F.lit(_FIRST) + (F.rand(2) * _SPAN_MS).cast("long"), "rate": F.lit(PLENTY)}
     values = [known.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in STATE.fields]
-    bucket = F.concat(F.lit('["user-'), number.cast("string"), F.lit('",""]')).alias("bucket")
-    ground.spark.range(count).select(bucket, F.struct(*values).alias("bucket_state")).write.parquet(str(rows))
+    named = F.format_string(bucket, number).alias("bucket")
+    ground.spark.range(count).select(named, F.struct(*values).alias("bucket_state")).write.parquet(str(rows))
     schema = ground.spark.read.parquet(str(rows)).schema
     query = (
         ground.spark.readStream.schema(schema)
