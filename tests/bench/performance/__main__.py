@@ -51,7 +51,7 @@ FULL = Size(
     rounds=3,
     warm=60.0,
     rates=(10.0, 200.0, 1000.0),
-    seconds=6.0,
+    seconds=5.0,
     keys=(1, 1000, 100_000),
     backlog=1_000_000,
     buckets=(10_000, 100_000, 1_000_000),
@@ -60,7 +60,7 @@ FULL = Size(
 )
 QUICK = Size(
     rounds=1,
-    warm=25.0,
+    warm=20.0,
     rates=(200.0,),
     seconds=6.0,
     keys=(1000,),
