@@ -22,11 +22,13 @@ _TEXTS = {
 From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
 Kafka-to-Kafka query that hands the same records on as they are. All of it warm: a JVM compiles for some minutes, in
 which latencies are two to three times these. *Empty function*: applyInPandasWithState with the same schemas, whose
-function hands each record back; no decision in it can be had for less. The slowest per cent are those that wait for
-the audit's batch, which takes both cores for a second or two: [0015](decisions/0015-what-a-batch-costs.md).""",
+function hands each record back; no decision in it can be had for less. Each time at 200 requests/s lasts from one batch
+of the audit to the next; the slowest per cent are those that wait for it, which takes both cores for a second or two:
+[0015](decisions/0015-what-a-batch-costs.md).""",
     "throughput": """\
 A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same schemas,
-whose function hands each record back and writes the same state each time.""",
+whose function hands each record back and writes the same state each time. The first batch of a drain does not count; of
+100,000 keys the buckets are in the store before, and each batch counts.""",
     "state": """\
 Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets.""",
     "decision": """\

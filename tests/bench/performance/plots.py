@@ -6,7 +6,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tests.bench.performance.figure import Figure
 
@@ -20,6 +20,7 @@ _STYLE = {
 _COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73")
 """Of Okabe and Ito, which colour-blind people tell apart; shapes besides."""
 _SHAPES = "os^D"
+_ROOM_FOR_LEGEND = 1.4
 
 
 def draw(figures: Sequence[Figure], file: Path) -> None:
@@ -34,10 +35,14 @@ def draw(figures: Sequence[Figure], file: Path) -> None:
             drawers[name](axes, [each for each in figures if each.section == name and each.at is not None])
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
+            lowest, highest = axes.get_ylim()
+            if axes.get_yscale() == "log":
+                axes.set_ylim(lowest, highest * _ROOM_FOR_LEGEND**3)
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            else:
+                axes.set_ylim(0, highest * _ROOM_FOR_LEGEND)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
             axes.yaxis.set_minor_formatter(NullFormatter())
-            if axes.get_yscale() == "linear":
-                axes.set_ylim(0, axes.get_ylim()[1] * 1.3)
             axes.grid(axis="y", color="#dddddd", linewidth=0.6)
             axes.legend(frameon=False, fontsize=8)
         picture.savefig(file, metadata={"Date": None}, facecolor="white")
