@@ -20,9 +20,6 @@ from schemas.buckets import STATE_VERSION
 
 NAME = "enforce"
 
-COMPRESSION = "zstd"
-"""Of answers, which are much alike: a fifth to a twentieth of their bytes, and no slower (docs/decisions/0015)."""
-
 _PRODUCER_BYTES = 16 * 1024 * 1024
 
 
@@ -44,16 +41,24 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
-        .options(**kafka_options(settings))
-        .option("kafka.max.request.size", max_answer_bytes(settings))
-        .option("kafka.buffer.memory", _PRODUCER_BYTES + 2 * max_answer_bytes(settings))
-        .option("kafka.acks", "all")
-        .option("kafka.compression.type", COMPRESSION)
+        .options(**answer_options(settings))
         .option("checkpointLocation", checkpoint_path(settings, NAME, STATE_VERSION))
         .outputMode("append")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()
     )
+
+
+def answer_options(settings: Settings) -> dict[str, str]:
+    """How answers are written to Kafka."""
+    largest = max_answer_bytes(settings)
+    own = {
+        "max.request.size": largest,
+        "buffer.memory": _PRODUCER_BYTES + 2 * largest,
+        "acks": "all",
+        "compression.type": settings.enforce.compression,
+    }
+    return kafka_options(settings) | {f"kafka.{name}": str(value) for name, value in own.items()}
 
 
 def enforce(records: DataFrame, source: QuotaSource, answering: Answering) -> DataFrame:

@@ -16,6 +16,9 @@ class EnforceSettings(Section):
     max_requests_per_batch: Count = 50_000
     """How much of a backlog one batch takes on."""
 
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "zstd"
+    """Of decisions and dead letters in their topics; another where a cluster, or a reader of them, does not know it."""
+
     state_partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Partitions of the bucket state. Frozen by a checkpoint's first batch."""
 

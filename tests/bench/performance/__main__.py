@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from quota.errors import MutationQuotaError
+from quota.settings import load_settings
 from tests.bench.performance.audit import audit
 from tests.bench.performance.decision import decisions
 from tests.bench.performance.figure import Figure
@@ -55,7 +56,7 @@ FULL = Size(
     keys=(1, 1000, 100_000),
     backlog=1_000_000,
     buckets=(10_000, 100_000, 1_000_000),
-    decided=50_000,
+    decided=40_000,
     rows=10_000_000,
 )
 QUICK = Size(
@@ -86,6 +87,7 @@ def main() -> None:
         tell(f"others are at work on this machine (load {load():.1f}): ratios will be noisy")
     figures: list[Figure] = []
     try:
+        load_settings(options.set, environment={})  # a bad one is told at once
         for taken in _measured(options, tell):
             figures += taken
             for name, of_section in sections(taken).items():
@@ -116,11 +118,11 @@ def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Itera
         yield decisions(rounds=9)
     if wanted == [DECISION]:
         return
-    with broker() as address:
+    with broker(*options.set) as address:
         if SCALE_OUT in wanted:
-            yield scale_out(address, size.backlog // 8, tell)
+            yield scale_out(address, size.backlog // 8, tell, *options.set)
         in_sessions = [each for each in wanted if each in SECTIONS]
-        for names in [in_sessions] if options.quick else [[each] for each in in_sessions]:
+        for names in [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]:
             with ground(address, tell, *options.set) as place:
                 for name in names:
                     yield SECTIONS[name](place, size)
@@ -147,7 +149,7 @@ def _audit(place: Ground, size: Size) -> list[Figure]:
 
 
 DECISION, SCALE_OUT = "decision", "scale out"
-"""Those that need no session, or others."""
+"""The one needs no session, the other starts its own."""
 
 SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "latency": _latency,

@@ -48,15 +48,15 @@ def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
     start_enforce(ground.spark, settings, once=True).awaitTermination()
     rates = []
     for turn in range(rounds + 1):
-        at = elsewhere(settings, ground)
-        query = start_audit(ground.spark, at, once=True)
+        copied = elsewhere(settings, ground)
+        query = start_audit(ground.spark, copied, once=True)
         query.awaitTermination()
         if turn:  # cold, it takes twice as long
             rates.append(rate_of(batches(query)))
             ground.tell(f"audit: {rates[-1]:,.0f} rows/s")
     yield Figure("audit", "decisions into Delta, of a backlog", "rows/s", tuple(rates))
     yield Figure("audit", "a batch of them at the default trigger", "1/min", (60 / settings.audit.trigger_seconds,))
-    table = DeltaTable.forPath(ground.spark, table_path(at, DECISIONS.name))
+    table = DeltaTable.forPath(ground.spark, table_path(copied, DECISIONS.name))
     added = table.history().where("operation = 'WRITE'").select(F.col("operationMetrics.numFiles").cast("int"))
     files = [row[0] for row in added.collect()]
     yield Figure("audit", "files of a batch", "files", tuple(float(each) for each in files))

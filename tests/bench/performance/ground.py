@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.embedded import at, embedded_broker
-from jobs.enforce import COMPRESSION
+from jobs.enforce import answer_options
 from jobs.session import end_session, spark_session
-from jobs.source import kafka_options, read_requests
+from jobs.source import read_requests
 from jobs.trigger import trigger
 from quota.entity import QuotaEntity
 from quota.kafka.quota_store import write_record
@@ -51,10 +51,10 @@ class Ground:
 
 
 @contextmanager
-def broker() -> Iterator[str]:
+def broker(*given: str) -> Iterator[str]:
     """A broker's address."""
-    with _folder() as folder:
-        settings = load_settings([f"storage.root={folder}", f"broker.memory={_BROKER_MEMORY}"], environment={})
+    with working_folder() as folder:
+        settings = load_settings([f"storage.root={folder}", f"broker.memory={_BROKER_MEMORY}", *given], environment={})
         with embedded_broker(settings, port=0) as started:
             yield started.address
 
@@ -62,7 +62,7 @@ def broker() -> Iterator[str]:
 @contextmanager
 def ground(address: str, tell: Callable[[str], None], *given: str) -> Iterator[Ground]:
     """A session and a folder on a broker, with settings besides the defaults."""
-    with _folder() as folder:
+    with working_folder() as folder:
         settings = at(load_settings([f"storage.root={folder}", *given], environment={}), address)
         spark = spark_session(settings, "bench", folder / "spark.log")
         try:
@@ -72,7 +72,8 @@ def ground(address: str, tell: Callable[[str], None], *given: str) -> Iterator[G
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def working_folder() -> Iterator[Path]:
+    """For what is not kept."""
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as name:
         yield Path(name)
 
@@ -89,9 +90,7 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
     return (
         answers.writeStream.queryName(name)
         .format("kafka")
-        .options(**kafka_options(settings))
-        .option("kafka.acks", "all")
-        .option("kafka.compression.type", COMPRESSION)
+        .options(**answer_options(settings))
         .option("checkpointLocation", f"{settings.storage.root}/checkpoints/{name}")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()

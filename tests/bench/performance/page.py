@@ -22,15 +22,18 @@ _TEXTS = {
 From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
 Kafka-to-Kafka query that hands the same records on as they are. All of it warm: a JVM compiles for some minutes, in
 which latencies are two to three times these. *Empty function*: applyInPandasWithState with the same schemas, whose
-function hands each record back; no decision in it can be had for less. Each time at 200 requests/s lasts from one batch
-of the audit to the next; the slowest per cent are those that wait for it, which takes both cores for a second or two:
-[0015](decisions/0015-what-a-batch-costs.md).""",
+function hands each record back; no decision in it can be had for less. The slowest per cent are those that wait for
+the audit's batch, which takes both cores for a second or two ([0015](decisions/0015-what-a-batch-costs.md)). Each
+time at 200 requests/s lasts from one such batch to the next; at the other rates half as long, so that the slowest there
+hang on where the batch falls, and at 10 requests/s are one of fifty.""",
     "throughput": """\
 A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same schemas,
-whose function hands each record back and writes the same state each time. The first batch of a drain does not count; of
-100,000 keys the buckets are in the store before, and each batch counts.""",
+whose function hands each record back and writes the same state each time. The first batch of a drain does not count;
+but of 100,000 keys the buckets are in the store before, and each batch counts that has them.""",
     "state": """\
-Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets.""",
+Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets; the sizes take turns. On disk
+is what the checkpoint's state holds: twenty bytes a bucket where that is changes alone, up to a hundred where snapshots
+of them have been uploaded meanwhile.""",
     "decision": """\
 In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no. The verdict is that
 with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
@@ -39,10 +42,10 @@ explains itself.""",
 The same decision with buckets kept otherwise: by 32 hash groups with one binary state
 each, and by transformWithState.""",
     "audit": """\
-A backlog of decisions into Delta, and queries of a table of ten days.""",
+A backlog of decisions into Delta, each time as one batch into empty tables, and queries of a table of ten days.""",
     "scale out": """\
 The same backlog on Spark standalone with executors of one core each, all of it, driver and broker too, on one machine:
-with no more cores than that has, a second worker adds none.""",
+with no more cores than that has, a second worker adds none. One drain each, of whose batches the later half counts.""",
     "what if": """\
 Audited decisions judged again, beside enforcing and beside auditing the same; Spark's start is not in it.""",
 }

@@ -37,7 +37,7 @@ def draw(figures: Sequence[Figure], file: Path) -> None:
             axes.xaxis.set_minor_formatter(NullFormatter())
             lowest, highest = axes.get_ylim()
             if axes.get_yscale() == "log":
-                axes.set_ylim(lowest, highest * _ROOM_FOR_LEGEND**3)
+                axes.set_ylim(lowest, highest * (highest / lowest) ** (_ROOM_FOR_LEGEND - 1))
                 axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             else:
                 axes.set_ylim(0, highest * _ROOM_FOR_LEGEND)

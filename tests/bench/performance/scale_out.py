@@ -1,43 +1,43 @@
 """Draining a backlog on Spark standalone, with one worker process and with two."""
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from jobs.enforce import start_enforce
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.figure import Figure
-from tests.bench.performance.ground import batches, ground, with_batches
+from tests.bench.performance.ground import batches, ground, with_batches, working_folder
 from tests.standalone import Standalone
 
 USERS = 1000
-BATCHES = 5
-"""The first of which does not count."""
+BATCHES = 6
+WARM = 3
+"""The first, which do not count."""
 
 CHECKOUT = Path(__file__).parents[3]
 
 
-def scale_out(address: str, backlog: int, tell: Callable[[str], None]) -> list[Figure]:
+def scale_out(address: str, backlog: int, tell: Callable[[str], None], *given: str) -> list[Figure]:
     """Requests a second of the batches of one and of two workers of a core each."""
-    one, two = (_drained(address, workers, backlog, tell) for workers in (1, 2))
+    one, two = (_drained(address, workers, backlog, tell, *given) for workers in (1, 2))
     return [Figure("scale out", "two workers", "1/s", two, "one worker", one)]
 
 
-def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], None]) -> tuple[float, ...]:
-    given = [f"spark.conf.spark.executorEnv.PYTHONPATH={CHECKOUT}"]
-    with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
-        logs = Path(folder, "cluster")
+def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], None], *given: str) -> tuple[float, ...]:
+    importing = f"spark.conf.spark.executorEnv.PYTHONPATH={CHECKOUT}"
+    with working_folder() as folder:
+        logs = folder / "cluster"
         logs.mkdir()
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         with (
             Standalone(logs, workers) as cluster,
-            ground(address, tell, f"spark.master={cluster.url}", *given) as place,
+            ground(address, tell, f"spark.master={cluster.url}", importing, *given) as place,
         ):
             settings = with_batches(place.deployment("scale"), backlog // BATCHES)
             fill(settings, backlog, USERS)
             query = start_enforce(place.spark, settings, once=True)
             query.awaitTermination()
-            rates = tuple(rows / seconds for rows, seconds in batches(query)[1:BATCHES])  # a rest may follow
+            rates = tuple(rows / seconds for rows, seconds in batches(query)[WARM:BATCHES])  # a rest may follow
     tell(f"scale out: {workers} workers: {', '.join(f'{each:,.0f}' for each in rates)}/s")
     return rates

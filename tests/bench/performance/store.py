@@ -42,6 +42,7 @@ def store_buckets(
         for file in partition.iterdir():
             if file.is_file():
                 shutil.copy(file, state / partition.name)
+    shutil.rmtree(made)
     found = ground.spark.read.format("statestore").load(str(checkpoint)).count()
     if found != count:
         raise RuntimeError(f"{checkpoint} has {found} buckets, not {count}: an aggregation's layout is another")
