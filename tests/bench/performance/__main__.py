@@ -50,7 +50,7 @@ MANY_KEYS = (1000, 10_000, 100_000)
 
 FULL = Size(
     rounds=3,
-    warm=60.0,
+    warm=50.0,
     rates=(10.0, 200.0, 1000.0),
     seconds=5.0,
     keys=(1, 1000, 100_000),
@@ -120,7 +120,7 @@ def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Itera
         return
     with broker(*options.set) as address:
         if SCALE_OUT in wanted:
-            yield scale_out(address, size.backlog // 8, tell, *options.set)
+            yield scale_out(address, size.backlog // 10, tell, *options.set)
         in_sessions = [each for each in wanted if each in SECTIONS]
         for names in [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]:
             with ground(address, tell, *options.set) as place:

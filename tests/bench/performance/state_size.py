@@ -13,7 +13,7 @@ from tests.bench.performance.machine import peak_mebibytes
 from tests.bench.performance.store import store_buckets
 
 ACTIVE = 1000
-BATCHES = 8
+BATCHES = 6
 WARM = 2
 """Batches that load the store, and do not count."""
 

@@ -76,8 +76,6 @@ def throughput(ground: Ground, keys: Sequence[int], backlog: int, rounds: int, s
         for side, bucket in BUCKETS.items() if active > FEW else ():
             store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
         fill(settings, backlog, active)
-    for side, start in SIDES.items():  # or those of the first keys would be measured cold
-        drain(ground, elsewhere(placed[keys[0], side], ground), start, seconds)
     taken: dict[tuple[int, str], list[float]] = {}
     for turn in range(rounds):
         for (active, side), settings in placed.items():
