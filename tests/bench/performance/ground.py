@@ -27,7 +27,6 @@ from tests.deployments import deployed
 PLENTY = 1e6
 """A rate at which all is admitted, mutations/s."""
 
-_BROKER_MEMORY = "512m"
 _numbers = count(1)
 
 
@@ -54,7 +53,7 @@ class Ground:
 def broker(*given: str) -> Iterator[str]:
     """A broker's address."""
     with working_folder() as folder:
-        settings = load_settings([f"storage.root={folder}", f"broker.memory={_BROKER_MEMORY}", *given], environment={})
+        settings = load_settings([f"storage.root={folder}", "broker.memory=512m", *given], environment={})
         with embedded_broker(settings, port=0) as started:
             yield started.address
 

@@ -13,12 +13,11 @@ from schemas.buckets import STATE
 from tests.bench.performance.backlog import fill
 from tests.bench.performance.ground import PLENTY, Ground
 
-_FIRST, _SPAN_MS = 1_790_000_000_000, 1_000_000_000
-_STATE = "state/0"
-
-
 BUCKET = '["user-%d",""]'
 """A user's, as `enforce` names it."""
+
+_FIRST, _SPAN_MS = 1_790_000_000_000, 1_000_000_000
+_STATE = "state/0"
 
 
 def store_buckets(
