@@ -14,9 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.embedded import at, embedded_broker
 from jobs.enforce import answer_options
-from jobs.session import end_session, spark_session
 from jobs.source import read_requests
 from jobs.trigger import trigger
+from jobs.working_session import working_session
 from quota.entity import QuotaEntity
 from quota.kafka.quota_store import write_record
 from quota.kafka.topics import prepare_topics
@@ -63,11 +63,8 @@ def ground(address: str, tell: Callable[[str], None], *given: str) -> Iterator[G
     """A session and a folder on a broker, with settings besides the defaults."""
     with working_folder() as folder:
         settings = at(load_settings([f"storage.root={folder}", *given], environment={}), address)
-        spark = spark_session(settings, "bench", folder / "spark.log")
-        try:
+        with working_session(settings, "bench", folder / "spark.log") as spark:
             yield Ground(spark, settings, folder, tell)
-        finally:
-            end_session(spark)
 
 
 @contextmanager
