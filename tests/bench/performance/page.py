@@ -28,8 +28,9 @@ time at 200 requests/s lasts from one such batch to the next; at the other rates
 hang on where the batch falls, and at 10 requests/s are one of fifty.""",
     "throughput": """\
 A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same schemas,
-whose function hands each record back and writes the same state each time. The first batch of a drain does not count;
-but of 100,000 keys the buckets are in the store before, and each batch counts that has them.""",
+whose function hands each record back and writes the same state each time. A round before warms up, and the first batch
+of a drain does not count; but of 100,000 keys the buckets are in the store before, and each batch counts that has
+them.""",
     "state": """\
 Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets; the sizes take turns. On disk
 is what the checkpoint's state holds: twenty bytes a bucket where that is changes alone, up to a hundred where snapshots

@@ -76,6 +76,10 @@ def throughput(ground: Ground, keys: Sequence[int], backlog: int, rounds: int, s
         for side, bucket in BUCKETS.items() if active > FEW else ():
             store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
         fill(settings, backlog, active)
+    ground.tell("throughput: warming up")
+    for (active, side), settings in placed.items():
+        if active <= FEW:  # with more it would take minutes, and warm up nothing else
+            drain(ground, elsewhere(settings, ground), SIDES[side], seconds)
     taken: dict[tuple[int, str], list[float]] = {}
     for turn in range(rounds):
         for (active, side), settings in placed.items():
