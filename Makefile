@@ -34,7 +34,7 @@ test-spark: setup ## transforms and file-driven streams on Spark
 test-integration: setup ## the slow part: a real broker, the jobs, Delta
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
 
-bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; some 14 minutes
+bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; 12 to 14 minutes
 	@$(BIN)/python -m tests.bench.performance --out docs
 
 bench-quick: setup ## the same of less, in three minutes, for the terminal
