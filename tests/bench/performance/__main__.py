@@ -4,7 +4,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,8 @@ class Size:
     """Seconds of the load that warms up for latencies."""
     rates: tuple[float, ...]
     seconds: float
-    keys: tuple[int, ...]
+    keys: Mapping[int, int]
+    """Active keys of a batch, each with its rounds."""
     backlog: int
     buckets: tuple[int, ...]
     decided: int
@@ -53,7 +54,7 @@ FULL = Size(
     warm=50.0,
     rates=(10.0, 200.0, 1000.0),
     seconds=5.0,
-    keys=(1, 1000, 100_000),
+    keys={1: 3, 1000: 3, 100_000: 2},
     backlog=1_000_000,
     buckets=(10_000, 100_000, 1_000_000),
     decided=40_000,
@@ -64,7 +65,7 @@ QUICK = Size(
     warm=20.0,
     rates=(200.0,),
     seconds=6.0,
-    keys=(1000,),
+    keys={1000: 1},
     backlog=300_000,
     buckets=(1000, 10_000),
     decided=20_000,
@@ -133,7 +134,7 @@ def _latency(place: Ground, size: Size) -> list[Figure]:
 
 
 def _throughput(place: Ground, size: Size) -> list[Figure]:
-    return throughput(place, size.keys, size.backlog, min(size.rounds, 2), size.seconds / 2)
+    return throughput(place, size.keys, size.backlog, size.seconds / 2)
 
 
 def _state(place: Ground, size: Size) -> list[Figure]:
@@ -141,7 +142,7 @@ def _state(place: Ground, size: Size) -> list[Figure]:
 
 
 def _many_keys(place: Ground, size: Size) -> list[Figure]:
-    return many_keys(place, MANY_KEYS, 1, size.seconds / 2)
+    return many_keys(place, MANY_KEYS, size.rounds, size.seconds / 2)
 
 
 def _audit(place: Ground, size: Size) -> list[Figure]:

@@ -20,6 +20,8 @@ USERS = 50
 LIMIT_RATE = 200.0
 """Requests a second that have goals, and at which the other limit is measured, too: the stateful stage alone."""
 
+WARM_RATE = 1000.0
+
 ENFORCE = "enforce and audit"
 WARM = {ENFORCE: 1.0, EMPTY: 0.2, PASS_THROUGH: 0.2}
 """Shares of the warm-up: the JVM compiles for about a minute what it runs, and the first side runs nearly all of it.
@@ -39,7 +41,7 @@ def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float,
     taken: dict[tuple[float, str], list[list[float]]] = {}
     for side, share in WARM.items():
         ground.tell(f"latency: warming up {side}")
-        _measured(_auditing_always(ground), _SIDES[side], [LIMIT_RATE], warm * share)
+        _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], warm * share)
     for turn in range(rounds):
         for side, start in _SIDES.items():
             for rate, latencies in _measured(ground, start, [LIMIT_RATE] if side == EMPTY else rates, seconds).items():

@@ -20,33 +20,37 @@ _TITLES = {
 _TEXTS = {
     "latency": """\
 From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
-Kafka-to-Kafka query that hands the same records on as they are. All of it warm: a JVM compiles for some minutes, in
-which latencies are two to three times these. *Empty function*: applyInPandasWithState with the same schemas, whose
-function hands each record back; no decision in it can be had for less. The slowest per cent are those that wait for
-the audit's batch, which takes both cores for a second or two ([0015](decisions/0015-what-a-batch-costs.md)). Each
-time at 200 requests/s lasts from one such batch to the next; at the other rates half as long, so that the slowest there
-hang on where the batch falls, and at 10 requests/s are one of fifty.""",
+Kafka-to-Kafka query that hands the same records on as they are. A minute of load warms up, and still each round is a
+little quicker than the one before: a JVM compiles for some minutes, and begins at two to three times these. *Empty
+function*: applyInPandasWithState with the same schemas, whose function hands each record back; no decision in it can
+be had for less. The slowest per cent are those that wait for the audit's batch, which takes both cores for a second
+or two ([0015](decisions/0015-what-a-batch-costs.md)). Each time at 200 requests/s lasts from one such batch to the
+next; at the other rates half as long, so that the slowest there hang on where the batch falls, and at 10 requests/s
+are one of fifty.""",
     "throughput": """\
 A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same schemas,
-whose function hands each record back and writes the same state each time. A round before warms up, and the first batch
-of a drain does not count; but of 100,000 keys the buckets are in the store before, and each batch counts that has
-them.""",
+whose function hands each record back and writes the same state each time. A round before warms up. The first batch of
+a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the pass-through. Of
+100,000 keys the buckets are in the store before, and each batch counts that has them; of so many there are two
+rounds, of fewer three.""",
     "state": """\
-Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets; the sizes take turns. On disk
-is what the checkpoint's state holds: twenty bytes a bucket where that is changes alone, up to a hundred where snapshots
-of them have been uploaded meanwhile.""",
+Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets; the sizes take turns,
+behind batches that warm up, and each batch counts as a run. On disk is what the checkpoint's state holds: twenty
+bytes a bucket where that is changes alone, up to a hundred where snapshots of them have been uploaded meanwhile.""",
     "decision": """\
 In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no. The verdict is that
 with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
 explains itself.""",
     "many keys": """\
-The same decision with buckets kept otherwise: by 32 hash groups with one binary state
-each, and by transformWithState.""",
+The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, and by
+transformWithState.""",
     "audit": """\
-A backlog of decisions into Delta, each time as one batch into empty tables, and queries of a table of ten days.""",
+A backlog of decisions into Delta, each time as one batch into empty tables, and queries of a table of ten days. How
+often there is a batch is the setting.""",
     "scale out": """\
-The same backlog on Spark standalone with executors of one core each, all of it, driver and broker too, on one machine:
-with no more cores than that has, a second worker adds none. One drain each, of whose batches the later half counts.""",
+A tenth of that backlog in six batches on Spark standalone with executors of one core each, all of it, driver and
+broker too, on one machine: with no more cores than that has, a second worker adds none. One drain each, one after the
+other and not yet warm, of whose batches the later half counts.""",
     "what if": """\
 Audited decisions judged again, beside enforcing and beside auditing the same; Spark's start is not in it.""",
 }
@@ -77,7 +81,7 @@ def page(figures: Sequence[Figure], on: Mapping[str, str | int | float], seconds
 # Performance
 
 Written by `make bench`, which measures it again; the same figures for programs are in
-[performance.json](performance.json). Each figure stands beside its limit, taken in the same run, the two alternating:
+[performance.json](performance.json). Figures stand beside their limits, taken in the same run, the two alternating:
 the ratio of the medians is what counts. *Noise* is the largest run by the smallest, of the noisier side. What was
 tried and what it gave: [decisions/0015](decisions/0015-what-a-batch-costs.md).
 

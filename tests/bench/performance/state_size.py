@@ -28,7 +28,8 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
         deployments[size] = ground.deployment(f"state-{size}")
         store_buckets(ground, deployments[size], size)
         ground.tell(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
-    _measured(ground, deployments[sizes[0]], sizes[0])  # or the first size would be measured cold
+    for size, settings in deployments.items():
+        _measured(ground, settings, size)  # or the first size would be measured cold
     taken: dict[int, list[float]] = {size: [] for size in sizes}
     for turn in range(rounds):
         for size, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:

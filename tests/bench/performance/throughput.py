@@ -1,7 +1,9 @@
 """Draining a backlog: what it costs by the number of active keys in a batch."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from statistics import median
 
 import pandas as pd
 from pyspark.sql import SparkSession
@@ -66,10 +68,10 @@ FEW = 10_000
 """With more active keys a batch takes half a minute: their buckets are made before, and its start does not matter."""
 
 
-def throughput(ground: Ground, keys: Sequence[int], backlog: int, rounds: int, seconds: float) -> list[Figure]:
-    """Requests a second by active keys, and what a key costs beside the empty function; the sides alternate."""
+def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds: float) -> list[Figure]:
+    """Requests a second by active keys, each with its rounds, and what a key costs beside the empty function."""
     placed: dict[tuple[int, str], Settings] = {}
-    for active in keys:
+    for active in rounds:
         ground.tell(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
         settings = with_batches(ground.deployment(f"backlog-{active}"), BATCH)
         placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
@@ -81,13 +83,13 @@ def throughput(ground: Ground, keys: Sequence[int], backlog: int, rounds: int, s
         if active <= FEW:  # with more it would take minutes, and warm up nothing else
             drain(ground, elsewhere(settings, ground), SIDES[side], seconds)
     taken: dict[tuple[int, str], list[float]] = {}
-    for turn in range(rounds):
-        for (active, side), settings in placed.items():
+    for turn, (active, side) in product(range(max(rounds.values())), placed):
+        if turn < rounds[active]:
             uncounted = 0 if active > FEW and side in BUCKETS else 1
-            rate = drain(ground, elsewhere(settings, ground), SIDES[side], seconds, uncounted)
+            rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
             taken.setdefault((active, side), []).append(rate)
             ground.tell(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
-    return [*_rates(keys, taken), *_per_key(keys, taken)]
+    return [*_rates(rounds, taken), *_per_key(rounds, taken)]
 
 
 def drain(
@@ -110,7 +112,7 @@ def drain(
     return rate_of(counted)
 
 
-def _rates(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
+def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
     for active in keys:
         for side in (ENFORCE, EMPTY):
             goal = THROUGHPUT_GOAL[1] if (active, side) == (THROUGHPUT_GOAL[0], ENFORCE) else None
@@ -119,15 +121,14 @@ def _rates(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> It
             yield Figure("throughput", what, "1/s", tuple(runs), PASS_THROUGH, tuple(limit), goal, at=active)
 
 
-def _per_key(keys: Sequence[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
+def _per_key(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
     """What a key more costs in a batch of the same size, from the fewest keys to the most."""
     few, many = min(keys), max(keys)
     if few == many:
         return
     costs = {
         side: tuple(
-            (BATCH / slow - BATCH / quick) / (many - few) * 1e6
-            for quick, slow in zip(taken[few, side], taken[many, side], strict=True)
+            (BATCH / rate - BATCH / median(taken[few, side])) / (many - few) * 1e6 for rate in taken[many, side]
         )
         for side in (EMPTY, ENFORCE)
     }
