@@ -43,7 +43,7 @@ bench-quick: setup ## the same of less, in three minutes, for the terminal
 bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 	@$(BIN)/python -m tests.bench.quotas
 
-bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about three minutes
+bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about two minutes
 	@$(BIN)/python -m tests.bench.repeats
 
 experiment: setup ## KIP-599's own experiment, without a quota and with one; about six minutes

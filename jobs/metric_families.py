@@ -42,6 +42,7 @@ def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     lags = [((name,), view.last.lag(view.ends)) for name, view in queries.items() if view.last and view.ends]
     yield _family(metric.LAG, lags)
     yield _family(metric.BATCHES, [(name, last.batch + 1) for name, last in done.items()])
+    yield _family(metric.STARTED, [((name,), view.started_at) for name, view in queries.items()])
     ended = [((name,), view.last.ended_at if view.last else view.started_at) for name, view in queries.items()]
     yield _family(metric.LAST_BATCH, ended)
     yield _family(metric.UNDER_WAY, [((name,), float(view.under_way)) for name, view in queries.items()])

@@ -128,6 +128,13 @@ LAST_BATCH = Metric(
     "when the last batch ended, or the job was started",
     _QUERY,
 )
+STARTED = Metric(
+    "mutation_quota_query_start_timestamp_seconds",
+    "gauge",
+    "s since the epoch",
+    "when the job was started",
+    _QUERY,
+)
 UNDER_WAY = Metric(
     "mutation_quota_query_batch_under_way",
     "gauge",
@@ -191,6 +198,7 @@ METRICS = (
     QUOTA_RECORDS,
     LAG,
     BATCHES,
+    STARTED,
     LAST_BATCH,
     UNDER_WAY,
     BATCH_TIME,

@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 AGGREGATIONS = {"sum", "max", "min", "avg", "count", "topk", "bottomk"}
-FUNCTIONS = {"rate", "increase", "changes", "histogram_quantile", "time", "absent", "label_values"}
+FUNCTIONS = {"rate", "increase", "changes", "max_over_time", "histogram_quantile", "time", "absent", "label_values"}
 WORDS = {"and", "or", "unless", "bool"}
 GROUPINGS = {"by", "without", "on", "ignoring", "group_left", "group_right"}
 

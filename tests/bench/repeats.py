@@ -77,11 +77,12 @@ def batches(folder: Path) -> None:
     try:
         times: dict[int, list[float]] = {count: [] for count in REMEMBERED}
         sizes: dict[int, float] = {}
-        for turn, count in itertools.product(range(3), REMEMBERED):
+        run(spark, folder / "warm", max(REMEMBERED))  # or the first would be measured cold
+        for turn, count in itertools.product(range(ROUNDS), REMEMBERED):
             measured, sizes[count] = run(spark, folder / f"{turn}-{count}", count)
             times[count] += measured
         show(f"a batch of {USERS} buckets, ms", [statistics.median(times[count]) for count in REMEMBERED])
-        show("its state on disk, MB", [sizes[count] for count in REMEMBERED])
+        show(f"their state on disk after {BATCHES + 1} batches, MB", [sizes[count] for count in REMEMBERED])
     finally:
         end_session(spark)
 
@@ -126,7 +127,7 @@ def quotas() -> QuotaTimeline:
 
 def show(what: str, figures: list[float]) -> None:
     """One row."""
-    print(f"| {what} | {' | '.join(f'{each:.1f}' for each in figures)} |", flush=True)
+    print(f"| {what} | {' | '.join(f'{each:,.1f}' for each in figures)} |", flush=True)
 
 
 if __name__ == "__main__":

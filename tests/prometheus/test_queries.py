@@ -119,42 +119,80 @@ def test_promtool_has_nothing_to_say_of_the_rules(programs):
     assert said.returncode == 0, said.stderr
 
 
+@pytest.fixture
+def fired(programs, tmp_path):
+    """By Prometheus' own engine: which alerts of a name fire after ten minutes, of series with four values a minute."""
+
+    def _fired(alert, series, expected):
+        case = {
+            "rule_files": [str(RULES_FILE)],
+            "tests": [
+                {
+                    "interval": "15s",
+                    "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                    "alert_rule_test": [
+                        {
+                            "eval_time": "10m",
+                            "alertname": alert,
+                            "exp_alerts": [
+                                {"exp_labels": labels, "exp_annotations": {"summary": summary}}
+                                for labels, summary in expected
+                            ],
+                        }
+                    ],
+                }
+            ],
+        }
+        (tmp_path / "case.yaml").write_text(yaml.safe_dump(case))
+        command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert said.returncode == 0, said.stdout + said.stderr
+
+    return _fired
+
+
 WITH_WORK, IDLE = [("lag_records", 7)], [("lag_records", 0), ("batch_under_way", 0)]
 
 
 @pytest.mark.parametrize(
     ("series", "fires"), [(WITH_WORK, True), (IDLE, False), ([("batch_under_way", 1)], True), ([], False)]
 )
-def test_a_query_that_stands_still_is_told_of_where_there_is_work_also_in_its_first_batch(
-    programs, tmp_path, series, fires
-):
+def test_a_query_that_stands_still_is_told_of_where_there_is_work_also_in_its_first_batch(fired, series, fires):
     """In which there is no lag yet, for nobody knows where it began to read."""
-    labels = '{query="enforce"}'
     shown = [("last_batch_timestamp_seconds", 0), *series]
-    alert = {"exp_labels": {"query": "enforce", "severity": "critical"}}
-    summary = "enforce has finished no batch for five minutes, and there is work."
-    case = {
-        "rule_files": [str(RULES_FILE)],
-        "tests": [
-            {
-                "interval": "15s",
-                "input_series": [
-                    {"series": f"mutation_quota_query_{name}{labels}", "values": f"{value}x60"} for name, value in shown
-                ],
-                "alert_rule_test": [
-                    {
-                        "eval_time": "10m",
-                        "alertname": "MutationQuotaNoProgress",
-                        "exp_alerts": [alert | {"exp_annotations": {"summary": summary}}] if fires else [],
-                    }
-                ],
-            }
-        ],
-    }
-    (tmp_path / "case.yaml").write_text(yaml.safe_dump(case))
-    command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stdout + said.stderr
+    told = (
+        {"query": "enforce", "severity": "critical"},
+        "enforce has finished no batch for five minutes, and there is work.",
+    )
+    fired(
+        "MutationQuotaNoProgress",
+        {f'mutation_quota_query_{name}{{query="enforce"}}': f"{value}x60" for name, value in shown},
+        [told] if fires else [],
+    )
+
+
+STARTED = "mutation_quota_query_start_timestamp_seconds"
+
+
+@pytest.mark.parametrize(("values", "fires"), [("7x8 stale", True), ("7x60", False), ("7x8 stale _x4 9x60", False)])
+def test_a_job_that_was_there_and_is_gone_is_told_of(fired, values, fires):
+    told = ({"query": "audit", "severity": "warning"}, "audit ran within the last day, and tells of itself no more.")
+    fired("MutationQuotaGone", {f'{STARTED}{{query="audit"}}': values}, [told] if fires else [])
+
+
+@pytest.mark.parametrize("starts", [1, 4, 5])
+@pytest.mark.parametrize("pods", [True, False])
+def test_a_job_that_is_started_again_and_again_is_told_of(fired, starts, pods):
+    """Also where each start is in a pod of its own, and so a series of its own."""
+    if pods:
+        series = {
+            f'{STARTED}{{query="enforce",instance="pod-{each}"}}': f"_x{4 * each} {each}x2 stale"
+            for each in range(1, starts + 1)
+        }
+    else:
+        series = {f'{STARTED}{{query="enforce"}}': " ".join(f"{each}x2 stale" for each in range(1, starts + 1))}
+    told = ({"query": "enforce", "severity": "critical"}, "enforce was started 5 times within half an hour.")
+    fired("MutationQuotaRestarts", series, [told] if starts > 4 else [])
 
 
 def test_the_collector_of_opentelemetry_is_told_to_scrape_as_prometheus_is(programs, tmp_path):

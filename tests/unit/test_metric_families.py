@@ -106,6 +106,7 @@ def test_a_query_tells_of_its_last_batch_and_how_far_it_is_behind():
     query = ("query", "enforce")
     assert samples["mutation_quota_query_lag_records", query] == 5
     assert samples["mutation_quota_query_batches_total", query] == 7
+    assert samples["mutation_quota_query_start_timestamp_seconds", query] == 90.0
     assert samples["mutation_quota_query_last_batch_timestamp_seconds", query] == 100.5
     assert samples["mutation_quota_query_batch_seconds", ("phase", "addBatch"), query] == 0.25
     assert samples["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), query] == 0.5
@@ -117,6 +118,7 @@ def test_a_query_tells_of_its_last_batch_and_how_far_it_is_behind():
 def test_in_its_first_batch_a_query_tells_when_it_was_started_and_no_lag():
     samples = read(query_families({"audit": QueryView(90.0, 10.0, under_way=True)}))
     assert samples == {
+        ("mutation_quota_query_start_timestamp_seconds", ("query", "audit")): 90.0,
         ("mutation_quota_query_last_batch_timestamp_seconds", ("query", "audit")): 90.0,
         ("mutation_quota_query_batch_under_way", ("query", "audit")): 1.0,
         ("mutation_quota_query_trigger_seconds", ("query", "audit")): 10.0,

@@ -57,7 +57,7 @@ def test_each_alert_tells_of_labels_that_it_keeps():
         metrics, _ = asked_for(rule["expr"])
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         kept = OF_PROMETHEUS.union(*(LABELS[name] for name in metrics))
-        aggregated = re.findall(r"(?:sum|max) by \(([^)]*)\)", rule["expr"])
+        aggregated = re.findall(r"(?:sum|max|count) by \(([^)]*)\)", rule["expr"])
         if aggregated:
             kept = set(re.findall(r"\w+", aggregated[0]))
         assert named <= kept, rule["alert"]
