@@ -6,11 +6,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quota.identity import pattern_of
+from quota.kafka.topics import max_answer_bytes
 from quota.settings import Settings
 from schemas.kafka import RECORD
 
 _FETCH_WAIT_MS = 10
 """Each batch asks for a topic's end on a connection where the last fetch may still wait: by default 500 ms."""
+
+_POLLED_BYTES = 64 * 1024 * 1024
+"""The most that one poll of a task brings: a fetch is bounded by its bytes as compressed, which may be a thousandth."""
 
 _LOG_APPEND_TIME = 1
 """Kafka's number for records that the broker has stamped."""
@@ -27,23 +31,27 @@ def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     subscribed = (
         {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
     )
-    fail = enforce.fail_on_data_loss
-    return _read(spark, settings, subscribed, enforce.max_requests_per_batch, fail_on_data_loss=fail)
+    bounds = batch_bounds(enforce.max_requests_per_batch, settings.limits.max_request_bytes)
+    return _read(spark, settings, subscribed | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
 
 
 def read_topics(
     spark: SparkSession, settings: Settings, topics: Iterable[str], max_records: int, *, fail_on_data_loss: bool
 ) -> DataFrame:
-    """Topics from their beginning, at most so many records a batch.
+    """Topics of the jobs' own records from their beginning, at most so many a batch.
 
     Where records are gone that were not read yet, the query fails, or goes on behind them.
     """
-    return _read(spark, settings, {"subscribe": ",".join(topics)}, max_records, fail_on_data_loss=fail_on_data_loss)
+    bounded = {"subscribe": ",".join(topics), **batch_bounds(max_records, max_answer_bytes(settings))}
+    return _read(spark, settings, bounded, fail_on_data_loss=fail_on_data_loss)
 
 
-def _read(
-    spark: SparkSession, settings: Settings, subscribed: dict[str, str], max_records: int, *, fail_on_data_loss: bool
-) -> DataFrame:
+def batch_bounds(most: int, largest: int) -> dict[str, str]:
+    """Options for at most so many records a batch, none larger than so many bytes: a poll must fit into the heap."""
+    return {"maxOffsetsPerTrigger": str(most), "kafka.max.poll.records": str(max(1, _POLLED_BYTES // largest))}
+
+
+def _read(spark: SparkSession, settings: Settings, bounded: dict[str, str], *, fail_on_data_loss: bool) -> DataFrame:
     topics = settings.topics
     trusted = (
         F.lit(topics.trust_producer_timestamps)
@@ -55,9 +63,8 @@ def _read(
         .options(**kafka_options(settings))
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
-        .options(**subscribed)
+        .options(**bounded)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", max_records)
         .option("failOnDataLoss", str(fail_on_data_loss).lower())
         .load()
         .withColumn("timestamp", F.when(trusted, F.unix_millis("timestamp")))

@@ -43,6 +43,7 @@ def floods(seconds: float, most: int) -> dict[str, Pour]:
         "huge keys, full speed": Pour(("huge keys",), most // 20, seconds),
         "100 KB, full speed": Pour(("100 KB",), most // 100, seconds),
         "1 MB, full speed": Pour(("1 MB of text", "1 MB of zeros", "over the limit"), most // 400, seconds),
+        "1 MB, compressed": Pour(("1 MB of text",), most // 125, seconds, compression="zstd"),
     }
 
 
@@ -89,6 +90,7 @@ def _quiet(good: Good, seconds: float, check: Callable[[], None]) -> Phase:
 def _flood(settings: Settings, good: Good, name: str, what: Pour, check: Callable[[], None]) -> Phase:
     program = [sys.executable, "-m", "tests.flood.garbage", settings.kafka.bootstrap_servers, settings.topics.requests]
     options = [",".join(what.kinds), "--count", str(what.count), "--seconds", str(what.seconds)]
+    options += ["--compression", what.compression]
     options += [] if what.rate is None else ["--rate", str(what.rate)]
     begun = time.monotonic()
     out = subprocess.run([*program, *options], check=True, stdout=subprocess.PIPE, text=True).stdout

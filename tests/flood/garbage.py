@@ -71,6 +71,7 @@ class Pour:
     count: int
     seconds: float = 600.0
     rate: float | None = None
+    compression: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ def pour(servers: str, topic: str, what: Pour) -> Poured:
             "message.max.bytes": 2 * MEGABYTE,
             "queue.buffering.max.kbytes": _QUEUED_BYTES // 1024,
             "linger.ms": 5,
+            "compression.type": what.compression,
             "on_delivery": lambda error, _: failed.append(error) if error else None,
         }
     )
@@ -131,8 +133,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--rate", type=float)
+    parser.add_argument("--compression", default="none")
     given = parser.parse_args()
-    what = Pour(tuple(given.kinds.split(",")), given.count, given.seconds, given.rate)
+    what = Pour(tuple(given.kinds.split(",")), given.count, given.seconds, given.rate, given.compression)
     poured = pour(given.servers, given.topic, what)
     sys.stdout.write(f"{poured.records} {poured.size} {poured.seconds}\n")
 

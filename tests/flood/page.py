@@ -97,9 +97,9 @@ Written by `make flood`, which does it again. A real broker, `enforce` and `audi
 settings; 100 good requests a second, of ten users, from produce to consume; and in turns a quiet phase and one in
 which another producer pours in what is no request: random bytes, half JSON, nested brackets, right JSON with wrong
 types and nulls in turns ("small"), keys of 20 KB, records of 100 KB, and of about 1 MB (text, zeros, and some over
-`limits.max_request_bytes`). What counts are the ratios; a phase's good requests stand behind the garbage that came
-before them, so at full speed they wait for what is not worked off yet. "Caught up" is how long it took from the last
-bad record until no good request waited.
+`limits.max_request_bytes`; and text that its producer compresses a thousandfold). What counts are the ratios; a
+phase's good requests stand behind the garbage that came before them, so at full speed they wait for what is not worked
+off yet. "Caught up" is how long it took from the last bad record until no good request waited.
 
 {phase_table(result.phases).markdown()}
 

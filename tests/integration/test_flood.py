@@ -15,6 +15,7 @@ FLOODS = {
     "small": Pour(SMALL, 4000),
     "keys and values": Pour(("huge keys", "100 KB"), 100),
     "megabytes": Pour(("1 MB of text", "1 MB of zeros", "over the limit"), 30),
+    "compressed": Pour(("1 MB of text",), 30, compression="zstd"),
 }
 
 
@@ -46,7 +47,7 @@ def test_a_flood_of_garbage_loses_and_doubles_nothing(spark, deployment):
 
     found = answered(deployment, good)
     assert found.is_sound, found
-    assert (found.decided, found.dead) == (len(good), bad) == (40, 4130)
+    assert (found.decided, found.dead) == (len(good), bad) == (50, 4160)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,9 @@ def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = 
     """The limit: the same records from Kafka to Kafka, as they are, without state or Python."""
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", "enforce")
     topic = F.lit(settings.topics.decisions).alias("topic")
-    return write(read_requests(spark, settings).select(topic, "key", "value"), settings, "pass-through", once=once)
+    limits = settings.limits.model_copy(update={"max_request_bytes": 1024})  # with which its polls are as large as any
+    small = settings.model_copy(update={"limits": limits})
+    return write(read_requests(spark, small).select(topic, "key", "value"), settings, "pass-through", once=once)
 
 
 def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> StreamingQuery:
