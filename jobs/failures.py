@@ -4,12 +4,19 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+
 from jobs.running import QueryFailed
 from jobs.storage import storage_root
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
 _AGAIN = "then start again: it goes on where it was, and nothing is lost"
+
+_MORE_MEMORY = (
+    "where it ran out of memory, as its lines before this one tell, raise spark.driver_memory "
+    f"(spark.executor.memory on a cluster), {_AGAIN}"
+)
 
 _ADVICE = {
     "No space left on device|Disk quota exceeded|quota of .* is exceeded": (
@@ -19,7 +26,7 @@ _ADVICE = {
         "without the quotas nothing can be decided (enforce.quota_timeout_seconds is how long it waits); "
         f"bring the topic back, {_AGAIN}"
     ),
-    "data may have been lost|data may have been missed": (
+    "data may have been lost|data may have been missed|OffsetOutOfRangeException": (
         "records were removed before they were read; to go on behind them, start again with "
         "--set {query}.fail_on_data_loss=false"
     ),
@@ -35,6 +42,7 @@ _ADVICE = {
     r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
         f"Kafka at {{servers}} does not answer; bring it back, {_AGAIN}"
     ),
+    r"OutOfMemoryError|Java heap space|return value of .org\.apache\.spark\.\S+ is null": f"Spark ends; {_MORE_MEMORY}",
 }
 """By what Spark says, the first that is found."""
 
@@ -86,3 +94,5 @@ def advised(settings: Settings) -> Iterator[None]:
                 )
                 raise MutationQuotaError(f"{failure}; {what_to_do}") from None
         raise
+    except (Py4JNetworkError, ConnectionError):
+        raise MutationQuotaError(f"Spark's JVM has ended; {_MORE_MEMORY}") from None

@@ -5,10 +5,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -80,7 +82,8 @@ def end_session(spark: SparkSession) -> None:
     PySpark alone leaves the JVM to notice that this process has gone, some time after it has.
     """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
-    spark.stop()
+    with suppress(Py4JError, OSError):  # nothing is left to stop where the JVM has ended by itself
+        spark.stop()
     if gateway.proc is None:  # spark-submit's JVM ends when this process has
         return
     gateway.shutdown()

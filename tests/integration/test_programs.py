@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -24,6 +25,7 @@ from quota.log_record import QuotaRecord
 from quota.metric import APPLIED, METRICS, REOPENED
 from quota.settings import load_settings
 from tests.audited import DAY, decision, write
+from tests.chaos.processes import children
 from tests.deployments import as_options
 from tests.factories import request_json
 from tests.operator import HARDLY_ANYTHING
@@ -100,6 +102,19 @@ def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(DEADLINE_SECONDS) == 0
     assert not java_processes(tmp_path)
+
+
+def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
+    """As when its heap was too small, or the system needed the memory."""
+    process = program("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
+    read_until(process, "running: enforce")
+    (jvm,) = [each for each in children(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    os.kill(jvm, signal.SIGKILL)
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 1
+    last = output.splitlines()[-1]
+    assert last.startswith("mutation-quota: Spark's JVM has ended; where it ran out of memory")
+    assert "raise spark.driver_memory" in last
 
 
 def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program, deployment):
