@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quota.identity import pattern_of
-from quota.kafka.topics import max_answer_bytes
+from quota.kafka.topics import MAX_QUOTA_BYTES, max_answer_bytes, max_record_bytes
 from quota.settings import Settings
 from schemas.kafka import RECORD
 
@@ -31,8 +31,8 @@ def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     subscribed = (
         {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
     )
-    bounds = batch_bounds(enforce.max_requests_per_batch, settings.limits.max_request_bytes)
-    return _read(spark, settings, subscribed | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
+    bounds = batch_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
+    return read_records(spark, settings, subscribed | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
 
 
 def read_topics(
@@ -42,8 +42,9 @@ def read_topics(
 
     Where records are gone that were not read yet, the query fails, or goes on behind them.
     """
-    bounded = {"subscribe": ",".join(topics), **batch_bounds(max_records, max_answer_bytes(settings))}
-    return _read(spark, settings, bounded, fail_on_data_loss=fail_on_data_loss)
+    largest = max(max_answer_bytes(settings), MAX_QUOTA_BYTES)
+    bounded = {"subscribe": ",".join(topics), **batch_bounds(max_records, largest)}
+    return read_records(spark, settings, bounded, fail_on_data_loss=fail_on_data_loss)
 
 
 def batch_bounds(most: int, largest: int) -> dict[str, str]:
@@ -51,7 +52,10 @@ def batch_bounds(most: int, largest: int) -> dict[str, str]:
     return {"maxOffsetsPerTrigger": str(most), "kafka.max.poll.records": str(max(1, _POLLED_BYTES // largest))}
 
 
-def _read(spark: SparkSession, settings: Settings, bounded: dict[str, str], *, fail_on_data_loss: bool) -> DataFrame:
+def read_records(
+    spark: SparkSession, settings: Settings, bounded: dict[str, str], *, fail_on_data_loss: bool
+) -> DataFrame:
+    """What these options of Spark's Kafka source name and bound, from its beginning."""
     topics = settings.topics
     trusted = (
         F.lit(topics.trust_producer_timestamps)

@@ -74,8 +74,13 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
 
 def requests_spec(settings: Settings, name: str) -> TopicSpec:
     """A topic of requests: that of all, or a user's own."""
-    most = max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_MAX_BYTES)
-    return TopicSpec(name, settings.topics.partitions, {**_STAMPED_BY_BROKER, "max.message.bytes": str(most)})
+    largest = {"max.message.bytes": str(max_record_bytes(settings))}
+    return TopicSpec(name, settings.topics.partitions, {**_STAMPED_BY_BROKER, **largest})
+
+
+def max_record_bytes(settings: Settings) -> int:
+    """How large a record a topic of requests takes: also one over the limit, which becomes a dead letter."""
+    return max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_MAX_BYTES)
 
 
 def max_answer_bytes(settings: Settings) -> int:

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.embedded import at, embedded_broker
 from jobs.enforce import answer_options
-from jobs.source import read_requests
+from jobs.source import read_records
 from jobs.trigger import trigger
 from jobs.working_session import working_session
 from quota.entity import QuotaEntity
@@ -78,9 +78,13 @@ def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = 
     """The limit: the same records from Kafka to Kafka, as they are, without state or Python."""
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", "enforce")
     topic = F.lit(settings.topics.decisions).alias("topic")
-    limits = settings.limits.model_copy(update={"max_request_bytes": 1024})  # with which its polls are as large as any
-    small = settings.model_copy(update={"limits": limits})
-    return write(read_requests(spark, small).select(topic, "key", "value"), settings, "pass-through", once=once)
+    plain = {
+        "subscribe": settings.topics.requests,
+        "maxOffsetsPerTrigger": str(settings.enforce.max_requests_per_batch),
+        "kafka.max.poll.records": "65536",  # it need not mind its memory
+    }
+    records = read_records(spark, settings, plain, fail_on_data_loss=True)
+    return write(records.select(topic, "key", "value"), settings, "pass-through", once=once)
 
 
 def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> StreamingQuery:
