@@ -35,44 +35,44 @@ test-integration: setup ## the slow part: a real broker, the jobs, Delta
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
 
 bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; 12 to 14 minutes
-	@$(BIN)/python -m tests.bench.performance --out docs
+	@$(BIN)/python -m tests.evidence.bench.performance --out docs
 
 bench-quick: setup ## the same of less, in three minutes, for the terminal
-	@$(BIN)/python -m tests.bench.performance --quick
+	@$(BIN)/python -m tests.evidence.bench.performance --quick
 
 bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
-	@$(BIN)/python -m tests.bench.quotas
+	@$(BIN)/python -m tests.evidence.bench.quotas
 
 bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about two minutes
-	@$(BIN)/python -m tests.bench.repeats
+	@$(BIN)/python -m tests.evidence.bench.repeats
 
 experiment: setup ## KIP-599's own experiment, without a quota and with one; about six minutes
-	@$(BIN)/python -m tests.bench.experiment
+	@$(BIN)/python -m tests.evidence.experiment
 
 algorithms: $(PACKAGES) ## the token bucket beside the two that KIP-599 rejected, over one burst, into docs/algorithms.svg; seconds
-	@$(BIN)/python -m tests.bench.algorithms
+	@$(BIN)/python -m tests.evidence.bench.algorithms
 
 storm: setup ## applications far above their quotas, and an applier that is killed; some minutes
-	@$(BIN)/python -m tests.bench.applications
+	@$(BIN)/python -m tests.evidence.storm
 
 conformance: setup ## buckets beside Kafka's own classes, and the job beside a real broker; about three minutes
-	@$(BIN)/python -m tests.conformance
+	@$(BIN)/python -m tests.evidence.conformance
 
 chaos: setup ## the job killed at each step of a batch and a hundred times at random; about three quarters of an hour
-	@$(BIN)/python -m tests.chaos
+	@$(BIN)/python -m tests.evidence.chaos
 
 replay: setup ## random logs cut at random into batches, through Spark; about five minutes
-	@$(BIN)/python -m tests.replay
+	@$(BIN)/python -m tests.evidence.replay
 
 flood: setup ## garbage at full speed beside good requests; about five minutes
-	@$(BIN)/python -m tests.flood
+	@$(BIN)/python -m tests.evidence.flood
 
 guard: $(PACKAGES) ## the cheap ratios of the benchmark, which a change may lose; seconds
-	@$(BIN)/python -m tests.bench.guard
+	@$(BIN)/python -m tests.evidence.bench.guard
 
 schemas: $(PACKAGES) ## JSON Schemas of the records, and the columns in docs/tables.md, anew from the code
-	@$(BIN)/python -m jobs.record_schemas
-	@$(BIN)/python -m jobs.table_columns
+	@$(BIN)/python -m schemas.json_schemas
+	@$(BIN)/python -m schemas.table_docs
 
 lint: $(PACKAGES) ## ruff and mypy
 	@$(BIN)/ruff check .
@@ -91,7 +91,7 @@ package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=P
 	@rm -rf build dist
 	@mkdir -p dist/conf
 	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
-	@$(BIN)/python -m jobs.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
+	@$(BIN)/python -m jobs.spark.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
 	@cp -r .jars/spark dist/jars
 	@cp jobs/submit.py dist
 	@cp conf/spark-defaults.conf conf/log4j2.properties conf/mutation-quota.toml dist/conf

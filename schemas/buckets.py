@@ -13,7 +13,9 @@ STATE = StructType(
         StructField("burst", DoubleType()),  # its own burst, null for Q * S * W
         StructField("max_debt_ms", LongType()),  # its bound on debt, null for none
         StructField("reset_at", LongType()),  # the latest reset that the bucket has followed, epoch ms
-        StructField("more", BinaryType()),  # what else it has (`jobs.bucket_state`), else null: room for later versions
+        StructField(
+            "more", BinaryType()
+        ),  # what else it has (`jobs.enforce.state`), else null: room for later versions
     ]
 )
 """One bucket, in KIP-599's names."""
@@ -21,7 +23,7 @@ STATE = StructType(
 RESOLVED = StructType(
     [
         StructField("bucket", StringType()),  # the tags of the bucket; an answer that needs none goes by its partition
-        StructField("request", BinaryType()),  # the record and what it is judged by, packed by `jobs.waist`
+        StructField("request", BinaryType()),  # the record and what it is judged by, packed by `jobs.enforce.packed`
     ]
 )
 """Two columns, because each further one costs about as much per key as the whole stage."""

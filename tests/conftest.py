@@ -6,11 +6,11 @@ import os
 import hypothesis
 import pytest
 
-from jobs.embedded import at, embedded_broker
-from jobs.session import end_session, spark_session
-from quota.settings import load_settings
-from tests.deployments import deployed
-from tests.jvm import SPARKS
+from jobs.sandbox.embedded import at, embedded_broker
+from jobs.spark.session import end_session, spark_session
+from quota.settings.loading import load_settings
+from tests.support.deployments import deployed
+from tests.support.jvm import SPARKS
 
 # A busy machine is no failure, and the same code gives the same result. Chance is for those who look for more:
 # `pytest --hypothesis-profile=random`, and the long forms (`make conformance`).

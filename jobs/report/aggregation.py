@@ -11,15 +11,15 @@ import duckdb
 import msgspec
 import pyarrow.dataset as ds
 
-from jobs.moments import shown
+from jobs.cli.times import shown
 from jobs.report import queries
 from jobs.report.changes import change_of_row
 from jobs.report.figures import Figures, Letters, Series
 from jobs.report.period import Period
-from quota.bucket import MAX_THROTTLE_MS
-from quota.entity import quoted, written_tags
-from quota.epoch import LATEST
+from quota.algorithms.bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
+from quota.records.entity import quoted, written_tags
+from quota.records.fields import LATEST
 
 TENANTS = 20
 """So many of the busiest have figures of their own."""

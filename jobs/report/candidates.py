@@ -4,9 +4,9 @@ from pathlib import Path
 
 import msgspec
 
-from quota.backtest_result import Load, Result
-from quota.entity import written_tags
 from quota.errors import BadInput
+from quota.records.entity import written_tags
+from quota.whatif.result import Load, Result
 
 _MOST = 20
 """Senders of a candidate that are told apart."""

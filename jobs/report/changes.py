@@ -2,11 +2,11 @@
 
 import msgspec
 
-from jobs.cli_configs import written_configs
-from jobs.moments import shown
-from jobs.quota_views import plain
+from jobs.cli.control.configs import written_configs
+from jobs.cli.control.quota_text import plain
+from jobs.cli.times import shown
 from jobs.report.figures import Change
-from quota.entity import QuotaEntity, written_tags
+from quota.records.entity import QuotaEntity, written_tags
 
 
 def change_of_row(  # noqa: PLR0913 the columns of a row
@@ -33,7 +33,7 @@ def change_of_row(  # noqa: PLR0913 the columns of a row
             named = {part: name for part, name in parts.items() if isinstance(name, str)}
             configs = {"burst": burst, "max_debt_ms": max_debt_ms, "shadow": shadow}
             set_to = "removed" if rate is None else f"{rate:g} mutations/s {written_configs(configs)}".rstrip()
-            # What is taken back too late has held, and its record repeats it (`quota.change.change_of`).
+            # What is taken back too late has held, and its record repeats it (`quota.timeline.change.change_of`).
             holds = kind == "quota" or at_once
             what = f"{whose}: {set_to}" if holds else f"{whose}: the change for {shown(at)} taken back"
         case "bucket_reset":

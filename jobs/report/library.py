@@ -33,7 +33,7 @@ def library() -> Library:
     Raises:
         MutationQuotaError: it is not there, or not as its authors have published it.
     """
-    licence = (files("jobs.report") / "uplot-licence.txt").read_text(encoding="utf-8")
+    licence = (files("jobs.report") / "assets" / "uplot-licence.txt").read_text(encoding="utf-8")
     return Library(_text(*_SCRIPT), _text(*_STYLE), licence)
 
 

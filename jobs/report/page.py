@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 
-from jobs.moments import shown
+from jobs.cli.times import shown
 from jobs.report.candidates import Candidates
 from jobs.report.figures import Figures
 from jobs.report.library import VERSION, Library
-from quota import codec
+from quota.records import codec
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -118,4 +118,4 @@ def _interval(width: int) -> str:
 
 
 def _asset(name: str) -> str:
-    return (files("jobs.report") / name).read_text(encoding="utf-8")
+    return (files("jobs.report") / "assets" / name).read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobs.moments import shown
+from jobs.cli.times import shown
 
 INTERVALS = 300
 """At most so many: what a chart on a wide screen can tell apart."""

@@ -4,17 +4,17 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from jobs.kept_table import open_table, reading
+from jobs.audit.reader import open_table, reading
+from jobs.audit.tables import TABLES
 from jobs.report.aggregation import Wanted, figures_of
 from jobs.report.candidates import read_candidates
 from jobs.report.figures import Figures
 from jobs.report.library import library
 from jobs.report.page import page_of
-from jobs.storage import tables_path
-from jobs.tables import TABLES
-from jobs.whole_file import write_whole
+from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
-from quota.settings import Settings
+from quota.settings.loading import Settings
+from quota.settings.storage import tables_path
 
 
 def write_report(settings: Settings, wanted: Wanted, out: Path, comparison: Path | None = None) -> Figures:

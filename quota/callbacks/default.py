@@ -1,13 +1,13 @@
 """KIP-257's default callback: the eight levels, as Kafka has them.
 
-The jobs do not ask it, because `quota.timeline` gives the same answers for any moment at the same cost. It is
+The jobs do not ask it, because `quota.timeline.timeline` gives the same answers for any moment at the same cost. It is
 what a callback of one's own begins with, and what the timeline is tested against.
 """
 
 from collections.abc import Mapping
 
 from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, ConfigEntity, ConfigEntityType, KafkaPrincipal
-from quota.cluster import Cluster
+from quota.records.cluster import Cluster
 
 _DEFAULT_USER = ConfigEntity("", ConfigEntityType.DEFAULT_USER)
 _DEFAULT_CLIENT = ConfigEntity("", ConfigEntityType.DEFAULT_CLIENT_ID)

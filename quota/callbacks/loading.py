@@ -4,8 +4,8 @@ import importlib
 from contextlib import suppress
 
 from quota.callbacks.interface import ClientQuotaCallback
-from quota.callbacks.setting import Callbacks, CallbackSetting
 from quota.errors import BadInput
+from quota.records.callback import Callbacks, CallbackSetting
 
 _SHOWN = 300  # characters of what a callback says when it fails
 

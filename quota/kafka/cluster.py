@@ -3,14 +3,14 @@
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from quota.cluster import Cluster
-from quota.connection import Connection
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, unreachable
+from quota.kafka.clients import client_config, unreachable
 from quota.kafka.quota_log import read_log
-from quota.kafka.quota_store import write_records
-from quota.log_record import ClusterRecord
-from quota.settings import Settings
+from quota.kafka.quota_writer import write_records
+from quota.records.cluster import Cluster
+from quota.records.quota_log import ClusterRecord
+from quota.settings.connection import Connection
+from quota.settings.loading import Settings
 
 
 def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:

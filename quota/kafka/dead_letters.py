@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import msgspec
 from confluent_kafka import KafkaException
 
-from quota import codec
-from quota.decision import DeadLetter
+from quota.admission.resolve import Policy, request_of
 from quota.errors import BadInput, BadRecord, ClusterError
-from quota.kafka.client import reason
+from quota.kafka.clients import reason
 from quota.kafka.requests import RequestWriter
 from quota.kafka.stored import stored
-from quota.record import Record, Source
-from quota.resolution import Policy, request_of
-from quota.settings import Settings
+from quota.records import codec
+from quota.records.decision import DeadLetter
+from quota.records.record import Record, Source
+from quota.settings.loading import Settings
 
 _decoder = msgspec.json.Decoder(DeadLetter)
 

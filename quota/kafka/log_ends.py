@@ -6,9 +6,9 @@ from functools import cached_property
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from quota.connection import Connection
 from quota.errors import ClusterError
-from quota.kafka.client import client_config, reason
+from quota.kafka.clients import client_config, reason
+from quota.settings.connection import Connection
 
 Partition = tuple[str, int]
 

@@ -8,16 +8,16 @@ from typing import Self
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
 
-from quota.callbacks.quotas import CallbackQuotas
-from quota.callbacks.setting import Callbacks
-from quota.change import change_of
-from quota.connection import Connection
+from quota.callbacks.timeline import CallbackQuotas
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, partitions_of, reason, unreachable
-from quota.log_record import LogEntry, read_log_record
-from quota.record import check_stamped
-from quota.settings import Settings
-from quota.timeline import QuotaTimeline
+from quota.kafka.clients import client_config, partitions_of, reason, unreachable
+from quota.records.callback import Callbacks
+from quota.records.quota_log import LogEntry, read_log_record
+from quota.records.record import check_stamped
+from quota.settings.connection import Connection
+from quota.settings.loading import Settings
+from quota.timeline.change import change_of
+from quota.timeline.timeline import QuotaTimeline
 
 _log = logging.getLogger(__name__)
 

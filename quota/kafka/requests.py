@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from quota import codec
-from quota.decision import DeadLetter, Decision
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.client import client_config, ends, partitions_of, source_of, tail, take, unreachable
-from quota.request import MutationRequest
-from quota.result import MutationResult
-from quota.settings import Settings
+from quota.kafka.clients import client_config, ends, partitions_of, source_of, tail, take, unreachable
+from quota.records import codec
+from quota.records.decision import DeadLetter, Decision
+from quota.records.request import MutationRequest
+from quota.records.result import MutationResult
+from quota.settings.loading import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from quota.connection import Connection
-from quota.kafka.client import ends, partitions_of, tail, take
+from quota.kafka.clients import ends, partitions_of, tail, take
+from quota.settings.connection import Connection
 
 _GROUP = "mutation-quota-reader"
 _READ_SECONDS = 1.0

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaError, KafkaException
 
+from quota.client.recent_changes import RecentChanges
+from quota.client.task import Task, in_calls, uncharged
 from quota.kafka.topic_calls import TopicCalls
-from quota.recent import RecentChanges
-from quota.request import Operation
-from quota.result import TopicResult
-from quota.task import Task, in_calls, uncharged
+from quota.records.request import Operation
+from quota.records.result import TopicResult
 
 _log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from quota.decision import TopicDecision
-from quota.request import Operation, TopicMutation
-from quota.task import Task
+from quota.client.task import Task
+from quota.records.decision import TopicDecision
+from quota.records.request import Operation, TopicMutation
 
 _POSSIBLE = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """Names that a topic can have."""

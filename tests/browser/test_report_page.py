@@ -10,10 +10,10 @@ from jobs.report.aggregation import Wanted, figures_of
 from jobs.report.candidates import Candidates, Tried
 from jobs.report.library import library
 from jobs.report.page import page_of
-from quota.backtest_result import Load
-from tests.audited import DAY, HOUR, arrow, change, decision, letter
+from quota.whatif.result import Load
 from tests.browser.conftest import asked_for, look, said
-from tests.waiting import until
+from tests.support.audited import DAY, HOUR, arrow, change, decision, letter
+from tests.support.waiting import until
 
 NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.deployments import as_options
-from tests.unit.test_simulate import run
+from tests.support.deployments import as_options
+from tests.unit.whatif.test_simulation import run
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from jobs.broker import free_port
-from tests.waiting import until
+from jobs.sandbox.broker import free_port
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="session")

@@ -8,19 +8,19 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, start_http_server
 
-from jobs.broker import free_port
-from jobs.metric_families import account_families, applier_families, number_family, query_families
-from jobs.query_progress import QueryProgress, QueryView
-from quota import metric
-from quota.account import Account
-from quota.bucket import Window
-from quota.decision import DeadLetter, Repeat
-from quota.kafka.tally import Tally
-from quota.metric import METRICS
-from quota.record import Source
-from tests.factories import decided
-from tests.unit.test_monitoring import CONF, DASHBOARD, PANELS, RULES
-from tests.waiting import until
+from jobs.metrics import definitions as metric
+from jobs.metrics.definitions import METRICS
+from jobs.metrics.families import account_families, applier_families, number_family, query_families
+from jobs.metrics.query_progress import QueryProgress, QueryView
+from jobs.metrics.totals import Account
+from jobs.sandbox.broker import free_port
+from quota.algorithms.bucket import Window
+from quota.kafka.applier.stats import Tally
+from quota.records.decision import DeadLetter, Repeat
+from quota.records.record import Source
+from tests.support.factories import decided
+from tests.support.waiting import until
+from tests.unit.docs.test_monitoring import CONF, DASHBOARD, PANELS, RULES
 
 RULES_FILE = CONF / "prometheus" / "alerts.yaml"
 

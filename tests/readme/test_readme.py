@@ -4,26 +4,25 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from jobs.cli import app
-from jobs.embedded import at
-from jobs.enforce import start_enforce
+from jobs.__main__ import app
+from jobs.enforce.query import start_enforce
+from jobs.sandbox.embedded import at
 from quota.callbacks.loading import check
-from quota.callbacks.quotas import CallbackQuotas
-from quota.kafka.topics import prepare_topics
-from quota.settings import load_settings
+from quota.callbacks.timeline import CallbackQuotas
+from quota.kafka.topics.specs import prepare_topics
+from quota.settings.loading import load_settings
+from tests.support.checkout import CHECKOUT
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = (CHECKOUT / "README.md").read_text()
 
 
 def test_the_example_from_files_runs_as_it_stands(tmp_path):
     """The worked timeline: admitted, refused for 12,000 ms, admitted after them."""
     (script,) = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "simulate" in block]
-    program = f"{sys.executable} -c 'from jobs.cli import main; main()'"
+    program = f"{sys.executable} -c 'from jobs.__main__ import main; main()'"
     done = subprocess.run(
         ["bash", "-ec", script.replace(".venv/bin/mutation-quota", program)],
         cwd=tmp_path,
@@ -62,7 +61,7 @@ def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker,
 
 
 def test_every_make_target_that_is_named_exists():
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make ([a-z-]+)", README)) <= targets
 
 
@@ -74,10 +73,10 @@ def test_every_command_that_is_named_exists(name):
 
 def test_every_file_that_is_linked_exists():
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
+        assert (CHECKOUT / target).exists(), target
 
 
 def test_every_page_of_decisions_is_listed():
-    folder = ROOT / "docs" / "decisions"
+    folder = CHECKOUT / "docs" / "decisions"
     listed = set(re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text()))
     assert listed == {page.name for page in folder.glob("[0-9]*.md")}

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from chispa import assert_df_equality
 
-from jobs.audit_rows import (
+from jobs.audit.rows import (
     dead_letter_rows,
     decision_rows,
     quota_change_rows,

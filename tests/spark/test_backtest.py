@@ -6,26 +6,26 @@ import sys
 
 import pytest
 
-from jobs.audit import keep
-from jobs.backtest import Candidate
-from jobs.backtest_candidates import candidates_of
-from jobs.request_file import read_requests
-from jobs.tables import prepare_tables
-from jobs.traffic import RECORDED, Traffic, add_recorded, audited, of_requests
-from jobs.whatif import judged
-from quota import codec
-from quota.bucket import Window
-from quota.callbacks.quotas import CallbackQuotas
+from jobs.audit.query import keep
+from jobs.audit.tables import prepare_tables
+from jobs.whatif.backtest import judged
+from jobs.whatif.candidates import candidates_of
+from jobs.whatif.effects import Candidate
+from jobs.whatif.recorded import RECORDED, Traffic, add_recorded, audited, of_requests
+from jobs.whatif.requests import read_requests
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.timeline import CallbackQuotas
 from quota.errors import MutationQuotaError
-from quota.recorded import RecordedDecision
-from quota.repeats import Repeats
-from quota.resolution import Policy
-from quota.simulate import read_quotas, simulate
-from quota.token_bucket import TokenBucket
-from tests import kept
-from tests.factories import PERMISSIVE
+from quota.records import codec
+from quota.whatif.recorded import RecordedDecision
+from quota.whatif.simulation import read_quotas, simulate
 from tests.spark.rows import frame, kafka_rows
-from tests.unit.test_simulate import at as asked_at
+from tests.support import delta_tables as kept
+from tests.support.factories import PERMISSIVE
+from tests.unit.whatif.test_simulation import at as asked_at
 
 START = 1_795_266_000_000
 ALICE, BOB = {"entity": {"user": "alice"}}, {"entity": {"user": "bob"}}
@@ -240,7 +240,7 @@ def test_requests_of_a_file_are_judged_beside_a_cluster_without_quotas(spark, se
 def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
     options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
-    command = [sys.executable, "-c", "from jobs.cli import main; main()", "backtest", *options]
+    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", "backtest", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "requests.jsonl: 1 of 6 lines are no requests and do not count; line 3: value: not JSON" in done.stderr
@@ -252,7 +252,7 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
 def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
     options = ["--candidate", "window-num=100", "--senders", "1", *(part for each in given for part in ("--set", each))]
-    command = [sys.executable, "-c", "from jobs.cli import main; main()", "backtest", *options]
+    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", "backtest", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "The recorded quotas give all 14 recorded decisions again, to the last digit." in done.stdout

@@ -8,16 +8,16 @@ import pandas as pd
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.decide import Answering, Frames, _decide_bucket
-from jobs.waist import unpacked
-from quota.bucket import Window
-from quota.change import SINCE_EVER
-from quota.repeats import Repeats
-from quota.resolution import Policy
+from jobs.enforce.decide import Answering, Frames, _decide_bucket
+from jobs.enforce.packed import unpacked
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.timeline.change import SINCE_EVER
 from schemas.buckets import ANSWERED, STATE
-from tests.factories import request_json
-from tests.packed import answer_of, packed
 from tests.spark.rows import kafka_rows
+from tests.support.factories import request_json
+from tests.support.packed import answer_of, packed
 
 ANSWERING = Answering(Window(100), Policy(), "decisions", "dead-letters")
 

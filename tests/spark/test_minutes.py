@@ -10,16 +10,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
 
-from jobs.failures import advised
-from jobs.minutes import TENANT_MINUTES, add_up, start_minutes
-from jobs.running import check, run_until
-from jobs.storage import checkpoint_path, table_path
-from jobs.tables import DECISIONS, prepare_tables
-from quota.epoch import LATEST
+from jobs.audit.minutes import TENANT_MINUTES, add_up, start_minutes
+from jobs.audit.tables import DECISIONS, prepare_tables
+from jobs.spark.failures import advised
+from jobs.spark.queries import check, run_until
 from quota.errors import MutationQuotaError
-from tests.audited import DAY, HOUR, MINUTE, arrow, decision, write
-from tests.kept import made
-from tests.waiting import until
+from quota.records.fields import LATEST
+from quota.settings.storage import checkpoint_path, table_path
+from tests.support.audited import DAY, HOUR, MINUTE, arrow, decision, write
+from tests.support.delta_tables import made
+from tests.support.waiting import until
 
 NOON = DAY + 12 * HOUR
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from jobs.decide import Answering
-from jobs.enforce import enforce
-from jobs.resolve import FixedQuotas
-from quota.bucket import Window
-from quota.resolution import Policy
+from jobs.enforce.decide import Answering
+from jobs.enforce.query import enforce
+from jobs.enforce.resolve import FixedQuotas
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Window
 from schemas.kafka import RECORD
-from tests.factories import request_json, timeline
 from tests.spark.rows import frame, kafka_rows
+from tests.support.factories import request_json, timeline
 
 
 @pytest.fixture(scope="module")

@@ -7,26 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from jobs.audit import keep
-from jobs.kept_table import open_table
-from jobs.minutes import start_minutes
+from jobs.audit.minutes import start_minutes
+from jobs.audit.query import keep
+from jobs.audit.reader import open_table
+from jobs.audit.tables import TABLES, prepare_tables
 from jobs.report.aggregation import Wanted, figures_of
-from jobs.storage import table_path
-from jobs.tables import TABLES, prepare_tables
-from quota import codec
-from quota.bucket import Window
-from quota.callbacks.setting import Callbacks
-from quota.repeats import Repeats
-from quota.resolution import Policy
-from quota.settings import load_settings
-from quota.simulate import read_quotas, simulate
-from quota.token_bucket import TokenBucket
-from tests.factories import PERMISSIVE
-from tests.records import finish
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
+from quota.records.callback import Callbacks
+from quota.settings.loading import load_settings
+from quota.settings.storage import table_path
+from quota.whatif.simulation import read_quotas, simulate
 from tests.spark.rows import frame, kafka_rows
-from tests.unit.test_simulate import at as asked_at
+from tests.support.checkout import CHECKOUT
+from tests.support.factories import PERMISSIVE
+from tests.support.records import finish
+from tests.unit.whatif.test_simulation import at as asked_at
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = CHECKOUT / "docs"
 PAGE = (DOCS / "tables.md").read_text()
 SQL = (DOCS / "questions.sql").read_text()
 WHERE = "/srv/mutation-quota"

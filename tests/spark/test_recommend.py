@@ -4,31 +4,31 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from jobs.demands import demands_of
-from jobs.recommend import Wanted, advice
-from jobs.request_file import read_requests
-from jobs.traffic import audited, of_requests
-from quota.bucket import Window
-from quota.decision import Decision
-from quota.entity import QuotaEntity
+from jobs.whatif.demands import demands_of
+from jobs.whatif.recommend import Wanted, advice
+from jobs.whatif.recorded import audited, of_requests
+from jobs.whatif.requests import read_requests
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import MutationQuotaError
-from quota.quota_file import read_quota_file
-from quota.recommendation import Ground
-from quota.repeats import Repeats
-from quota.resolution import Policy
-from quota.simulate import read_quotas, simulate
-from quota.tenancy import Tenancy
-from quota.token_bucket import TokenBucket
-from tests.audited import a_day, write
-from tests.factories import PERMISSIVE
-from tests.kept import decision_row, keep
+from quota.records.decision import Decision
+from quota.records.entity import QuotaEntity
+from quota.timeline.quota_file import read_quota_file
+from quota.whatif.recommendation import Ground
+from quota.whatif.simulation import read_quotas, simulate
+from quota.whatif.tenancy import Tenancy
 from tests.spark.test_backtest import START, at
+from tests.support.audited import a_day, write
+from tests.support.checkout import CHECKOUT
+from tests.support.delta_tables import decision_row, keep
+from tests.support.factories import PERMISSIVE
 
-PAGE = (Path(__file__).parents[2] / "docs" / "recommend.md").read_text()
+PAGE = (CHECKOUT / "docs" / "recommend.md").read_text()
 GROUND = Ground(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
 
 REQUESTS = [
@@ -147,7 +147,7 @@ def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
 
 
 def run(*options, cwd=None):
-    command = [sys.executable, "-c", "from jobs.cli import main; main()", "recommend", *options]
+    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", "recommend", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout

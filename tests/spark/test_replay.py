@@ -5,15 +5,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from quota.bucket import Window
-from quota.repeats import Repeats
-from tests.replay.chance import START, cases, shared_cases
-from tests.replay.engine import SparkEngine
-from tests.replay.log import ABSENT, Change, Entry, Log, Run
-from tests.replay.mutants import MUTANTS, mutated
-from tests.replay.plain import PlainEngine
-from tests.replay.properties import check_any_partitions, check_one_partition
-from tests.replay.reference import Reference
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from tests.evidence.replay.chance import START, cases, shared_cases
+from tests.evidence.replay.engine import SparkEngine
+from tests.evidence.replay.log import ABSENT, Change, Entry, Log, Run
+from tests.evidence.replay.mutants import MUTANTS, mutated
+from tests.evidence.replay.plain import PlainEngine
+from tests.evidence.replay.properties import check_any_partitions, check_one_partition
+from tests.evidence.replay.reference import Reference
 
 # What fails is made smaller by `make replay`: here each try takes seconds.
 SHORT = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)

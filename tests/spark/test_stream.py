@@ -6,18 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.decide import Answering
-from jobs.enforce import enforce
-from jobs.resolve import FixedQuotas
-from quota import codec
-from quota.bucket import Window
-from quota.entity import QuotaEntity
-from quota.resolution import Policy
-from quota.simulate import simulate
-from quota.token_bucket import TokenBucket
+from jobs.enforce.decide import Answering
+from jobs.enforce.query import enforce
+from jobs.enforce.resolve import FixedQuotas
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
+from quota.records.entity import QuotaEntity
+from quota.whatif.simulation import simulate
 from schemas.kafka import ANSWER, RECORD
-from tests.factories import PERMISSIVE, request_json, timeline
 from tests.spark.rows import answers, frame, kafka_rows
+from tests.support.factories import PERMISSIVE, request_json, timeline
 
 WINDOW = Window(100)
 ANSWERING = Answering(WINDOW, Policy(), "decisions", "dead-letters")

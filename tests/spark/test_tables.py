@@ -10,11 +10,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-import jobs.audit
-from jobs.audit import keep
-from jobs.storage import table_path
-from jobs.tables import DECISIONS, TABLES, prepare_tables
+import jobs.audit.query
+from jobs.audit.query import keep
+from jobs.audit.tables import DECISIONS, TABLES, prepare_tables
 from quota.errors import MutationQuotaError
+from quota.settings.storage import table_path
 from schemas import decisions
 from tests.spark.rows import frame, kafka_rows
 from tests.spark.test_audit_rows import DECISION
@@ -36,7 +36,7 @@ def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(spark, 
     rows = [
         row for topic, value in by_topic.items() for row in kafka_rows([json.dumps(value).encode()] * 2, topic=topic)
     ]
-    append_new, done = jobs.audit.append_new, []
+    append_new, done = jobs.audit.query.append_new, []
 
     def append_some(*args, **kwargs):
         if len(done) == written:
@@ -45,7 +45,7 @@ def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(spark, 
         done.append(args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs.audit, "append_new", append_some)
+        patched.setattr(jobs.audit.query, "append_new", append_some)
         with pytest.raises(RuntimeError, match="killed"):
             keep(settings, frame(spark, rows), 0)
     keep(settings, frame(spark, rows), 0)

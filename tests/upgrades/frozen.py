@@ -9,22 +9,22 @@ import tempfile
 import threading
 from pathlib import Path
 
-from jobs.audit import start_audit
-from jobs.checkpoint import FirstBatch
-from jobs.embedded import at, embedded_broker
-from jobs.enforce import start_enforce
-from jobs.files import Files
-from jobs.running import run_until
-from jobs.session import end_session, spark_session
-from quota.entity import QuotaEntity
-from quota.kafka.quota_store import write_record
-from quota.kafka.topics import prepare_topics
-from quota.log_record import QuotaRecord, ResetRecord
-from quota.settings import load_settings
+from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
+from jobs.sandbox.embedded import at, embedded_broker
+from jobs.spark.queries import run_until
+from jobs.spark.session import end_session, spark_session
+from jobs.storage.checkpoint import FirstBatch
+from jobs.storage.files import Files
+from quota.kafka.quota_writer import write_record
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord, ResetRecord
+from quota.settings.loading import load_settings
 from schemas.buckets import STATE_VERSION
-from tests.deployments import deployed
-from tests.factories import request_json
-from tests.records import ends_of, produce
+from tests.support.deployments import deployed
+from tests.support.factories import request_json
+from tests.support.records import ends_of, produce
 
 FOLDER = Path(__file__).parent
 ENDS = "ends.json"

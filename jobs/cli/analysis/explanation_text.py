@@ -1,0 +1,222 @@
+"""An explanation of a decision, as lines for people."""
+
+from collections.abc import Iterable, Iterator
+
+from jobs.cli.control.quota_text import plain, sharing
+from jobs.cli.times import shown
+from quota.algorithms.bucket import MAX_THROTTLE_MS
+from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomputed
+from quota.explanation.last_write import judged_codes
+from quota.explanation.refill import Gain, Origin, Refill
+from quota.records.decision import Decision
+from quota.records.entity import Tags, quoted
+from quota.records.request import Mode
+
+_TOPICS = 20
+"""Of a request's topics, which may be thousands, so many are told at either end."""
+
+_MODES = {
+    Mode.STRICT: "its client knows the error: a topic is admitted while K >= 0 before it, else refused",
+    Mode.PERMISSIVE: "its client does not know the error: all is admitted and charged, and K < 0 after it throttles",
+}
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
+    """How the decision came about, in the order in which it was made."""
+    decision = explanation.decision
+    yield f"{decision.decision_id}: {decision.outcome.value}, {_told(decision)}"
+    mutations = sum(topic.partitions for topic in decision.topics)
+    yield _line("asked", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")
+    yield _line("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
+    yield _line("request", f"{plain(decision.request_id)}, at {shown(decision.timestamp)}")
+    if decision.quota is None:
+        yield _line("quota", _unlimited(decision))
+        yield from _answer(explanation)
+        return
+    yield from _quota(explanation)
+    yield _line("mode", f"{decision.mode.value}: {_MODES[decision.mode]}")
+    if decision.validate_only:
+        yield _line("", "validate_only: it only asks if it could be done: never charged, never refused")
+    if decision.repeats:
+        yield _line(
+            "repeat",
+            f"the same request was admitted by {decision.repeats.decision_id}; "
+            f"topics that are not charged again, the first ones: {decision.repeats.topics}",
+        )
+    if explanation.refill:
+        yield from _refill(decision, explanation.refill)
+    yield from _charges(decision, explanation.charges)
+    yield from _answer(explanation)
+    if explanation.recomputed:
+        yield _line("recomputed", _recomputed(decision, explanation.recomputed, explanation.refill))
+    if explanation.before or explanation.after:
+        yield "Decisions of the bucket around it:"
+        yield from map(_neighbour, explanation.before)
+        yield f"> {shown(decision.timestamp)}  {decision.decision_id}"
+        yield from map(_neighbour, explanation.after)
+
+
+def number(value: float) -> str:
+    """Tokens and rates as people read them: no more digits than are meant."""
+    return f"{value + 0.0:.10g}"
+
+
+def _line(name: str, text: str) -> str:
+    return f"  {name:11} {text}"
+
+
+def _told(decision: Decision) -> str:
+    if not decision.throttle_time_ms:
+        return "and not told to wait"
+    return f"and told to wait for {decision.throttle_time_ms} ms, until {shown(decision.retry_at)}"
+
+
+def _unlimited(decision: Decision) -> str:
+    if decision.exempt:
+        return "none: the user is exempt (quota.exempt_users), and no bucket is touched"
+    by = f"{decision.callback} gave none" if decision.callback else "none of the eight levels had one"
+    return f"none: {by} then: admitted, and no bucket touched"
+
+
+def _quota(explanation: Explanation) -> Iterator[str]:
+    decision, change = explanation.decision, explanation.set_quota
+    whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
+    callback = f", by {decision.callback}" if decision.callback else ""
+    debt = "" if decision.max_debt_ms is None else f", no debt longer than {decision.max_debt_ms} ms"
+    yield _line("quota", f"R = {number(decision.quota or 0)} mutations/s{whose}{callback}")
+    yield _line("", f"B = {number(decision.burst or 0)} mutations at once{debt}")
+    if change:
+        who = f" by {plain(change.altered_by)}" if change.altered_by else ""
+        made = f", made at {shown(change.altered_at)}" if change.altered_at != change.since else ""
+        why = f"  # {plain(change.comment)}" if change.comment else ""
+        yield _line("", f"since {shown(change.since)}{who}{made}{why}")
+    elif decision.quota_entity:
+        yield _line("", "since when and by whom is not kept: the table quota_changes does not have the change")
+    if decision.shadow:
+        yield _line("", "in shadow: it decides and reports, and all is admitted")
+    tags = Tags(decision.user_tag, decision.client_tag, tuple(sorted(decision.more_tags.items())))
+    yield _line("bucket", sharing(dict(tags.items())))
+
+
+def _refill(decision: Decision, refill: Refill) -> Iterator[str]:
+    recorded = number(decision.tokens_before or 0)
+    match refill.origin:
+        case Origin.RESET:
+            yield _line("K before", f"{recorded}: full, an operator reset the bucket at {shown(refill.reset_at or 0)}")
+        case Origin.FIRST_SIGHT:
+            yield _line(
+                "K before", f"{recorded}: no earlier decision charged the bucket, and one never charged is full"
+            )
+        case Origin.LAST_WRITE:
+            yield _line("K before", f"{recorded}: the bucket was written last by {refill.written_by}")
+            yield from (_line("", _gain(each)) for each in refill.gains)
+
+
+def _gain(gain: Gain) -> str:
+    seconds = number((gain.until - gain.since) / 1000)
+    return (
+        f"K = min(K + t * R, B) = min({number(gain.tokens_before)} + {seconds} s * {number(gain.rate)}/s, "
+        f"{number(gain.burst)}) = {number(gain.tokens)} at {shown(gain.until)}"
+    )
+
+
+def _charges(decision: Decision, charges: list[Charge]) -> Iterator[str]:
+    name = "charges"
+    for each in charges[:_TOPICS]:
+        yield _line(name, _charge(each))
+        name = ""
+    left_out = len(charges) - 2 * _TOPICS
+    if left_out > 0:
+        yield _line("", f"... {left_out} more topics (--json tells them) ...")
+    for each in charges[max(_TOPICS, len(charges) - _TOPICS) :]:
+        yield _line("", _charge(each))
+    yield _line("K after", number(decision.tokens or 0))
+
+
+def _charge(charge: Charge) -> str:
+    before, after, cost = number(charge.tokens_before), number(charge.tokens), charge.partitions
+    topic = f"{quoted(charge.name)} of {cost}:"
+    if not charge.admitted:
+        return f"{topic} refused, since K = {before} < 0; K stays"
+    if not charge.charged:
+        return f"{topic} admitted, and not charged; K = {before} stays"
+    if charge.tokens > charge.tokens_before - cost:
+        return f"{topic} admitted, K = {before} - {cost}, but no less than the bound on debt = {after}"
+    return f"{topic} admitted, K = {before} - {cost} = {after}"
+
+
+def _answer(explanation: Explanation) -> Iterator[str]:
+    decision = explanation.decision
+    judged = decision.shadow or decision
+    bucket_ms, request_ms = judged.controller_throttle_ms, decision.request_throttle_ms
+    if decision.quota is not None:
+        yield _line("throttle", _throttle(decision, bucket_ms))
+    if explanation.purgatory_ms:
+        least = "at least " if judged.throttle_time_ms <= request_ms else ""
+        yield _line("", f"less {least}{explanation.purgatory_ms} ms for which the request was kept back (purgatory)")
+    if request_ms:
+        longer = "which is longer" if request_ms > bucket_ms - explanation.purgatory_ms else "which is not longer"
+        yield _line("", f"the request quota's own throttle: {request_ms} ms, {longer}")
+    if shadow := decision.shadow:
+        wait = f"told to wait for {shadow.throttle_time_ms} ms"
+        refused = f"topics refused: {_refused(shadow.error_codes)}"
+        yield _line("shadow", f"would have been {shadow.outcome.value}, {refused}, and {wait}")
+    yield _line("told", f"{decision.outcome.value}, {_told(decision)}")
+
+
+def _throttle(decision: Decision, bucket_ms: int) -> str:
+    tokens, rate = decision.tokens or 0, decision.quota or 0
+    if bucket_ms:
+        bound = ", the longest that there is" if bucket_ms == MAX_THROTTLE_MS else ""
+        return f"-K / R = {number(-tokens)} / {number(rate)} s = {bucket_ms} ms, rounded up{bound}"
+    if decision.validate_only:
+        return "none: nothing was charged"
+    if decision.mode is Mode.STRICT:
+        return "none: no topic was refused" + (", though the next one will be" if tokens < 0 else "")
+    return "none: K is not below 0"
+
+
+def _recomputed(decision: Decision, again: Recomputed, refill: Refill | None) -> str:
+    if not again.differs:
+        return "the same, from the decision before it" if refill and refill.gains else "the same"
+    found = []
+    if "tokens_before" in again.differs:
+        found.append(_before_differs(decision, refill))
+    recorded = {
+        "topics": f"topics refused: {_refused(again.error_codes)}, recorded {_refused(judged_codes(decision))}",
+        "tokens": f"K after {number(again.tokens)}, recorded {number(decision.tokens or 0)}",
+        "controller_throttle_ms": f"throttle {again.controller_throttle_ms} ms, "
+        f"recorded {(decision.shadow or decision).controller_throttle_ms} ms",
+    }
+    verdict = [text for name, text in recorded.items() if name in again.differs]
+    rest = f"from the recorded K before: {'; '.join(verdict)}" if verdict else "all else, from there, is the same"
+    return "; ".join([*found, rest])
+
+
+def _before_differs(decision: Decision, refill: Refill | None) -> str:
+    recorded = number(decision.tokens_before or 0)
+    if refill is None or refill.tokens is None:
+        return (
+            f"K before {recorded} cannot be checked: the quota changed since the bucket was written, "
+            "and the table quota_changes does not tell when"
+        )
+    came = f"K before comes out as {number(refill.tokens)}, recorded {recorded}"
+    if refill.origin is Origin.FIRST_SIGHT:
+        return f"{came}: the table does not reach back to the decision that wrote the bucket last"
+    return (
+        f"{came}: something came in between that the table does not tell (a decision that is not kept, buckets begun "
+        "anew, requests of several partitions decided in another order)"
+    )
+
+
+def _refused(codes: Iterable[int]) -> int:
+    return sum(1 for code in codes if code)
+
+
+def _neighbour(each: Neighbour) -> str:
+    wait = f", wait {each.throttle_time_ms} ms" if each.throttle_time_ms else ""
+    asked = f"{each.mutations} mutations" + (", validate_only" if each.validate_only else "")
+    return (
+        f"  {shown(each.timestamp)}  {each.decision_id}  {each.outcome}, {asked}, "
+        f"K {number(each.tokens_before or 0)} -> {number(each.tokens or 0)}{wait}"
+    )

@@ -1,0 +1,106 @@
+"""`mutation-quota recommend`: which quotas to set."""
+
+import math
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from jobs.cli.options import ConfigFile, Json, Overrides, Requests, settings_of
+from jobs.cli.times import times_of
+from jobs.storage.whole_file import write_whole
+from quota.errors import BadInput
+from quota.whatif.tenancy import Tenancy
+
+
+def recommend(
+    context: typer.Context,
+    capacity: Annotated[
+        float | None, typer.Option(metavar="N", help="What the controller takes, in mutations a second.")
+    ] = None,
+    experiment: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The same, as make experiment has measured it: experiment.json.")
+    ] = None,
+    reserve: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of the capacity, for elections, broken brokers, and who is exempt.")
+    ] = 0.2,
+    over_allocation: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Give away so many times what there is; by default as the tenants' loads show."),
+    ] = None,
+    tenancy: Annotated[Tenancy, typer.Option("--by", help="Whose quotas.")] = Tenancy.USER,
+    requests: Requests = None,
+    since: Annotated[str | None, typer.Option("--from", metavar="TIME", help="By requests from then on.")] = None,
+    until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="And up to then.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the quotas there, for quotas apply; a new file.")
+    ] = None,
+    tenants: Annotated[int, typer.Option(min=0, metavar="N", help="How many of the busiest to print.")] = 20,
+    as_json: Json = False,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+) -> None:
+    """Recommend quotas by what the controller can take and what tenants have asked for, and tell what follows.
+
+    The rules are those of KIP-599, and are told with their numbers.
+    """
+    source, measured = _capacity(capacity, experiment)
+    _check("--reserve", reserve, 0 <= reserve < 1, "a share from 0 to below 1")
+    if over_allocation is not None:
+        _check("--over-allocation", over_allocation, 1 <= over_allocation < math.inf, "a number of at least 1")
+    first, last = times_of(since, until)
+    _check_output(output)
+    settings = settings_of(context, overrides, config)
+    from jobs.cli.analysis.recommendation_text import print_advice
+    from jobs.whatif.recommend import Wanted
+    from jobs.whatif.recommend import recommend as size
+    from quota.timeline.quota_file import write_quota_file
+    from quota.whatif.recommendation import Ground
+
+    ground = Ground(measured, reserve, over_allocation, settings.quota.window)
+    found = size(settings, Wanted(ground, tenancy, first, last, requests))
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    else:
+        print_advice(found, source, tenancy, tenants)
+    if output is None:
+        if not as_json:
+            print("--output FILE writes these quotas for mutation-quota quotas apply.")
+        return
+    try:
+        write_whole(output, write_quota_file(found.quotas), new=True)
+    except OSError as error:
+        raise BadInput(f"--output {output}: {error.strerror}") from None
+    if not as_json:
+        print(f"Wrote {output}; mutation-quota quotas apply {output} --dry-run shows what it changes.")
+
+
+def _capacity(given: float | None, experiment: Path | None) -> tuple[str, float]:
+    """What the controller takes, and who says so."""
+    if given is not None and experiment is None:
+        _check("--capacity", given, 0 < given < math.inf, "mutations a second, above 0")
+        return "as given", given
+    if experiment is None or given is not None:
+        raise BadInput("what can the controller take? give either --capacity or --experiment")
+    from jobs.whatif.experiment_file import read_throughput
+
+    found = read_throughput(experiment)
+    figures = f"{found.created_per_second:,.0f} created and {found.deleted_per_second:,.0f} deleted"
+    return f"by {experiment}, the lower of {figures}", found.capacity
+
+
+def _check(option: str, value: float, good: bool, expected: str) -> None:  # NaN is never good
+    if not good:
+        raise BadInput(f"{option} {value:g}: expected {expected}")
+
+
+def _check_output(file: Path | None) -> None:
+    """See that it can be written before it takes minutes to find out what."""
+    if file is None:
+        return
+    if file.exists():
+        raise BadInput(f"--output {file}: there is such a file; move it away, or name another")
+    if not file.absolute().parent.is_dir():
+        raise BadInput(f"--output {file}: there is no folder {file.parent}")

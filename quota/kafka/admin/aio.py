@@ -1,0 +1,56 @@
+"""`AIOQuotaAdminClient`: the client for asyncio."""
+
+import asyncio
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka.admin import NewPartitions, NewTopic
+
+from quota.kafka.admin.client import QuotaAdminClient
+
+AIOFutures = dict[str, "asyncio.Future[None]"]
+
+
+class AIOQuotaAdminClient:
+    """`QuotaAdminClient` with asyncio's futures: nothing here keeps the event loop waiting.
+
+    An asynchronous context manager: it connects when it is entered, and when it is left it waits for the calls under
+    way. Arguments, errors and futures are those of `QuotaAdminClient`.
+    """
+
+    def __init__(self, conf: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
+        """Take the configuration of `QuotaAdminClient`."""
+        self._conf = {**(conf or {}), **kwargs}
+        self._connected: QuotaAdminClient | None = None
+
+    async def __aenter__(self) -> Self:
+        self._connected = await asyncio.to_thread(QuotaAdminClient, self._conf)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self._client.close, wait=kind is None)
+
+    def create_topics(self, new_topics: list[NewTopic], **options: Any) -> AIOFutures:  # noqa: ANN401
+        """Create topics."""
+        return _awaitable(self._client.create_topics(new_topics, **options))
+
+    def create_partitions(self, new_partitions: list[NewPartitions], **options: Any) -> AIOFutures:  # noqa: ANN401
+        """Grow topics."""
+        return _awaitable(self._client.create_partitions(new_partitions, **options))
+
+    def delete_topics(self, topics: list[str], **options: Any) -> AIOFutures:  # noqa: ANN401
+        """Delete topics."""
+        return _awaitable(self._client.delete_topics(topics, **options))
+
+    @property
+    def _client(self) -> QuotaAdminClient:
+        if self._connected is None:
+            raise RuntimeError("the client connects when it is entered: async with AIOQuotaAdminClient(...) as client")
+        return self._connected
+
+
+def _awaitable(futures: dict[str, "Future[None]"]) -> AIOFutures:
+    return {name: asyncio.wrap_future(future) for name, future in futures.items()}

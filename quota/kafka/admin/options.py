@@ -1,0 +1,78 @@
+"""How an application's client is configured: librdkafka's settings, and this project's own among them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from quota.errors import BadInput
+from quota.kafka.clients import client_config
+from quota.records.request import ANONYMOUS, NO_CLIENT_ID
+from quota.settings.loading import Settings, load_settings
+from quota.settings.security import SecuritySettings
+
+PREFIX = "mutation.quota."
+"""Any setting of the project, as in `mutation.quota.client.user` or `mutation.quota.topics.requests`."""
+
+TIME_LIMIT = "default.api.timeout.ms"
+"""The time limit of a call, by the name that it has in Kafka's own client."""
+
+_SECURITY = ("security.", "sasl.", "ssl.", "enable.ssl.")
+"""How librdkafka's settings of TLS and SASL begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What a client is, and how it reaches its clusters."""
+
+    settings: Settings
+    """With the servers of the cluster that decides in `kafka.bootstrap_servers`."""
+    target: dict[str, Any] = field(repr=False)  # passwords may be among them
+    """librdkafka's settings for the cluster whose topics are changed."""
+    control: dict[str, Any] = field(repr=False)
+    """librdkafka's settings for the cluster that decides."""
+    user: str
+    client_id: str
+
+    @property
+    def open_after_seconds(self) -> float | None:
+        """How long to wait for a decision before going on without one; None where that is not wanted."""
+        client = self.settings.client
+        return client.open_after_ms / 1000 if client.when_silent == "open" else None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Self:
+        """Read what an application gives to its client.
+
+        Raises:
+            BadInput: with the name and the value of what is not usable.
+        """
+        own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
+        target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
+        if "bootstrap.servers" not in target:
+            raise BadInput("bootstrap.servers is missing: the servers of the cluster whose topics are to be changed")
+        overrides = [f"kafka.bootstrap_servers={target['bootstrap.servers']}"]
+        if TIME_LIMIT in config:
+            overrides.append(f"client.api_timeout_ms={config[TIME_LIMIT]}")
+        overrides += [f"{name.removeprefix(PREFIX)}={value}" for name, value in own.items()]
+        settings = load_settings(overrides, environment={}, with_default_file=False)
+        return cls._with(settings, target, _control(settings, target))
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """The same for a program that has settings."""
+        return cls._with(settings, client_config(settings.target_connection), client_config(settings.kafka.connection))
+
+    @classmethod
+    def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
+        user = settings.client.user or str(target.get("sasl.username") or ANONYMOUS)
+        client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
+        settings.topics.requests_of(user)  # it must have a topic, where users have topics of their own
+        return cls(settings, target, control, user, client_id)
+
+
+def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
+    """As the target, where the project's own settings do not say how the other cluster is spoken to."""
+    if not SecuritySettings.model_fields.keys() & settings.kafka.model_fields_set:
+        return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
+    plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}
+    return {**plain, **settings.kafka.connection.librdkafka()}

@@ -1,0 +1,162 @@
+"""JSON Schemas of all records of the topics, for other languages: made from the structs that read and write them.
+
+`python -m schemas.json_schemas` writes them into `schemas/json`. What a field means stands behind it in its struct, or
+else beside the column that keeps it.
+"""
+
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pyspark.sql.types import StructType
+
+from quota.records.callback import CallbackSetting
+from quota.records.cluster import Cluster
+from quota.records.decision import DeadLetter, Decision, Repeat, Shadow, TopicDecision
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord
+from quota.records.record import Source
+from quota.records.request import MutationRequest, TopicMutation
+from quota.records.result import MutationResult, TopicResult
+from schemas import dead_letters, decisions, quota_changes
+from schemas.source import SOURCE
+
+FOLDER = Path(__file__).resolve().parent.parent / "schemas" / "json"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_REF = "#/$defs/{name}"
+
+_RECORDS: dict[str, type[msgspec.Struct]] = {
+    "request": MutationRequest,
+    "decision": Decision,
+    "dead-letter": DeadLetter,
+    "result": MutationResult,
+}
+
+_QUOTA_LOG: dict[str, type[msgspec.Struct]] = {
+    "entity": QuotaRecord,
+    "bucket": ResetRecord,
+    "callback": CallbackRecord,
+    "cluster": ClusterRecord,
+}
+"""The records of the quota topic, by the field that tells each from the others."""
+
+_COLUMNS: dict[type[msgspec.Struct], StructType] = {
+    Decision: decisions.RECORD,
+    TopicDecision: decisions.TOPIC,
+    Shadow: decisions.SHADOW,
+    Repeat: decisions.REPEATS,
+    DeadLetter: dead_letters.RECORD,
+    MutationResult: decisions.RECORD,
+    Source: SOURCE,
+    **dict.fromkeys(_QUOTA_LOG.values(), quota_changes.READ),
+}
+
+_DESCRIBED: tuple[type[msgspec.Struct], ...] = (
+    *_RECORDS.values(),
+    *_QUOTA_LOG.values(),
+    TopicMutation,
+    TopicDecision,
+    TopicResult,
+    Shadow,
+    Repeat,
+    Source,
+    QuotaEntity,
+    CallbackSetting,
+    Cluster,
+)
+
+
+def record_schemas() -> dict[str, dict[str, Any]]:
+    """All of them, by the names of their files without what these end with."""
+    found = {name: _schema(name, record) for name, record in _RECORDS.items()}
+    return found | {"quota-log": _quota_log()}
+
+
+def file_of(name: str, folder: Path = FOLDER) -> Path:
+    """The file of a schema."""
+    return folder / f"{name}.schema.json"
+
+
+def text_of(schema: Mapping[str, Any]) -> str:
+    """What stands in the file."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _schema(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
+    definitions = _definitions(record)
+    return {**_head(name), **definitions.pop(record.__name__), "$defs": definitions}
+
+
+def _quota_log() -> dict[str, Any]:
+    """One of several: a record that has the fields of two of them is refused."""
+    return {
+        **_head("quota-log"),
+        "title": "QuotaLogRecord",
+        "description": "A change of the quotas, of buckets, of the callback or of the cluster: one of them. "
+        "A record without a value removes the quota of the entity in its key.",
+        "type": "object",
+        "oneOf": [{"$ref": _REF.format(name=record.__name__)} for record in _QUOTA_LOG.values()],
+        "not": {"anyOf": [{"required": list(pair)} for pair in combinations(_QUOTA_LOG, 2)]},
+        "$defs": _definitions(*_QUOTA_LOG.values()),
+    }
+
+
+def _head(name: str) -> dict[str, Any]:
+    return {"$schema": DIALECT, "$id": f"urn:kafka-mutation-quota:{name}"}
+
+
+def _definitions(*records: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:
+    """The records and all that they consist of, by the names of their types."""
+    _, found = msgspec.json.schema_components(records, ref_template=_REF)
+    described = {struct.__name__: struct for struct in _DESCRIBED}
+    for name, definition in found.items():
+        definition["description"] = _in_json(definition["description"])
+        if name in described:
+            _describe(definition["properties"], described[name])
+    if QuotaEntity.__name__ in found:
+        found[QuotaEntity.__name__]["minProperties"] = 1
+    return dict(sorted(found.items()))
+
+
+def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
+    columns = _COLUMNS.get(struct, StructType())
+    said = {field.name: field.metadata["comment"] for field in columns} | dict(_docstrings(struct))
+    for field in msgspec.structs.fields(struct):
+        properties[field.encode_name]["description"] = _in_json(said[field.name])
+
+
+def _docstrings(struct: type) -> Iterator[tuple[str, str]]:
+    """What stands behind each field in the code of a struct, and of those that it extends."""
+    for each in reversed(struct.__mro__):
+        if not issubclass(each, msgspec.Struct) or each is msgspec.Struct:
+            continue
+        (code,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        statements = code.body if isinstance(code, ast.ClassDef) else []
+        for field, behind in pairwise(statements):
+            match field, behind:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    yield name, text
+
+
+def _in_json(text: str) -> str:
+    """A docstring or a comment as a sentence on one line, with JSON's word for nothing."""
+    sentence = " ".join(text.split()).replace("`", "").replace("None", "null")
+    return sentence[0].upper() + sentence[1:]
+
+
+def main() -> None:
+    """Write the files."""
+    for name, schema in record_schemas().items():
+        file_of(name).parent.mkdir(exist_ok=True)
+        file_of(name).write_text(text_of(schema), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

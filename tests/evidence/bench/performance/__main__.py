@@ -1,0 +1,181 @@
+"""Latency, throughput, state, audit and the decision alone, each beside its limit: `make bench`, `make bench-quick`."""
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from quota.errors import MutationQuotaError
+from quota.settings.loading import load_settings
+from tests.evidence.bench.performance.audit import audit
+from tests.evidence.bench.performance.decision import decisions
+from tests.evidence.bench.performance.figure import Figure
+from tests.evidence.bench.performance.ground import Ground, broker, ground
+from tests.evidence.bench.performance.latency import latency
+from tests.evidence.bench.performance.machine import load, machine
+from tests.evidence.bench.performance.many_keys import many_keys
+from tests.evidence.bench.performance.page import as_json, page, sections, table
+from tests.evidence.bench.performance.plots import draw
+from tests.evidence.bench.performance.scale_out import scale_out
+from tests.evidence.bench.performance.state_size import state_size
+from tests.evidence.bench.performance.throughput import throughput
+from tests.evidence.bench.performance.what_if import what_if
+
+_COLUMNS = 160
+_QUIET_LOAD = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured."""
+
+    rounds: int
+    warm: float
+    """Seconds of the load that warms up for latencies."""
+    rates: tuple[float, ...]
+    seconds: float
+    keys: Mapping[int, int]
+    """Active keys of a batch, each with its rounds."""
+    backlog: int
+    buckets: tuple[int, ...]
+    decided: int
+    rows: int
+
+
+MANY_KEYS = (1000, 10_000, 100_000)
+
+FULL = Size(
+    rounds=3,
+    warm=50.0,
+    rates=(10.0, 200.0, 1000.0),
+    seconds=5.0,
+    keys={1: 3, 1000: 3, 100_000: 2},
+    backlog=1_000_000,
+    buckets=(10_000, 100_000, 1_000_000),
+    decided=40_000,
+    rows=10_000_000,
+)
+QUICK = Size(
+    rounds=1,
+    warm=20.0,
+    rates=(200.0,),
+    seconds=6.0,
+    keys={1000: 1},
+    backlog=300_000,
+    buckets=(1000, 10_000),
+    decided=20_000,
+    rows=100_000,
+)
+
+
+def main() -> None:
+    """Measure, and print a table a section; the full form writes the page, the JSON and the picture."""
+    options = _options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.stdout.reconfigure(line_buffering=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _COLUMNS)
+    began = time.monotonic()
+
+    def tell(line: str) -> None:
+        console.print(f"{time.monotonic() - began:5.0f} s  {line}", highlight=False)
+
+    if load() > _QUIET_LOAD:
+        tell(f"others are at work on this machine (load {load():.1f}): ratios will be noisy")
+    figures: list[Figure] = []
+    try:
+        load_settings(options.set, environment={})  # a bad one is told at once
+        for taken in _measured(options, tell):
+            figures += taken
+            for name, of_section in sections(taken).items():
+                console.print(table(name, of_section).drawn())
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; nothing was written")
+    except MutationQuotaError as error:
+        sys.exit(f"bench: {error}")
+    if options.out:
+        _write(figures, options.out, time.monotonic() - began)
+        console.print(f"written: {options.out}/performance.md, .json, .svg")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.performance", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help=f"three minutes: less of everything, and no {SCALE_OUT}")
+    parser.add_argument("--only", nargs="+", choices=ALL, metavar="SECTION", help=", ".join(ALL))
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
+    return parser.parse_args()
+
+
+def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
+    """The sections' figures, each in a session of its own: none leaves its heap to the next. The quick form has one."""
+    size = QUICK if options.quick else FULL
+    wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ASKED_FOR)]
+    if DECISION in wanted:
+        yield decisions(rounds=9)
+    if wanted == [DECISION]:
+        return
+    with broker(*options.set) as address:
+        if SCALE_OUT in wanted:
+            yield scale_out(address, size.backlog // 10, tell, *options.set)
+        in_sessions = [each for each in wanted if each in SECTIONS]
+        for names in [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]:
+            with ground(address, tell, *options.set) as place:
+                for name in names:
+                    yield SECTIONS[name](place, size)
+
+
+def _latency(place: Ground, size: Size) -> list[Figure]:
+    return latency(place, size.rates, size.rounds, size.seconds, size.warm)
+
+
+def _throughput(place: Ground, size: Size) -> list[Figure]:
+    return throughput(place, size.keys, size.backlog, size.seconds / 2)
+
+
+def _state(place: Ground, size: Size) -> list[Figure]:
+    return state_size(place, size.buckets, min(size.rounds, 2))
+
+
+def _many_keys(place: Ground, size: Size) -> list[Figure]:
+    return many_keys(place, MANY_KEYS, size.rounds, size.seconds / 2)
+
+
+def _audit(place: Ground, size: Size) -> list[Figure]:
+    return audit(place, size.decided, size.rows, size.rounds)
+
+
+DECISION, SCALE_OUT = "decision", "scale out"
+"""The one needs no session, the other starts its own."""
+
+SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
+    "latency": _latency,
+    "throughput": _throughput,
+    "state": _state,
+    "many keys": _many_keys,
+    "audit": _audit,
+    "what if": lambda place, size: what_if(place, size.backlog),
+}
+
+ALL = [DECISION, SCALE_OUT, *SECTIONS]
+ASKED_FOR = {"many keys", "what if"}
+"""Measured by `--only`: what takes long, and is not what anybody waits for."""
+
+QUICK_LEAVES_OUT = {*ASKED_FOR, SCALE_OUT}
+"""Likewise: two clusters take a minute to start."""
+
+
+def _write(figures: list[Figure], folder: Path, seconds: float) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    on = machine()
+    (folder / "performance.md").write_text(page(figures, on, seconds))
+    (folder / "performance.json").write_text(as_json(figures, on))
+    draw(figures, folder / "performance.svg")
+
+
+if __name__ == "__main__":
+    main()

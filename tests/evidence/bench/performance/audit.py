@@ -1,0 +1,112 @@
+"""What the audit costs: rows into Delta, commits and files, and an analyst's queries of millions of rows."""
+
+import time
+from collections.abc import Iterator
+from itertools import product
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from jobs.audit.query import start_audit
+from jobs.audit.tables import DECISIONS
+from jobs.enforce.query import start_enforce
+from quota.settings.loading import Settings
+from quota.settings.storage import table_path
+from tests.evidence.bench.performance.backlog import fill
+from tests.evidence.bench.performance.figure import Figure
+from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of
+
+USERS = 1000
+DAYS = 10
+FIRST_DAY = 1_790_000_000
+PER_DAY = 86_400
+
+QUERIES = {
+    "mutations admitted and refused, by hour, of a day": """
+        SELECT date_trunc('hour', timestamp) AS hour,
+               sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, each.partitions, 0))) AS admitted,
+               sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, 0, each.partitions))) AS refused
+        FROM decisions WHERE date = '{day}' GROUP BY hour ORDER BY hour""",
+    "the ten users that were throttled most, of all days": """
+        SELECT user, count(*) AS times, sum(throttle_time_ms) / 1000 AS seconds
+        FROM decisions WHERE throttle_time_ms > 0 GROUP BY user ORDER BY seconds DESC LIMIT 10""",
+    "all decisions of a user, of a day": "SELECT * FROM decisions WHERE date = '{day}' AND user = 'user-7'",
+    "one decision by its id and day": "SELECT * FROM decisions WHERE date = '{day}' AND decision_id = '{id}'",
+}
+"""By what they answer."""
+
+
+def audit(ground: Ground, backlog: int, rows: int, rounds: int) -> list[Figure]:
+    """Figures of a backlog of so many decisions, and of a table of so many rows."""
+    return [*_drained(ground, backlog, rounds), *_queried(ground, rows, rounds)]
+
+
+def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
+    settings = ground.deployment("audit")
+    fill(settings, backlog, USERS)
+    start_enforce(ground.spark, settings, once=True).awaitTermination()
+    rates = []
+    for turn in range(rounds + 1):
+        copied = elsewhere(settings, ground)
+        query = start_audit(ground.spark, copied, once=True)
+        query.awaitTermination()
+        if turn:  # cold, it takes twice as long
+            rates.append(rate_of(batches(query)))
+            ground.tell(f"audit: {rates[-1]:,.0f} rows/s")
+    yield Figure("audit", "decisions into Delta, of a backlog", "rows/s", tuple(rates))
+    yield Figure("audit", "a batch of them at the default trigger", "1/min", (60 / settings.audit.trigger_seconds,))
+    table = DeltaTable.forPath(ground.spark, table_path(copied, DECISIONS.name))
+    added = table.history().where("operation = 'WRITE'").select(F.col("operationMetrics.numFiles").cast("int"))
+    files = [row[0] for row in added.collect()]
+    yield Figure("audit", "files of a batch", "files", tuple(float(each) for each in files))
+
+
+def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:
+    settings = ground.deployment("queries")
+    began = time.monotonic()
+    _make(ground, settings, rows)
+    ground.tell(f"audit: a table of {rows:,} rows made in {time.monotonic() - began:.0f} s")
+    spark = ground.spark.newSession()  # an analyst's, and not the job's, whose settings are for small batches
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    spark.read.format("delta").load(table_path(settings, DECISIONS.name)).createOrReplaceTempView("decisions")
+    day = spark.sql("SELECT max(date) FROM decisions").collect()[0][0]
+    wanted = spark.sql(f"SELECT decision_id FROM decisions WHERE date = '{day}' LIMIT 1").collect()[0][0]  # noqa: S608
+    times: dict[str, list[float]] = {what: [] for what in QUERIES}
+    for _, (what, query) in product(range(rounds), QUERIES.items()):
+        began = time.monotonic()
+        spark.sql(query.format(day=day, id=wanted)).collect()
+        times[what].append(time.monotonic() - began)
+    for what, taken in times.items():
+        yield Figure("audit", f"{what}; {rows:,} rows", "s", tuple(taken))
+
+
+def _make(ground: Ground, settings: Settings, rows: int) -> None:
+    """A decisions table of ten days, a tenth of it refused."""
+    number = F.col("id")
+    refused = number % 10 == 0
+    columns = {field.name: F.lit(None).cast(field.dataType) for field in DECISIONS.schema}
+    seconds = F.lit(FIRST_DAY) + (number * (DAYS * PER_DAY) / rows).cast("long")
+    columns |= {
+        "decision_id": F.concat(F.lit("mutation-requests-0-"), number.cast("string")),
+        "timestamp": F.timestamp_seconds(seconds),
+        "date": F.to_date(F.timestamp_seconds(seconds)),
+        "user": F.concat(F.lit("user-"), (number % USERS).cast("string")),
+        "outcome": F.when(refused, "REJECTED").otherwise("ADMITTED"),
+        "throttle_time_ms": F.when(refused, (number % 5000).cast("int")).otherwise(0),
+        "topics": F.array(_topic(refused)),
+        "tokens": number.cast("double") % 55,
+    }
+    frame = ground.spark.range(0, rows, 1, DAYS).select(*[columns[name].alias(name) for name in DECISIONS.schema.names])
+    frame.write.format("delta").partitionBy("date").save(table_path(settings, DECISIONS.name))
+
+
+def _topic(refused: Column) -> Column:
+    known = {
+        "name": F.concat(F.lit("topic-"), F.col("id").cast("string")),
+        "partitions": (F.col("id") % 12 + 1).cast("int"),
+        "error_code": F.when(refused, 89).otherwise(0),
+        "error": F.when(refused, "THROTTLING_QUOTA_EXCEEDED").otherwise("NONE"),
+    }
+    fields = DECISIONS.schema["topics"].dataType.elementType
+    return F.struct(*[known.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name) for field in fields])

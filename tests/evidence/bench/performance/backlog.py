@@ -1,0 +1,32 @@
+"""Requests that wait, so many of so many users."""
+
+from confluent_kafka import Producer
+
+from quota.settings.loading import Settings
+
+_VALUE = (
+    '{"request_id":"r-%d","user":"user-%d","client_id":"app","operation":"CREATE_TOPICS","api_version":6,'
+    '"topics":[{"name":"topic-%d","partitions":1}]}'
+)
+_PATIENCE_SECONDS = 120.0
+
+
+def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
+    """Produce so many requests for a partition each, of so many users in turn, of all or of each so-manieth."""
+    own = {"linger.ms": 20, "batch.size": 1_000_000, "queue.buffering.max.messages": 200_000}
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, **own})
+    topic = settings.topics.requests
+    for number in range(count):
+        user = number % users * every
+        value = (_VALUE % (number, user, number)).encode()
+        while True:
+            try:
+                producer.produce(topic, value, b"user-%d" % user)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+        if number % 10_000 == 0:
+            producer.poll(0)
+    if producer.flush(_PATIENCE_SECONDS):
+        raise TimeoutError(f"topic {topic}: the broker did not take {count} requests in {_PATIENCE_SECONDS:.0f} s")

@@ -1,0 +1,92 @@
+"""The decision alone, in plain Python, beside the rate limiters that Python has, in memory."""
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from limits import RateLimitItemPerSecond
+from limits.storage import MemoryStorage
+from limits.strategies import (
+    FixedWindowRateLimiter,
+    MovingWindowRateLimiter,
+    RateLimiter,
+    SlidingWindowCounterRateLimiter,
+)
+from pyrate_limiter import Duration, Limiter, Rate
+
+from quota.admission.decide import decide
+from quota.admission.resolve import ResolvedRequest
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.support.factories import resolved
+
+REQUESTS = 5000
+USERS = 50
+PLENTY = 1_000_000
+
+VERDICT = "a bucket's verdict: admitted or not, for how long, and its state"
+RECORD = "the whole decision, as it is written"
+
+Side = Callable[[], object]
+
+
+def decisions(rounds: int) -> list[Figure]:
+    """How many a second of processor time; the best library is the limit of ours."""
+    libraries, ours = dict(_libraries()), dict(_ours())
+    rates: dict[str, list[float]] = {name: [] for name in [*libraries, *ours]}
+    for _, (name, side) in itertools.product(range(rounds), [*libraries.items(), *ours.items()]):
+        rates[name].append(_per_second(side))
+    best = max(libraries, key=lambda name: statistics.median(rates[name]))
+    return [Figure("decision", name, "1/s", tuple(rates[name])) for name in libraries] + [
+        Figure("decision", name, "1/s", tuple(rates[name]), best, tuple(rates[best]), Goal(3, at_least=True))
+        for name in ours
+    ]
+
+
+def _libraries() -> Iterator[tuple[str, Side]]:
+    """All is admitted: to refuse costs them less, and leaves nothing to compare."""
+    users = [f"user-{number % USERS}" for number in range(REQUESTS)]
+    for strategy in (FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter):
+        yield f"limits, {strategy.__name__}", partial(_hit_all, strategy(MemoryStorage()), users)
+    yield "pyrate-limiter, in memory", partial(_acquire_all, Limiter(Rate(PLENTY, Duration.SECOND)), users)
+
+
+def _ours() -> Iterator[tuple[str, Side]]:
+    """Strict requests for one topic of one partition, which all is admitted of."""
+    requests = [resolved(1, user=f"user-{number % USERS}", rate=PLENTY, offset=number) for number in range(REQUESTS)]
+    yield VERDICT, partial(_admit_all, requests)
+    yield RECORD, partial(_decide_all, requests)
+
+
+def _hit_all(limiter: RateLimiter, users: list[str]) -> None:
+    item = RateLimitItemPerSecond(PLENTY)
+    for user in users:
+        limiter.hit(item, user)
+
+
+def _acquire_all(limiter: Limiter, users: list[str]) -> None:
+    for user in users:
+        limiter.try_acquire(user, blocking=False)
+
+
+def _admit_all(requests: list[ResolvedRequest]) -> None:
+    algorithm, buckets = TokenBucket(Window()), {}
+    for request in requests:
+        user = request.request.user
+        buckets[user] = algorithm.admit(buckets.get(user), request).state
+
+
+def _decide_all(requests: list[ResolvedRequest]) -> None:
+    algorithm, buckets = TokenBucket(Window()), {}
+    for request in requests:
+        user = request.request.user
+        buckets[user], _ = decide(buckets.get(user), [request], algorithm)
+
+
+def _per_second(side: Side) -> float:
+    began = time.process_time()
+    side()
+    return REQUESTS / (time.process_time() - began)

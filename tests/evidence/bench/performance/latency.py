@@ -1,0 +1,116 @@
+"""From produce to consume of the decision, enforcing and auditing, beside the pass-through."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
+from quota.settings.loading import Settings
+from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.evidence.bench.performance.ground import Ground, start_pass_through
+from tests.evidence.bench.performance.throughput import EMPTY, PASS_THROUGH, start_empty
+from tests.evidence.experiment.figures import percentile
+
+USERS = 50
+LIMIT_RATE = 200.0
+"""Requests a second that have goals, and at which the other limit is measured, too: the stateful stage alone."""
+
+WARM_RATE = 1000.0
+
+ENFORCE = "enforce and audit"
+WARM = {ENFORCE: 1.0, EMPTY: 0.2, PASS_THROUGH: 0.2}
+"""Shares of the warm-up: the JVM compiles for about a minute what it runs, and the first side runs nearly all of it.
+
+The audit's part is compiled only as often as the audit has a batch.
+"""
+
+UNCOUNTED_SECONDS = 2.0
+"""Of each load, before what counts."""
+
+PERCENTILES = (50, 90, 99)
+GOALS = {(LIMIT_RATE, 50): Goal(3), (LIMIT_RATE, 99): Goal(4)}
+
+
+def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float, warm: float) -> list[Figure]:
+    """Figures of each rate and percentile; the sides alternate."""
+    taken: dict[tuple[float, str], list[list[float]]] = {}
+    for side, share in WARM.items():
+        ground.tell(f"latency: warming up {side}")
+        _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], warm * share)
+    for turn in range(rounds):
+        for side, start in _SIDES.items():
+            for rate, latencies in _measured(ground, start, [LIMIT_RATE] if side == EMPTY else rates, seconds).items():
+                taken.setdefault((rate, side), []).append(latencies)
+                shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
+                ground.tell(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
+    figures = [_figure(taken, rate, each, ENFORCE) for rate in rates for each in PERCENTILES]
+    return figures + [_figure(taken, LIMIT_RATE, each, EMPTY) for each in PERCENTILES]
+
+
+def _figure(taken: dict[tuple[float, str], list[list[float]]], rate: float, each: int, side: str) -> Figure:
+    runs, limit = (tuple(percentile(run, each / 100) for run in taken[rate, of]) for of in (side, PASS_THROUGH))
+    what = f"p{each} at {rate:g} requests/s"
+    if side == EMPTY:
+        return Figure("latency", f"{what}, {EMPTY} and no audit", "ms", runs, PASS_THROUGH, limit)
+    return Figure("latency", what, "ms", runs, PASS_THROUGH, limit, GOALS.get((rate, each)), at=rate)
+
+
+def _auditing_always(ground: Ground) -> Ground:
+    audit = ground.settings.audit.model_copy(update={"trigger_seconds": 0.0})
+    return replace(ground, settings=ground.settings.model_copy(update={"audit": audit}))
+
+
+def _enforce_and_audit(ground: Ground, settings: Settings) -> list[StreamingQuery]:
+    return [start_enforce(ground.spark, settings), start_audit(ground.spark, settings)]
+
+
+_SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {
+    PASS_THROUGH: lambda ground, settings: [start_pass_through(ground.spark, settings)],
+    EMPTY: lambda ground, settings: [start_empty(ground.spark, settings)],
+    ENFORCE: _enforce_and_audit,
+}
+
+
+def _measured(
+    ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], seconds: float
+) -> dict[float, list[float]]:
+    """Latencies in ms at each rate, one after the other."""
+    settings = ground.deployment("latency")
+    queries = start(ground, settings)
+    try:
+        found = {rate: load(settings, rate, _counted_seconds(settings, rate, seconds)) for rate in rates}
+    finally:
+        for query in queries:
+            query.stop()
+    for rate, of_rate in found.items():
+        if of_rate["unanswered"]:
+            raise RuntimeError(f"{queries[0].name} at {rate:g} requests/s: {of_rate['unanswered']} without an answer")
+    return {rate: of_rate["latencies_ms"] for rate, of_rate in found.items()}
+
+
+def _counted_seconds(settings: Settings, rate: float, seconds: float) -> float:
+    """At the rate that has goals, as long as from one batch of the audit to the next: one falls into each time."""
+    return max(seconds, settings.audit.trigger_seconds) if rate == LIMIT_RATE else seconds
+
+
+def load(settings: Settings, rate: float, seconds: float):
+    """What the load generator prints."""
+    topics = settings.topics
+    told = {
+        "servers": settings.kafka.bootstrap_servers,
+        "requests": topics.requests,
+        "answers": topics.decisions,
+        "name": f"{topics.requests}-{rate:g}",
+        "rate": rate,
+        "seconds": seconds,
+        "warm": UNCOUNTED_SECONDS,
+        "users": USERS,
+    }
+    command = [sys.executable, "-m", "tests.evidence.bench.performance.load"]
+    command += [f"--{name}={value}" for name, value in told.items()]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)

@@ -1,0 +1,97 @@
+"""Requests at a steady rate, and how long each takes until its answer is read; a process of its own.
+
+Prints one JSON object: `sent`, `unanswered`, and `latencies_ms` of those sent behind the warm-up.
+"""
+
+import argparse
+import json
+import threading
+import time
+
+import msgspec
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.support.factories import request_json
+
+_PATIENCE_SECONDS = 30.0
+
+
+class _Answer(msgspec.Struct):
+    request_id: str
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+def main() -> None:
+    """Send, read, and print."""
+    options = _options()
+    sent: dict[str, float] = {}
+    answered: dict[str, float] = {}
+    done, reading = threading.Event(), threading.Event()
+    reader = threading.Thread(target=_read, args=(options, answered, reading, done), daemon=True)
+    reader.start()
+    reading.wait(_PATIENCE_SECONDS)
+    _send(options, sent)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while len(answered) < len(sent) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    done.set()
+    reader.join()
+    warm = int(options.rate * options.warm)
+    counted = [name for name in sent if int(name.rpartition("-")[2]) >= warm]
+    latencies = [(answered[name] - sent[name]) * 1000 for name in counted if name in answered]
+    print(json.dumps({"sent": len(counted), "unanswered": len(sent) - len(answered), "latencies_ms": latencies}))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.performance.load", description=__doc__)
+    parser.add_argument("--servers", required=True)
+    parser.add_argument("--requests", required=True, metavar="TOPIC")
+    parser.add_argument("--answers", required=True, metavar="TOPIC")
+    parser.add_argument("--name", required=True, help="what the ids begin with")
+    parser.add_argument("--rate", type=float, required=True, help="requests a second")
+    parser.add_argument("--seconds", type=float, required=True, help="that count")
+    parser.add_argument("--warm", type=float, required=True, help="seconds before them that do not")
+    parser.add_argument("--users", type=int, required=True)
+    return parser.parse_args()
+
+
+def _send(options: argparse.Namespace, sent: dict[str, float]) -> None:
+    producer = Producer({"bootstrap.servers": options.servers, "linger.ms": 0})
+    began = time.monotonic()
+    for number in range(int(options.rate * (options.warm + options.seconds))):
+        pause = began + number / options.rate - time.monotonic()
+        if pause > 0:
+            producer.poll(pause)
+            time.sleep(max(began + number / options.rate - time.monotonic(), 0))
+        user, name = f"user-{number % options.users}", f"{options.name}-{number}"
+        value = request_json(1, user=user, request_id=name)
+        sent[name] = time.monotonic()
+        producer.produce(options.requests, value, user.encode())
+    producer.flush(_PATIENCE_SECONDS)
+
+
+def _read(
+    options: argparse.Namespace, answered: dict[str, float], reading: threading.Event, done: threading.Event
+) -> None:
+    consumer = Consumer({"bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False})
+    partitions = consumer.list_topics(options.answers, _PATIENCE_SECONDS).topics[options.answers].partitions
+    consumer.assign(
+        [
+            TopicPartition(
+                options.answers, each, consumer.get_watermark_offsets(TopicPartition(options.answers, each))[1]
+            )
+            for each in partitions
+        ]
+    )
+    reading.set()
+    while not done.is_set():
+        message = consumer.poll(0.1)
+        if message is not None and message.error() is None:
+            answered.setdefault(_decode(message.value()).request_id, time.monotonic())
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()

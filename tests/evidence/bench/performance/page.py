@@ -1,0 +1,119 @@
+"""What came out: a table for the terminal, JSON for programs, and the page of the docs."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from tests.evidence.bench.performance.figure import Figure
+from tests.evidence.experiment.report import NOTHING, Table
+
+_TITLES = {
+    "latency": "Latency",
+    "throughput": "Throughput",
+    "state": "Size of the state",
+    "decision": "The decision alone",
+    "many keys": "Many active keys",
+    "audit": "The audit",
+    "scale out": "Scale out",
+    "what if": "What if",
+}
+
+_TEXTS = {
+    "latency": """\
+From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
+Kafka-to-Kafka query that hands the same records on as they are. A minute of load warms up, and still each round is a
+little quicker than the one before: a JVM compiles for some minutes, and begins at two to three times these. *Empty
+function*: applyInPandasWithState with the same schemas, whose function hands each record back; no decision in it can
+be had for less. The slowest per cent are those that wait for the audit's batch, which takes both cores for a second
+or two ([0015](decisions/0015-what-a-batch-costs.md)). Each time at 200 requests/s lasts from one such batch to the
+next; at the other rates half as long, so that the slowest there hang on where the batch falls, and at 10 requests/s
+are one of fifty.""",
+    "throughput": """\
+A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same schemas,
+whose function hands each record back and writes the same state each time. A round before warms up. The first batch of
+a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the pass-through, which
+alone may take records from Kafka without a bound on their memory. Of 100,000 keys the buckets are in the store before,
+and each batch counts that has them; of so many there are two rounds, of fewer three.""",
+    "state": """\
+Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets; the sizes take turns,
+behind batches that warm up, and each batch counts as a run. On disk is what the checkpoint's state holds: twenty
+bytes a bucket where that is changes alone, up to a hundred where snapshots of them have been uploaded meanwhile.""",
+    "decision": """\
+In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no. The verdict is that
+with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
+explains itself.""",
+    "many keys": """\
+The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, and by
+transformWithState.""",
+    "audit": """\
+A backlog of decisions into Delta, each time as one batch into empty tables, and queries of a table of ten days. How
+often there is a batch is the setting.""",
+    "scale out": """\
+A tenth of that backlog in six batches on Spark standalone with executors of one core each, all of it, driver and
+broker too, on one machine: with no more cores than that has, a second worker adds none. One drain each, one after the
+other and not yet warm, of whose batches the later half counts.""",
+    "what if": """\
+Audited decisions judged again, beside enforcing and beside auditing the same; Spark's start is not in it.""",
+}
+
+
+def table(section: str, figures: Sequence[Figure]) -> Table:
+    """The figures of a section."""
+    rows = tuple(_row(each) for each in figures)
+    return Table(section, ("", "unit", "median", "beside", "median", "ratio", "goal", "noise"), rows, words=2)
+
+
+def sections(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
+    """By section, in the order of the page."""
+    found = {name: [each for each in figures if each.section == name] for name in _TITLES}
+    return {name: of_section for name, of_section in found.items() if of_section}
+
+
+def page(figures: Sequence[Figure], on: Mapping[str, str | int | float], seconds: float) -> str:
+    """The whole page, in Markdown."""
+    parts = [
+        f"## {_TITLES[name]}\n\n{_TEXTS[name]}\n\n{table(name, of_section).markdown()}\n"
+        for name, of_section in sections(figures).items()
+    ]
+    goals = [each for each in figures if each.is_met is not None]
+    met = sum(bool(each.is_met) for each in goals)
+    versions = ", ".join(f"{name} {value}" for name, value in on.items())
+    return f"""\
+# Performance
+
+Written by `make bench`, which measures it again; the same figures for programs are in
+[performance.json](performance.json). Figures stand beside their limits, taken in the same run, the two alternating:
+the ratio of the medians is what counts. *Noise* is the largest run by the smallest, of the noisier side. What was
+tried and what it gave: [decisions/0015](decisions/0015-what-a-batch-costs.md).
+
+![latency, throughput and size of the state](performance.svg)
+
+{met} of {len(goals)} goals met.
+
+{chr(10).join(parts)}
+{seconds / 60:.0f} minutes on: {versions}.
+"""
+
+
+def as_json(figures: Sequence[Figure], on: Mapping[str, str | int | float]) -> str:
+    """One object a figure, each with the machine and the versions."""
+    return json.dumps([{**each.as_json(), "on": dict(on)} for each in figures], indent=1) + "\n"
+
+
+def _row(figure: Figure) -> tuple[str, ...]:
+    ratio, limit = figure.ratio, figure.limit_median
+    goal = NOTHING if figure.goal is None else f"{figure.goal} {'met' if figure.is_met else '**not met**'}"
+    return (
+        figure.what,
+        figure.unit,
+        _number(figure.median),
+        figure.limit or NOTHING,
+        NOTHING if limit is None else _number(limit),
+        NOTHING if ratio is None else f"{ratio:.2f}",
+        goal,
+        f"{figure.noise:.1f}" if max(len(figure.runs), len(figure.limit_runs)) > 1 else NOTHING,
+    )
+
+
+def _number(value: float) -> str:
+    """Three digits at least."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,41 @@
+"""Draining a backlog on Spark standalone, with one worker process and with two."""
+
+import os
+from collections.abc import Callable
+
+from jobs.enforce.query import start_enforce
+from tests.evidence.bench.performance.backlog import fill
+from tests.evidence.bench.performance.figure import Figure
+from tests.evidence.bench.performance.ground import batches, ground, with_batches, working_folder
+from tests.support.checkout import CHECKOUT
+from tests.support.standalone import Standalone
+
+USERS = 1000
+BATCHES = 6
+WARM = 3
+"""The first, which do not count."""
+
+
+def scale_out(address: str, backlog: int, tell: Callable[[str], None], *given: str) -> list[Figure]:
+    """Requests a second of the batches of one and of two workers of a core each."""
+    one, two = (_drained(address, workers, backlog, tell, *given) for workers in (1, 2))
+    return [Figure("scale out", "two workers", "1/s", two, "one worker", one)]
+
+
+def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], None], *given: str) -> tuple[float, ...]:
+    importing = f"spark.conf.spark.executorEnv.PYTHONPATH={CHECKOUT}"
+    with working_folder() as folder:
+        logs = folder / "cluster"
+        logs.mkdir()
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        with (
+            Standalone(logs, workers) as cluster,
+            ground(address, tell, f"spark.master={cluster.url}", importing, *given) as place,
+        ):
+            settings = with_batches(place.deployment("scale"), backlog // BATCHES)
+            fill(settings, backlog, USERS)
+            query = start_enforce(place.spark, settings, once=True)
+            query.awaitTermination()
+            rates = tuple(rows / seconds for rows, seconds in batches(query)[WARM:BATCHES])  # a rest may follow
+    tell(f"scale out: {workers} workers: {', '.join(f'{each:,.0f}' for each in rates)}/s")
+    return rates

@@ -1,0 +1,71 @@
+"""What a batch costs by the number of buckets that the store holds, and what a bucket takes."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jobs.enforce.query import start_enforce
+from quota.settings.loading import Settings
+from tests.evidence.bench.performance.backlog import fill
+from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.evidence.bench.performance.ground import Ground, batches, with_batches
+from tests.evidence.bench.performance.machine import peak_mebibytes
+from tests.evidence.bench.performance.store import store_buckets
+
+ACTIVE = 1000
+BATCHES = 6
+WARM = 2
+"""Batches that load the store, and do not count."""
+
+GOAL = Goal(1.25)
+
+
+def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure]:
+    """Batch times at each size beside those of the smallest; the sizes alternate."""
+    deployments = {}
+    for size in sizes:
+        began = time.monotonic()
+        deployments[size] = ground.deployment(f"state-{size}")
+        store_buckets(ground, deployments[size], size)
+        ground.tell(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
+    for size, settings in deployments.items():
+        _measured(ground, settings, size)  # or the first size would be measured cold
+    taken: dict[int, list[float]] = {size: [] for size in sizes}
+    for turn in range(rounds):
+        for size, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:
+            times = _measured(ground, settings, size)
+            taken[size] += times
+            ground.tell(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
+    jvm, worker = peak_mebibytes(ground.spark.sparkContext._gateway.proc.pid)  # noqa: SLF001 PySpark has no other way
+    return [
+        *_times(sizes, taken),
+        *_bytes(deployments),
+        Figure("state", "most memory of the JVM", "MiB", (jvm,)),
+        Figure("state", "most memory of a Python worker", "MiB", (worker,)),
+    ]
+
+
+def _measured(ground: Ground, settings: Settings, size: int) -> list[float]:
+    """The ms of batches of a request of each active key; their users lie far apart."""
+    step = max(size // ACTIVE, 1)
+    for _ in range(WARM + BATCHES):
+        fill(settings, ACTIVE, ACTIVE, every=step)
+    query = start_enforce(ground.spark, with_batches(settings, ACTIVE), once=True)
+    query.awaitTermination()
+    return [seconds * 1000 for _, seconds in batches(query)[WARM:]]
+
+
+def _times(sizes: Sequence[int], taken: dict[int, list[float]]) -> Iterator[Figure]:
+    smallest = min(sizes)
+    for size in sizes:
+        beside = (f"{smallest:,} buckets", tuple(taken[smallest])) if size != smallest else ("", ())
+        goal = GOAL if size == max(sizes) else None
+        what = f"a batch of {ACTIVE:,} active keys, {size:,} buckets"
+        yield Figure("state", what, "ms", tuple(taken[size]), *beside, goal, at=size)
+
+
+def _bytes(deployments: dict[int, Settings]) -> Iterator[Figure]:
+    for size, settings in deployments.items():
+        state = Path(settings.storage.root, "checkpoints", "enforce")
+        stored = sum(file.stat().st_size for file in state.rglob("*") if file.is_file() and "state" in file.parts)
+        yield Figure("state", f"on disk, of each of {size:,} buckets", "bytes", (stored / size,))

@@ -1,0 +1,74 @@
+"""A store of many buckets in seconds: through the job, a million would take seven minutes."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobs.enforce.query import start_enforce
+from quota.settings.loading import Settings
+from schemas.buckets import STATE
+from tests.evidence.bench.performance.backlog import fill
+from tests.evidence.bench.performance.ground import PLENTY, Ground
+
+BUCKET = '["user-%d",""]'
+"""A user's, as `enforce` names it."""
+
+_FIRST, _SPAN_MS = 1_790_000_000_000, 1_000_000_000
+_STATE = "state/0"
+
+
+def store_buckets(
+    ground: Ground,
+    settings: Settings,
+    count: int,
+    start: Callable[..., StreamingQuery] = start_enforce,
+    bucket: str = BUCKET,
+) -> None:
+    """Have a query go on with buckets of so many users; it has had no batch yet.
+
+    An aggregation of one row a key writes its state as the job does: the same key and a struct. So the first batch of
+    the job, which has decided something, gets what an aggregation has written in its first batch.
+    """
+    fill(settings, 1, 1)
+    start(ground.spark, settings, once=True).awaitTermination()
+    (state,) = Path(settings.storage.root, "checkpoints").rglob(_STATE)
+    checkpoint = state.parents[1]
+    made = _aggregated(ground, Path(settings.storage.root), count, bucket)
+    for partition in sorted((made / _STATE).glob("[0-9]*")):
+        for file in partition.iterdir():
+            if file.is_file():
+                shutil.copy(file, state / partition.name)
+    shutil.rmtree(made)
+    found = ground.spark.read.format("statestore").load(str(checkpoint)).count()
+    if found != count:
+        raise RuntimeError(f"{checkpoint} has {found} buckets, not {count}: an aggregation's layout is another")
+
+
+def _aggregated(ground: Ground, folder: Path, count: int, bucket: str) -> Path:
+    rows, made = folder / "rows", folder / "made"
+    number = F.col("id")
+    # Numbers as they are in life, or the store would hold them in next to nothing.
+    known = {"K": PLENTY * F.rand(1), "T": F.lit(_FIRST) + (F.rand(2) * _SPAN_MS).cast("long"), "rate": F.lit(PLENTY)}
+    values = [known.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in STATE.fields]
+    named = F.format_string(bucket, number).alias("bucket")
+    ground.spark.range(count).select(named, F.struct(*values).alias("bucket_state")).write.parquet(str(rows))
+    schema = ground.spark.read.parquet(str(rows)).schema
+    query = (
+        ground.spark.readStream.schema(schema)
+        .parquet(str(rows))
+        .groupBy("bucket")
+        .agg(F.max("bucket_state"))
+        .writeStream.outputMode("update")
+        .format("noop")
+        .option("checkpointLocation", str(made))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    if query.exception():
+        raise query.exception()
+    shutil.rmtree(rows)
+    return made

@@ -1,0 +1,136 @@
+"""Draining a backlog: what it costs by the number of active keys in a batch."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from statistics import median
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from jobs.enforce.packed import unpacked
+from jobs.enforce.query import start_enforce
+from jobs.spark.kafka_source import read_requests
+from quota.settings.loading import Settings
+from schemas.buckets import ANSWERED, STATE
+from tests.evidence.bench.performance.backlog import fill
+from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.evidence.bench.performance.ground import (
+    Ground,
+    batches,
+    elsewhere,
+    rate_of,
+    start_pass_through,
+    with_batches,
+    write,
+)
+from tests.evidence.bench.performance.store import BUCKET, store_buckets
+
+BATCH = 100_000
+PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
+THROUGHPUT_GOAL = (1000, Goal(0.4, at_least=True))
+PER_KEY_GOAL = Goal(1.3)
+
+_GIVE_UP_SECONDS = 400.0
+
+
+def start_empty(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+    """The other limit: applyInPandasWithState with these schemas, whose function hands each record back."""
+    request = F.concat(F.lit(b"d-0000001"), "value")  # by the layout of an answer
+    answers = (
+        read_requests(spark, settings)
+        .select(F.col("key").cast("string").alias("bucket"), request.alias("request"))
+        .groupBy("bucket")
+        .applyInPandasWithState(_hand_back, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
+        .select(*unpacked(F.col("answer"), settings.topics.decisions, settings.topics.dead_letters))
+    )
+    return write(answers, settings, "empty", once=once)
+
+
+def _hand_back(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    for frame in frames:
+        yield pd.DataFrame({"answer": frame["request"]})
+    state.update((1.0, 1, 1.0, None, None, None, None))
+
+
+SIDES: dict[str, Callable[..., StreamingQuery]] = {
+    PASS_THROUGH: start_pass_through,
+    EMPTY: start_empty,
+    ENFORCE: start_enforce,
+}
+BUCKETS = {EMPTY: "user-%d", ENFORCE: BUCKET}
+"""What a user's is called."""
+
+FEW = 10_000
+"""With more active keys a batch takes half a minute: their buckets are made before, and its start does not matter."""
+
+
+def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds: float) -> list[Figure]:
+    """Requests a second by active keys, each with its rounds, and what a key costs beside the empty function."""
+    placed: dict[tuple[int, str], Settings] = {}
+    for active in rounds:
+        ground.tell(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
+        settings = with_batches(ground.deployment(f"backlog-{active}"), BATCH)
+        placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
+        for side, bucket in BUCKETS.items() if active > FEW else ():
+            store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
+        fill(settings, backlog, active)
+    ground.tell("throughput: warming up")
+    for (active, side), settings in placed.items():
+        if active <= FEW:  # with more it would take minutes, and warm up nothing else
+            drain(ground, elsewhere(settings, ground), SIDES[side], seconds)
+    taken: dict[tuple[int, str], list[float]] = {}
+    for turn, (active, side) in product(range(max(rounds.values())), placed):
+        if turn < rounds[active]:
+            uncounted = 0 if active > FEW and side in BUCKETS else 1
+            rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
+            taken.setdefault((active, side), []).append(rate)
+            ground.tell(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
+    return [*_rates(rounds, taken), *_per_key(rounds, taken)]
+
+
+def drain(
+    ground: Ground, settings: Settings, start: Callable[..., StreamingQuery], seconds: float, uncounted: int = 1
+) -> float:
+    """Requests a second of the batches behind the uncounted, within so many seconds, but of one at least."""
+    query = start(ground.spark, settings, once=True)
+    began, counted = time.monotonic(), []
+    while query.isActive and (time.monotonic() - began < seconds or not counted):
+        if time.monotonic() - began > _GIVE_UP_SECONDS:
+            raise TimeoutError(f"{query.name}: no batch that counts in {_GIVE_UP_SECONDS:.0f} s")
+        time.sleep(0.1)
+        counted = batches(query)[uncounted:]
+    counted = batches(query)[uncounted:]
+    query.stop()
+    if query.exception():
+        raise query.exception()
+    if not counted:
+        raise ValueError(f"{query.name}: no batch of the backlog is behind the first {uncounted}, which do not count")
+    return rate_of(counted)
+
+
+def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
+    for active in keys:
+        for side in (ENFORCE, EMPTY):
+            goal = THROUGHPUT_GOAL[1] if (active, side) == (THROUGHPUT_GOAL[0], ENFORCE) else None
+            runs, limit = taken[active, side], taken[active, PASS_THROUGH]
+            what = f"{side}, {active:,} active keys"
+            yield Figure("throughput", what, "1/s", tuple(runs), PASS_THROUGH, tuple(limit), goal, at=active)
+
+
+def _per_key(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
+    """What a key more costs in a batch of the same size, from the fewest keys to the most."""
+    few, many = min(keys), max(keys)
+    if few == many:
+        return
+    costs = {
+        side: tuple(
+            (BATCH / rate - BATCH / median(taken[few, side])) / (many - few) * 1e6 for rate in taken[many, side]
+        )
+        for side in (EMPTY, ENFORCE)
+    }
+    what = f"a further active key in a batch, {few:,} to {many:,}"
+    yield Figure("throughput", what, "µs", costs[ENFORCE], EMPTY, costs[EMPTY], PER_KEY_GOAL)

@@ -1,0 +1,59 @@
+"""Judging audited decisions again, beside enforcing and auditing them."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
+from jobs.whatif.backtest import judged
+from jobs.whatif.candidates import candidates_of
+from jobs.whatif.recorded import add_recorded, audited
+from quota.callbacks.timeline import CallbackQuotas
+from quota.settings.loading import Settings
+from quota.whatif.result import Result
+from tests.evidence.bench.performance.backlog import fill
+from tests.evidence.bench.performance.figure import Figure
+from tests.evidence.bench.performance.ground import Ground
+
+USERS = 1000
+CANDIDATES = {0: (), 2: ("window-num=5", "algorithm=sampled-rate")}
+"""By their number; the recorded quotas are judged by besides."""
+
+
+def what_if(ground: Ground, requests: int) -> list[Figure]:
+    """Requests a second, of all of a table."""
+    settings = ground.deployment("what-if")
+    fill(settings, requests, USERS)
+
+    def rate(what: str, work: Callable[[], object]) -> float:
+        began = time.monotonic()
+        work()
+        seconds = time.monotonic() - began
+        ground.tell(f"what if: {what} of {requests:,} requests took {seconds:.0f} s")
+        return requests / seconds
+
+    enforced = rate("enforcing", lambda: start_enforce(ground.spark, settings, once=True).awaitTermination())
+    kept = rate("the audit", lambda: start_audit(ground.spark, settings, once=True).awaitTermination())
+    figures = []
+    for more, texts in CANDIDATES.items():
+        repetitions = []
+        again = rate(
+            f"judging by the recorded quotas and {more} others",
+            lambda texts=texts, to=repetitions: to.append(_judged(ground, settings, texts)),
+        )
+        (result,) = repetitions
+        if result.repetition.differing or result.repetition.decisions != requests:
+            raise RuntimeError(f"not what was decided: {result.repetition}")
+        what = f"judged again, by the recorded quotas and {more} others; {requests:,} requests"
+        figures += [
+            Figure("what if", what, "1/s", (again,), "enforce", (enforced,)),
+            Figure("what if", what, "1/s", (again,), "audit", (kept,)),
+        ]
+    return figures
+
+
+def _judged(ground: Ground, settings: Settings, texts: Sequence[str]) -> Result:
+    recorded = CallbackQuotas(settings.quota.callbacks)
+    tried = candidates_of(texts, recorded, settings)
+    add_recorded(recorded, ground.spark, settings)
+    return judged(audited(ground.spark, settings), tried, repeating=0)

@@ -1,0 +1,134 @@
+"""What it costs to remember requests, beside charging each, measured in one run, alternating: `make bench-repeats`."""
+
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobs.enforce.decide import Answering
+from jobs.enforce.query import enforce
+from jobs.enforce.resolve import FixedQuotas
+from jobs.enforce.state import state_of
+from jobs.spark.session import end_session, spark_session
+from quota.admission.decide import decide
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Bucket, Window
+from quota.algorithms.deduplication import NOT_REMEMBERED, Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.settings.loading import load_settings
+from quota.timeline.change import SINCE_EVER, QuotaChange
+from quota.timeline.timeline import QuotaTimeline
+from schemas.kafka import RECORD
+from tests.spark.rows import frame, kafka_rows
+from tests.support.factories import request_json, resolved
+
+REMEMBERED = (0, 10, 100, 1000)
+"""Requests that a bucket holds; 0 stands for the setting switched off."""
+
+ROUNDS = 7
+REQUESTS = 1000
+USERS = 200
+BATCHES = 4
+
+
+def main() -> None:
+    """Print a table: each figure by the number of requests that a bucket remembers."""
+    print(f"| | off | {' | '.join(f'{count} remembered' for count in REMEMBERED[1:])} |")
+    print("|---" * (len(REMEMBERED) + 1) + "|")
+    filled = {count: bucket(count) for count in REMEMBERED}
+    rounds: dict[int, list[float]] = {count: [] for count in REMEMBERED}
+    for _, count in itertools.product(range(ROUNDS), REMEMBERED):
+        rounds[count].append(decide_us(filled[count], repeats(count)))
+    show("one decision, µs", [statistics.median(rounds[count]) for count in REMEMBERED])
+    show("bytes of it in a bucket's state", [len(state_of(filled[count])[-1] or b"") for count in REMEMBERED])
+    with tempfile.TemporaryDirectory() as folder:
+        batches(Path(folder))
+
+
+def repeats(count: int) -> Repeats:
+    """The setting under which a bucket holds so many at most."""
+    return Repeats(window_ms=3_600_000, most=count) if count else NOT_REMEMBERED
+
+
+def bucket(count: int) -> Bucket | None:
+    """A bucket that holds so many."""
+    requests = [resolved(1, rate=1e6, request_id=f"held-{each}") for each in range(count)]
+    return decide(Bucket(1e6, 0, 1e6), requests, TokenBucket(Window(), repeats(count)))[0]
+
+
+def decide_us(filled: Bucket | None, rule: Repeats) -> float:
+    """Microseconds a request, all of them charged, each remembered where the rule wants it."""
+    requests = [resolved(1, rate=1e6, request_id=f"new-{each}", offset=each) for each in range(REQUESTS)]
+    started = time.perf_counter()
+    decide(filled, requests, TokenBucket(Window(), rule))
+    return (time.perf_counter() - started) / REQUESTS * 1e6
+
+
+def batches(folder: Path) -> None:
+    """The enforcing query over files: a batch with one request of each user."""
+    settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
+    spark = spark_session(settings, "bench repeats", folder / "spark.log")
+    try:
+        times: dict[int, list[float]] = {count: [] for count in REMEMBERED}
+        sizes: dict[int, float] = {}
+        run(spark, folder / "warm", max(REMEMBERED))  # or the first would be measured cold
+        for turn, count in itertools.product(range(ROUNDS), REMEMBERED):
+            measured, sizes[count] = run(spark, folder / f"{turn}-{count}", count)
+            times[count] += measured
+        show(f"a batch of {USERS} buckets, ms", [statistics.median(times[count]) for count in REMEMBERED])
+        show(f"their state on disk after {BATCHES + 1} batches, MB", [sizes[count] for count in REMEMBERED])
+    finally:
+        end_session(spark)
+
+
+def run(spark: SparkSession, folder: Path, count: int) -> tuple[list[float], float]:
+    """Milliseconds of each batch behind the first, which fills the buckets; megabytes of the store at the end."""
+    for number, values in enumerate(requests(count)):
+        frame(spark, kafka_rows(values)).coalesce(1).write.parquet(str(folder / "in" / f"part-{number}"))
+    records = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*"))
+    answering = Answering(Window(), Policy(repeats=repeats(count)), "decisions", "dead-letters")
+    query = (
+        enforce(records, FixedQuotas(quotas()), answering)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    progress = query.recentProgress
+    stored = sum(each.stat().st_size for each in (folder / "checkpoint" / "state").rglob("*") if each.is_file())
+    return [each["durationMs"]["addBatch"] for each in progress[2:]], stored / 1e6
+
+
+def requests(count: int) -> Iterator[list[bytes]]:
+    """A batch that fills the buckets, and some with one request of each user."""
+    yield [request(user, f"held-{each}") for user in range(USERS) for each in range(max(count, 1))]
+    for batch in range(BATCHES):
+        yield [request(user, f"new-{batch}") for user in range(USERS)]
+
+
+def request(user: int, request_id: str) -> bytes:
+    """One for a partition."""
+    return request_json(1, user=f"user{user}", request_id=request_id)
+
+
+def quotas() -> QuotaTimeline:
+    """Far more than is asked for."""
+    timeline = QuotaTimeline()
+    timeline.add(QuotaChange(QuotaEntity(None), Quota(1e6), SINCE_EVER))
+    return timeline
+
+
+def show(what: str, figures: list[float]) -> None:
+    """One row."""
+    print(f"| {what} | {' | '.join(f'{each:,.1f}' for each in figures)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""No crash loses, doubles or changes a decision: the job is killed again and again while requests flow."""
+
+import argparse
+import math
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from jobs.sandbox.embedded import at, embedded_broker
+from quota.settings.loading import load_settings
+from tests.evidence.chaos.page import figures_table, page, part_table, step_tables, surroundings_table
+from tests.evidence.chaos.run import kill_all, under_fire, verdict_of
+from tests.evidence.chaos.surroundings import disturb
+from tests.support.deployments import deployed
+
+_KILLS, _QUICK_KILLS = 100, 5
+_ROUNDS, _QUICK_ROUNDS = 2, 1
+_COLUMNS = 160
+
+
+def main():
+    """Run it; exit 1 if anything was lost, doubled or changed."""
+    options = _options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing of it may outlive it
+    sys.stdout.reconfigure(line_buffering=True)
+    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _COLUMNS)
+    began = time.monotonic()
+
+    def tell(line):
+        console.print(f"{time.monotonic() - began:5.0f} s  {line}", highlight=False)
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
+            tally, verdict = _run(options, Path(folder), tell)
+            surroundings = None if options.quick else disturb(Path(folder, "surroundings"), tell)
+    except KeyboardInterrupt:
+        sys.exit("chaos: interrupted; nothing was written")
+    seconds = time.monotonic() - began
+    tables = [figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally)]
+    for table in tables if surroundings is None else [*tables, surroundings_table(surroundings)]:
+        console.print(table.drawn())
+    if verdict.wrong:
+        sys.exit(f"chaos: {verdict}")
+    if surroundings is not None and surroundings.wrong:
+        sys.exit(f"chaos: {'; '.join(surroundings.wrong)}")
+    if tally.never and not options.quick:
+        sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in tally.never)}; run it again")
+    if not options.quick:
+        (options.out / "chaos.md").write_text(page(tally, verdict, surroundings, seconds))
+        console.print(f"written: {options.out / 'chaos.md'}")
+    console.print("nothing lost, nothing doubled, nothing changed", style="bold green")
+
+
+def _options():
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--kills", type=int, metavar="N", help=f"at random moments, besides those at steps; {_KILLS}")
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"of kills at each step; {_ROUNDS}")
+    parser.add_argument("--minutes", type=float, default=math.inf, metavar="M", help="after which no kill follows")
+    parser.add_argument("--rate", type=float, default=40.0, metavar="R", help="requests a second; 40")
+    parser.add_argument("--quick", action="store_true", help="some minutes, without the page")
+    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="FOLDER", help="for chaos.md; docs")
+    options = parser.parse_args()
+    if options.kills is None:
+        options.kills = _QUICK_KILLS if options.quick else _KILLS
+    if options.rounds is None:
+        options.rounds = _QUICK_ROUNDS if options.quick else _ROUNDS
+    return options
+
+
+def _run(options, folder, tell):
+    settings = load_settings([f"storage.root={folder}"], environment={})
+    with embedded_broker(settings, port=0) as broker:
+        settings = deployed(at(settings, broker.address), "chaos", folder / "job")
+        with under_fire(settings, folder / "jobs.log", tell, options.rate) as killer:
+            kill_all(killer, options.rounds, options.kills, options.minutes * 60)
+        return killer.tally, verdict_of(settings, folder / "jobs.log", tell)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Kills a job, again and again, and starts it again each time."""
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tests.evidence.chaos.processes import Job
+from tests.evidence.chaos.steps import Watch
+from tests.support.waiting import until
+
+_START_SECONDS = 600.0
+_HUNT_SECONDS = 120.0
+_LOOK_SECONDS = 0.001
+_STARTING_SHARE = 0.2
+_STARTING_SECONDS = 10.0
+_RUNNING_SECONDS = 5.0
+_OPTIONS = ("--set", "audit.trigger_seconds=1", "--set", "audit.max_records_per_batch=2000")
+"""A batch of the audit is soon over, also where it has fallen behind."""
+
+
+class Part(Enum):
+    """Parts of a job that can be killed alone."""
+
+    JVM = "the JVM alone"
+    DRIVER = "the driver alone, and the job started again at once"
+    WORKERS = "the Python workers alone"
+    DAEMON = "the process that forks the workers alone"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Kills by where they hit, by what they were of, and what came of those of parts."""
+
+    random: int = 0
+    at_steps: int = 0
+    missed: Counter = field(default_factory=Counter)
+    """Steps that were waited for in vain."""
+    steps: Counter = field(default_factory=Counter)
+    audit_steps: Counter = field(default_factory=Counter)
+    parts: dict = field(default_factory=dict)
+    starts: list = field(default_factory=list)
+    """Seconds from a start until a first batch was committed."""
+
+    @property
+    def never(self):
+        """Steps that were waited for, and that no kill has hit: nothing is shown of them."""
+        return [step for step in self.missed if not (self.steps[step] or self.audit_steps[step])]
+
+    @property
+    def kills(self):
+        """All of them."""
+        return self.random + self.at_steps + len(self.parts)
+
+
+class Killer:
+    """Keeps a job running on a deployment, and kills it."""
+
+    def __init__(self, settings, log, tell, seed=599):
+        """Start the job.
+
+        Args:
+            settings: the deployment.
+            log: a file for what the job says.
+            tell: is told of each kill in a line.
+            seed: of the random moments.
+        """
+        self.tally = Tally()
+        self._settings = settings
+        self._log = log
+        self._tell = tell
+        self._random = random.Random(seed)
+        self._watch = Watch(settings)
+        self._start(with_audit=False)
+
+    def with_audit(self):
+        """From now on the job does the audit, too; the one that does not is killed."""
+        if not self._job.with_audit:
+            self.tally.random += 1
+            self._kill("before the audit joins")
+            self._start(with_audit=True)
+
+    def kill_at(self, step):
+        """Kill it at a step; after some time without meeting that, wherever it stands."""
+        self._await_running()
+        deadline = time.monotonic() + _HUNT_SECONDS
+        while not self._frozen_at(step) and time.monotonic() < deadline:
+            self._job.thaw()
+            time.sleep(_LOOK_SECONDS)
+        self._check_runs()
+        self.tally.at_steps += 1
+        if step not in self._kill(f"wanted: {step.value}"):
+            self.tally.missed[step] += 1
+        self._start(self._job.with_audit)
+
+    def _frozen_at(self, step):
+        """Freeze the job where it seems to be at a step, and look closely."""
+        if not self._watch.near(step):
+            return False
+        time.sleep(self._random.choice((0, 0, self._random.random() * 0.1)))  # somewhere within
+        self._job.freeze()
+        return self._watch.at(step)
+
+    def kill_at_random(self):
+        """Kill it at any moment, also while it starts."""
+        if self._random.random() < _STARTING_SHARE:
+            time.sleep(self._random.uniform(0, _STARTING_SECONDS))
+        else:
+            self._await_running()
+            time.sleep(self._random.uniform(0, _RUNNING_SECONDS))
+        self._check_runs()
+        self.tally.random += 1
+        self._kill("at random")
+        self._start(self._job.with_audit)
+
+    def kill_part(self, part):
+        """Kill a part of it: it must go on, or end and go on after a start."""
+        self._await_running()
+        before, _ = self._watch.batches
+        match part:
+            case Part.JVM:
+                self._job.kill_jvm()
+            case Part.DRIVER:
+                self._job.kill_driver()
+            case Part.WORKERS:
+                until(self._job.kill_workers, _START_SECONDS)
+            case Part.DAEMON:
+                self._job.kill_daemon()
+        until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, _START_SECONDS)
+        code = self._job.exit_code
+        self.tally.parts[part] = "it went on" if code is None else f"it ended ({code}), and went on when started again"
+        self._tell(f"{part.value}: {self.tally.parts[part]}")
+        if code is not None:
+            self._start(self._job.with_audit)
+
+    def stop(self):
+        """Kill it a last time, and leave it so."""
+        self._job.kill()
+        self._watch.close()
+
+    def _kill(self, why):
+        """Kill all of it; the steps it stood at."""
+        self._job.kill()
+        hit = [self._watch.enforce_step()]
+        self.tally.steps[hit[0]] += 1
+        if self._job.with_audit:
+            hit.append(self._watch.audit_step())
+            self.tally.audit_steps[hit[1]] += 1
+        self._tell(f"{why}; hit: {'; audit: '.join(step.value for step in hit)}")
+        return hit
+
+    def _start(self, with_audit):
+        """Start the job; what is written from now on is this process's."""
+        self._watch.begin()
+        self._job = Job(self._settings, self._log, *_OPTIONS, with_audit=with_audit)
+        self._started, self._first = time.monotonic(), self._watch.batches[0]
+
+    def _await_running(self):
+        """Wait until this process has committed a batch."""
+
+        def running():
+            self._check_runs()
+            return self._watch.batches[0] != self._first
+
+        if running():
+            return
+        try:
+            until(running, _START_SECONDS, 0.05)
+        except AssertionError:
+            raise AssertionError(f"no batch in {_START_SECONDS:.0f} s:\n{self._job.said[-3000:]}") from None
+        self.tally.starts.append(time.monotonic() - self._started)
+
+    def _check_runs(self):
+        assert self._job.exit_code is None, f"ended by itself:\n{self._job.said[-3000:]}"

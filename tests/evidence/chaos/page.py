@@ -1,0 +1,126 @@
+"""What came out, as tables for a terminal and for the page of the docs."""
+
+import platform
+from importlib.metadata import version
+
+from tests.evidence.chaos.steps import AuditStep, Step
+from tests.evidence.chaos.verdict import CHECKS
+from tests.evidence.experiment.report import Table
+
+_INTRO = """\
+Written by `make chaos`, which does it again and fails if any figure that must be 0 is not.
+
+A real broker, and `mutation-quota enforce`, started as an operator starts it; for some of the kills with the audit in
+the same process (`enforce.with_audit`), so that a kill hits both. Requests of ten users flow all the time, strict and
+permissive, of one to four topics, validate-only ones, records that are none; and their quotas change, are removed and
+set again. Each kill is SIGKILL, to the driver and its JVM at once where nothing else is said, and the job is started
+again at once.
+
+- **At a step.** The JVM is frozen (SIGSTOP) at varying moments until the checkpoint, the topics and the Delta log say
+  that the wanted step is met, and is killed as it stands there. Where it stood is read again afterwards, from what it
+  left, and that is what is counted below. No hook in the job helps.
+- **At random.** Any moment, one in five of them in the first ten seconds of a start.
+- **A part alone.** It must go on, or end with an error and go on when it is started again.
+"""
+
+_CHECKS = """\
+Afterwards the job is let finish, and another one answers the same request log by the same quota log once more,
+undisturbed: in one go, with a storage root, a decisions and a dead letters topic of its own. Then all of the topics and
+tables is read without the project's own readers.
+
+- Every record of the request topic has one decision or one dead letter, by its source; copies of it, which the
+  at-least-once sink may write, are the same to the byte.
+- Each is, to the byte, what the undisturbed run wrote.
+- The Delta tables hold each decision, dead letter and quota change once, with every field as the topic has it.
+- The tokens before and after each decision, and which topics it admits, are those of a reference fold over the two
+  logs, of some forty lines and without the project's code. A bucket that a restart had filled would show there.
+"""
+
+_SURROUNDINGS = """\
+Disks that fill up and a broker that is away for minutes are another deployment's, with its own requests: after each,
+the rest is freed and the job started again, and all that was asked must be decided, charged and kept once. What else
+can be wrong around the jobs (half a checkpoint, foreign tables, unreachable quotas) is tried by `make test`.
+"""
+
+
+def figures_table(tally, verdict, seconds):
+    """The figures."""
+    rows = [
+        ("kills", tally.kills),
+        ("of these at a step, at random, of a part", f"{tally.at_steps}, {tally.random}, {len(tally.parts)}"),
+        ("minutes", round(seconds / 60)),
+        ("start until the first batch is committed, median s", f"{_median(tally.starts):.1f}"),
+        ("records on the request topic", verdict.requests),
+        ("decisions", verdict.decisions),
+        ("topics refused by them", verdict.refused),
+        ("dead letters", verdict.dead_letters),
+        ("quota changes", verdict.quota_changes),
+        (
+            "answers written again after a kill, copies to the byte",
+            verdict.copies - verdict.wrong["copies that differ"],
+        ),
+        *((f"**{check}**", f"**{verdict.wrong[check]}**") for check in CHECKS),
+    ]
+    return Table("figures", ("", "count"), tuple((what, _shown(count)) for what, count in rows), words=1)
+
+
+def step_tables(tally):
+    """How many kills hit each step of a batch, of the enforcing query and of the audit."""
+    for title, steps, found in (("enforce", Step, tally.steps), ("audit", AuditStep, tally.audit_steps)):
+        rows = tuple((step.value, str(found[step]), _missed(tally.missed[step])) for step in steps)
+        yield Table(
+            f"where the kills hit, {title}", (f"step of a batch, {title}", "kills", "waited for in vain"), rows, 1
+        )
+
+
+def part_table(tally):
+    """What came of a part's end."""
+    rows = tuple((part.value, became) for part, became in tally.parts.items())
+    return Table("a part alone", ("killed", "what came of it"), rows, words=2)
+
+
+def surroundings_table(surroundings):
+    """What came of disks that fill up and of a broker that is away."""
+    rows = (
+        ("a disk filled up to some KB that are left, while it enforces and audits", f"{surroundings.fills} times"),
+        ("a job ended for it, with a line that says to free some", f"{surroundings.stops} times"),
+        ("the broker away until enforce ended, with a line that says so", f"{surroundings.away:.0f} s"),
+        ("**lost, forgiven, or ended otherwise, once there was space and a broker**", f"**{len(surroundings.wrong)}**"),
+    )
+    return Table("around the jobs", ("around the jobs", "what came of it"), rows, words=1)
+
+
+def page(tally, verdict, surroundings, seconds):
+    """The whole page, in Markdown."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "delta-spark", "confluent-kafka"))
+    steps = "\n\n".join(table.markdown() for table in step_tables(tally))
+    return f"""\
+# Chaos
+
+{_INTRO}
+{_CHECKS}
+{figures_table(tally, verdict, seconds).markdown()}
+
+Steps are those of the batch that was under way. A kill of a job that did the audit, too, counts in both tables.
+
+{steps}
+
+{part_table(tally).markdown()}
+
+{_SURROUNDINGS}
+{surroundings_table(surroundings).markdown()}
+
+{packages}, Python {platform.python_version()}.
+"""
+
+
+def _median(values):
+    return sorted(values)[len(values) // 2] if values else 0.0
+
+
+def _missed(count):
+    return str(count) if count else ""
+
+
+def _shown(count):
+    return f"{count:,}" if isinstance(count, int) else count

@@ -1,0 +1,95 @@
+"""Requests of several users, good and bad ones, and quotas that change meanwhile: from a thread of its own."""
+
+import json
+import random
+import threading
+from contextlib import contextmanager
+
+from confluent_kafka import Producer
+
+from quota.kafka.clients import client_config
+
+RATES = {"ann": 4.0, "bob": 9.0, "cleo": 2.5, "dan": 15.0, None: 6.0}
+"""The quotas to begin with, mutations/s; of None, the default user, all other users have one each."""
+
+_USERS = ("ann", "bob", "cleo", "dan", "eve", "fay", "gus", "hal", "ida", "jon")
+_OPERATIONS = (("CREATE_TOPICS", 5), ("CREATE_TOPICS", 7), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 4))
+_BAD = (None, b"no json", b'{"user": 7}', b"\xff\xfe")
+_BAD_SHARE = 0.02
+_QUOTA_SECONDS = 0.7
+_REMOVED_SHARE = 0.2
+_FLUSH_SECONDS = 60.0
+
+
+class Traffic:
+    """What is sent, by chance with a seed; each user's requests go to one partition."""
+
+    def __init__(self, settings, seed=599):
+        """Connect."""
+        self._topics = settings.topics
+        self._producer = Producer(client_config(settings.kafka.connection, {"enable.idempotence": True}))
+        self._random = random.Random(seed)
+        self.sent = 0
+
+    def set_quotas(self):
+        """Set the quotas to begin with, and wait until they hold."""
+        for user, rate in RATES.items():
+            self._set_quota(user, rate)
+        assert self._producer.flush(_FLUSH_SECONDS) == 0
+
+    @contextmanager
+    def flowing(self, requests_per_second):
+        """Send within the block, and have all of it acknowledged at its end."""
+        end = threading.Event()
+        thread = threading.Thread(target=self._flow, args=(end, requests_per_second), name="traffic")
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+            assert self._producer.flush(_FLUSH_SECONDS) == 0
+
+    def _flow(self, end, requests_per_second):
+        quotas_every = max(1, round(requests_per_second * _QUOTA_SECONDS))
+        while not end.wait(self._random.expovariate(requests_per_second)):
+            self.send()
+            if self.sent % quotas_every == 0:
+                self._change_a_quota()
+
+    def send(self):
+        """Send one request, or something that is none."""
+        user = self._random.choice(_USERS)
+        bad = self._random.random() < _BAD_SHARE
+        value = self._random.choice(_BAD) if bad else self._request(user)
+        self._producer.produce(self._topics.requests, value, user.encode())
+        self._producer.poll(0)
+        self.sent += 1
+
+    def _request(self, user):
+        draw = self._random
+        operation, api_version = draw.choice(_OPERATIONS)
+        topics = [{"name": f"t{number}", "partitions": draw.randrange(9)} for number in range(draw.randrange(1, 5))]
+        request = {
+            "request_id": f"r{self.sent}",
+            "user": user,
+            "client_id": draw.choice(("app", "cli")),
+            "operation": operation,
+            "api_version": api_version,
+            "validate_only": draw.random() < 0.1,
+            "request_throttle_ms": draw.choice((0, 0, 20)),
+            "purgatory_ms": draw.choice((0, 0, 5)),
+            "topics": topics,
+        }
+        return json.dumps(request).encode()
+
+    def _change_a_quota(self):
+        """Another rate than before, or none."""
+        user = self._random.choice(list(RATES))
+        removed = user is not None and self._random.random() < _REMOVED_SHARE
+        self._set_quota(user, None if removed else RATES[user] * self._random.uniform(0.5, 2.0))
+
+    def _set_quota(self, user, rate):
+        key = json.dumps({"user": user})
+        value = {"entity": {"user": user}, "controller_mutation_rate": rate}
+        self._producer.produce(self._topics.quotas, json.dumps(value).encode(), key.encode())

@@ -1,0 +1,125 @@
+"""A real broker's own quota, by Kafka's admin clients: Java's knows the error, confluent-kafka's is of old versions."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from quota.errors import ClusterError
+from quota.records.request import Operation
+
+_SECONDS = 30
+_RATE = "controller_mutation_rate"
+_THROTTLING = "org.apache.kafka.common.errors.ThrottlingQuotaExceededException"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic of a request: what it costs, and where it grows how many partitions it is to have."""
+
+    name: str
+    partitions: int
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAnswer:
+    """Which topics were admitted, the throttle time that was told, and when (ms) it was asked and answered."""
+
+    admitted: tuple[bool, ...]
+    told_ms: int
+    sent: float
+    heard: float
+
+
+class JavaAdmin:
+    """Kafka's own admin client, in Spark's JVM; a new one for each request, for a throttled connection is mute."""
+
+    def __init__(self, spark: SparkSession, address: str) -> None:
+        self._java = spark._jvm  # noqa: SLF001 PySpark has no other way to its JVM
+        self._kafka = self._java.org.apache.kafka
+        self._address = address
+
+    @property
+    def version(self) -> str:
+        """Of the client."""
+        return self._kafka.common.utils.AppInfoParser.getVersion()
+
+    def set_quota(self, client_id: str, rate: float | None) -> None:
+        """Set a client's rate, or remove it."""
+        entity = self._kafka.common.quota.ClientQuotaEntity({"client-id": client_id})
+        alteration = self._kafka.common.quota.ClientQuotaAlteration
+        change = alteration(entity, [alteration.Op(_RATE, rate)])
+        admin = self._admin("conformance")
+        try:
+            admin.alterClientQuotas([change]).all().get()
+        finally:
+            admin.close()
+
+    def ask(
+        self, client_id: str, operation: Operation, topics: Sequence[Topic], *, validate_only: bool = False
+    ) -> BrokerAnswer:
+        """One request, which is not sent again when it is refused."""
+        admin = self._admin(client_id)
+        try:
+            sent = time.time() * 1000
+            futures = self._send(admin, operation, topics, validate_only=validate_only)
+            told = [_refused_ms(futures[topic.name]) for topic in topics]
+            heard = time.time() * 1000
+        finally:
+            admin.close()
+        return BrokerAnswer(tuple(each is None for each in told), max(each or 0 for each in told), sent, heard)
+
+    def _send(self, admin, operation: Operation, topics: Sequence[Topic], *, validate_only: bool):
+        clients, optional = self._kafka.clients.admin, self._java.java.util.Optional
+        if operation is Operation.CREATE_TOPICS:
+            options = clients.CreateTopicsOptions().retryOnQuotaViolation(False).validateOnly(validate_only)
+            new = [clients.NewTopic(each.name, optional.of(each.partitions), optional.empty()) for each in topics]
+            return admin.createTopics(new, options).values()
+        if operation is Operation.CREATE_PARTITIONS:
+            options = clients.CreatePartitionsOptions().retryOnQuotaViolation(False)
+            grown = {each.name: clients.NewPartitions.increaseTo(each.count) for each in topics}
+            return admin.createPartitions(grown, options).values()
+        options = clients.DeleteTopicsOptions().retryOnQuotaViolation(False)
+        return admin.deleteTopics([each.name for each in topics], options).topicNameValues()
+
+    def _admin(self, client_id: str):
+        return self._kafka.clients.admin.Admin.create({"bootstrap.servers": self._address, "client.id": client_id})
+
+
+def _refused_ms(future) -> int | None:
+    """The throttle time of a topic that was refused, None of one that was admitted."""
+    try:
+        future.get()
+    except Py4JJavaError as failed:
+        cause = failed.java_exception.getCause()
+        if cause is None or cause.getClass().getName() != _THROTTLING:
+            raise
+        return cause.throttleTimeMs()
+    return None
+
+
+def ask_as_old_client(address: str, client_id: str, operation: Operation, topics: Sequence[Topic]) -> BrokerAnswer:
+    """One request of confluent-kafka's admin client: it speaks versions before the error, and is told by a callback."""
+    told: list[float] = []
+    config = {"bootstrap.servers": address, "client.id": client_id}
+    admin = AdminClient({**config, "throttle_cb": lambda event: told.append(event.throttle_time)})
+    admin.list_topics(timeout=_SECONDS)  # connected
+    send = {
+        Operation.CREATE_TOPICS: lambda: admin.create_topics([NewTopic(each.name, each.partitions) for each in topics]),
+        Operation.CREATE_PARTITIONS: lambda: admin.create_partitions(
+            [NewPartitions(each.name, each.count) for each in topics]
+        ),
+        Operation.DELETE_TOPICS: lambda: admin.delete_topics([each.name for each in topics]),
+    }[operation]
+    sent = time.time() * 1000
+    for future in send().values():
+        future.result(_SECONDS)
+    heard = time.time() * 1000
+    admin.poll(1)
+    if len(told) > 1:
+        raise ClusterError(f"{len(told)} throttle times of one request")
+    return BrokerAnswer((True,) * len(topics), round(sum(told) * 1000), sent, heard)

@@ -1,0 +1,220 @@
+"""The differences on purpose (docs/differences-from-kafka.md) that a bucket shows: each a case of its own.
+
+Both answers stand beside their case, worked out by hand, and both are asked for. Kafka is played as it is.
+"""
+
+from collections.abc import Sequence as Steps
+from dataclasses import dataclass
+from fractions import Fraction
+
+import msgspec
+
+from quota.algorithms.bucket import Window
+from quota.errors import BadRecord
+from quota.records import codec
+from quota.records.decision import Decision
+from quota.records.quota_log import QuotaRecord
+from quota.records.request import Mode
+from tests.evidence.conformance.comparison import MAX_INT, MismatchError
+from tests.evidence.conformance.oracle import Answer, Oracle
+from tests.evidence.conformance.project import play
+from tests.evidence.conformance.sequences import Change, Expire, Sequence, Step, Told, Try
+
+KIP, DEFAULT = Window(100, 1), Window()
+_REFUSED_TRIES = 50_000
+_ONE_ROUNDING = 2.0**-34
+"""Of a K between half a million and a million: half its last bit, in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What happens, and what the last request of it is answered by Kafka and here."""
+
+    difference: str
+    happens: str
+    kafka: str
+    project: str
+    window: Window = DEFAULT
+    steps: tuple[Step, ...] = ()
+    options: tuple[tuple[str, float], ...] = ()
+    """Of the project's quotas, which Kafka has not."""
+    here: int | None = None
+    """Ms after the first step at which the project gets the last request, if not when Kafka does."""
+
+
+def strict(wait: int | Told, *costs: int) -> Try:
+    """A request of a client that knows the error."""
+    return Try(wait, Mode.STRICT, costs)
+
+
+CASES = (
+    Case(
+        "a clock that steps back",
+        "Q = 5, B = 500: 100 mutations, 20 s earlier 350, and at that moment 1",
+        "refused, K = -50, 10000 ms",
+        "admitted, K = 50",
+        KIP,
+        (Change(0, 5.0), strict(0, 100), strict(-20_000, 350), strict(0, 1)),
+    ),
+    Case(
+        "a quota that is changed (raised)",
+        "Q = 1, B = 11: 31 mutations, 10 s later Q = 10, and 1 mutation",
+        "admitted, K = 80",
+        "refused, K = -10, 1000 ms",
+        steps=(Change(0, 1.0), strict(0, 31), Change(10_000, 10.0), strict(0, 1)),
+    ),
+    Case(
+        "a quota that is changed (lowered)",
+        "Q = 10, B = 110: 130 mutations, 1 s later Q = 1, and 1 mutation",
+        "refused, K = -19, 19000 ms",
+        "refused, K = -10, 10000 ms",
+        steps=(Change(0, 10.0), strict(0, 130), Change(1000, 1.0), strict(0, 1)),
+    ),
+    Case(
+        "a quota that is changed (twice between two uses)",
+        "Q = 1, B = 11: 31 mutations, 5 s later Q = 100, 1 s later Q = 2, and 1 mutation",
+        "refused, K = -8, 4000 ms",
+        "refused, K = -14, 7000 ms",
+        steps=(Change(0, 1.0), strict(0, 31), Change(5000, 100.0), Change(1000, 2.0), strict(0, 1)),
+    ),
+    Case(
+        "a quota that is removed and set again",
+        "Q = 5, B = 500: 560 mutations, removed, 1 mutation 1 ms later, Q = 5 again, and 1 mutation",
+        "admitted, K = 500",
+        "refused, K = -59.995, 11999 ms",
+        KIP,
+        (Change(0, 5.0), strict(0, 560), Change(0, None), strict(1, 1), Change(0, 5.0), strict(0, 1)),
+    ),
+    Case(
+        "throttle time: rounded",
+        "Q = 3, B = 33: 34 mutations, and 1 that is refused",
+        "refused, K = -1, 333 ms",
+        "refused, K = -1, 334 ms",
+        steps=(Change(0, 3.0), strict(0, 34), strict(0, 1)),
+    ),
+    Case(
+        "throttle time: whoever waits the told time is admitted",
+        "likewise, and 1 mutation after the told time, 333 ms and 334 ms",
+        "refused, K = -0.001, 0 ms",
+        "admitted, K = 0.002",
+        steps=(Change(0, 3.0), strict(0, 34), strict(0, 1), strict(Told(), 1)),
+        here=334,
+    ),
+    Case(
+        "throttle time: at most 2147483647 ms",
+        "Q = 1, B = 11: 4294979 mutations, and 1 that is refused for 4294968000 ms",
+        "refused, K = -4294968, 704 ms",
+        f"refused, K = -4294968, {MAX_INT} ms",
+        steps=(Change(0, 1.0), strict(0, 4_294_979), strict(0, 1)),
+    ),
+    Case(
+        "a debt within rounding counts as none",
+        "Q = 0.7, B = 7.7: 14 mutations, and 1 mutation 9 s later, when the debt of 6.3 is paid off",
+        "refused, K = -8.9e-16, 0 ms",
+        "admitted, K = -8.9e-16",
+        steps=(Change(0, 0.7), strict(0, 14), strict(9000, 1)),
+    ),
+    Case(
+        "burst: a quota's own",
+        "Q = 5, B = 500 and here its own, 1000: 600 mutations, and 1",
+        "refused, K = -100, 20000 ms",
+        "admitted, K = 400",
+        KIP,
+        (Change(0, 5.0), strict(0, 600), strict(0, 1)),
+        options=(("burst", 1000.0),),
+    ),
+    Case(
+        "debt: `max_debt_ms`",
+        "Q = 5, B = 55 and here `max_debt_ms` of 60000: a million mutations, and 1",
+        "refused, K = -999945, 199989000 ms",
+        "refused, K = -300, 60000 ms",
+        steps=(Change(0, 5.0), strict(0, 1_000_000), strict(0, 1)),
+        options=(("max_debt_ms", 60_000),),
+    ),
+    Case(
+        "state of the buckets: an hour without a charge",
+        "Q = 5, B = 500: 36500 mutations, 1 refused half an hour later, and 1 after 3601 s",
+        "admitted, K = 500",
+        "refused, K = -17995, 3599000 ms",
+        KIP,
+        (Change(0, 5.0), strict(0, 36_500), strict(1_800_000, 1), Expire(1_801_000), strict(0, 1)),
+    ),
+)
+
+
+def differences(oracle: Oracle) -> list[Case]:
+    """All of them, once both answers are what the cases say.
+
+    Raises:
+        MismatchError: one is not.
+    """
+    for case in CASES:
+        sequence = Sequence(case.window, case.steps)
+        answers = oracle.plain(sequence)
+        times = [answer.at for answer in answers]
+        if case.here is not None:
+            times[-1] = times[0] + case.here
+        decision = play(sequence, times, **dict(case.options))[-1]
+        for whose, said, told in (
+            ("Kafka", case.kafka, _kafkas(answers[-1])),
+            ("the project", case.project, _ours(decision)),
+        ):
+            if said != told:
+                raise MismatchError(f"{case.difference} ({case.happens}): {whose} answers {told}, and not {said}")
+    return [*CASES, refused_tries(oracle), no_number(oracle, "nan", "NaN"), no_number(oracle, "inf", "1e999")]
+
+
+def refused_tries(oracle: Oracle) -> Case:
+    """What so many refused tries make of a bucket: Kafka rounds at each of them."""
+    rate, wait = 0.7, 7
+    tries: Steps[Step] = [strict(wait, 1)] * _REFUSED_TRIES
+    sequence = Sequence(DEFAULT, (Change(0, rate), strict(0, 1_000_000), *tries))
+    answers = oracle.plain(sequence)
+    last = play(sequence, [answer.at for answer in answers])[-1]
+    exact = 11 * Fraction(rate) - 1_000_000 + Fraction(_REFUSED_TRIES * wait, 1000) * Fraction(rate)
+    theirs, ours = (float(abs(Fraction(tokens) - exact)) for tokens in (answers[-1].after, last.tokens))
+    if not (ours < _ONE_ROUNDING < theirs / 1000 and {answers[-1].verdicts, *_verdicts(last)} == {"R"}):
+        raise MismatchError(f"{_REFUSED_TRIES} refused tries: Kafka is off by {theirs} tokens, the project by {ours}")
+    return Case(
+        "a refused try",
+        f"Q = 0.7: a million mutations, and {_REFUSED_TRIES} refused tries, one each {wait} ms",
+        f"K is off by {theirs:.1e}",
+        f"K is off by {ours:.1e}",
+    )
+
+
+def no_number(oracle: Oracle, rate: str, written: str) -> Case:
+    """A rate that is no number, or none that ends: Kafka takes it."""
+    steps = (Change(0, float(rate)), *[strict(0, 1_000_000_000)] * 3)
+    kafka = oracle.plain(Sequence(DEFAULT, steps))
+    admitted = [answer.verdicts for answer in kafka[1:]] == ["A"] * 3
+    value = f'{{"entity": {{"user": "alice"}}, "controller_mutation_rate": {written}}}'
+    try:
+        codec.decode(value.encode(), msgspec.json.Decoder(QuotaRecord))
+    except BadRecord:
+        refused = True
+    else:
+        refused = False
+    if not (admitted and refused):
+        raise MismatchError(f"a rate of {rate}: Kafka admits {admitted}, the project refuses the quota {refused}")
+    return Case(
+        "a rate of NaN or infinity", f"Q = {written}: 1000000000 mutations, thrice", "admitted", "no such quota"
+    )
+
+
+def _kafkas(answer: Answer) -> str:
+    return _told(answer.verdicts, answer.before, answer.told_ms)
+
+
+def _ours(decision: Decision) -> str:
+    return _told(_verdicts(decision), decision.tokens_before, decision.controller_throttle_ms)
+
+
+def _verdicts(decision: Decision) -> str:
+    return "".join("A" if topic.error_code == 0 else "R" for topic in decision.topics)
+
+
+def _told(verdicts: str, before: float, told_ms: int) -> str:
+    """The last topic's fate, K before the request, and the throttle time of a refusal."""
+    digits = f"{before:.1e}" if abs(before) < 1e-9 else f"{round(before, 6):.12g}"
+    return f"admitted, K = {digits}" if verdicts[-1] == "A" else f"refused, K = {digits}, {told_ms} ms"

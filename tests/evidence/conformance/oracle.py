@@ -1,0 +1,94 @@
+"""Kafka's own quota of controller mutations, in a JVM of its own: `Oracle.java` behind a small face."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from quota.errors import BadInput, ClusterError
+from tests.evidence.conformance.sequences import START, Sequence, Try
+
+CLASSES = (
+    "org.apache.kafka.server.quota.ControllerMutationQuotaManager",
+    "org.apache.kafka.server.quota.StrictControllerMutationQuota",
+    "org.apache.kafka.server.quota.PermissiveControllerMutationQuota",
+    "org.apache.kafka.common.metrics.Metrics",
+    "org.apache.kafka.common.metrics.Sensor",
+    "org.apache.kafka.common.metrics.stats.TokenBucket",
+)
+"""What is asked: the classes of a KRaft controller, and what they keep a bucket in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What Kafka did with a step. All but the time is of tries alone."""
+
+    at: int
+    before: float = 0.0
+    after: float = 0.0
+    told_ms: int = 0
+    verdicts: str = ""
+    """A letter a topic: A admitted, R refused, F refused for a debt within rounding, and admitted without it."""
+
+    @property
+    def admitted(self) -> list[bool]:
+        """For each topic, once what is forgiven is forgiven."""
+        return [verdict != "R" for verdict in self.verdicts]
+
+
+class Oracle:
+    """Plays sequences; lines in, lines out, a whole sequence at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.version = self._line()
+
+    def plain(self, sequence: Sequence) -> list[Answer]:
+        """By Kafka as it is."""
+        return self._play(sequence, "plain")
+
+    def modelled(self, sequence: Sequence) -> list[Answer]:
+        """By Kafka kept from the differences that change what a later step finds (see Oracle.java)."""
+        return self._play(sequence, "modelled")
+
+    def _play(self, sequence: Sequence, how: str) -> list[Answer]:
+        window = sequence.window
+        header = f"{window.num} {window.size_seconds} {START} {how}"
+        stdin = self._process.stdin
+        stdin.write("\n".join([header, *map(str, sequence.steps), "end\n"]))
+        stdin.flush()
+        return [_answer(self._line(), isinstance(step, Try)) for step in sequence.steps]
+
+    def _line(self) -> str:
+        line = self._process.stdout.readline()
+        if not line:
+            raise ClusterError("the JVM with Kafka's classes has ended; what it said is above")
+        return line.rstrip("\n")
+
+
+@contextmanager
+def kafka_oracle(jars: Path) -> Iterator[Oracle]:
+    """Kafka's classes from a folder of the broker's jars, inside the block.
+
+    Raises:
+        BadInput: there is no java.
+    """
+    java = shutil.which("java")
+    if java is None:
+        raise BadInput("no java found; install a JDK 17 or newer")
+    source = Path(__file__).with_name("Oracle.java")
+    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield Oracle(process)
+        finally:
+            process.stdin.close()  # what it reads until
+
+
+def _answer(line: str, is_try: bool) -> Answer:
+    if not is_try:
+        return Answer(int(line))
+    at, before, after, told, verdicts = line.split(" ")
+    return Answer(int(at), float(before), float(after), int(told), verdicts)

@@ -1,0 +1,125 @@
+"""KIP-599's own experiment, without a quota and with one: `make experiment`."""
+
+import argparse
+import resource
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+from confluent_kafka import KafkaException
+from rich.console import Console
+
+from quota.errors import BadInput, MutationQuotaError
+from quota.kafka.clients import reason
+from quota.settings.loading import Settings, in_bytes, load_settings
+from quota.settings.storage import local_folder
+from tests.evidence.experiment.arm import Plan, StormQuota, run_arm
+from tests.evidence.experiment.figures import Room, quota_for, scale_factor, throughput
+from tests.evidence.experiment.page import page
+from tests.evidence.experiment.plot import draw
+from tests.evidence.experiment.report import storm_table, tenant_tables
+from tests.evidence.experiment.storm import PARTITIONS
+
+TOPICS = 5000
+"""The KIP's."""
+
+_OTHERS = 4000
+"""Partitions of the tenants, the deployment and the warming up."""
+
+_BROKER_MEMORY = "1g"
+_QUICK_TOPICS = 100
+
+
+def main() -> None:
+    """Run the program: an error is one line on standard error."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _run(_options())
+    except MutationQuotaError as error:
+        _end(str(error), error.exit_code)
+    except KafkaException as error:
+        _end(f"Kafka: {reason(error)}", 1)
+    except OSError as error:
+        _end(f"{error.filename or 'input or output'}: {error.strerror}", 1)
+    except KeyboardInterrupt:
+        _end("interrupted; nothing was written", 130)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="experiment", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tiny one of about a minute, to see that it works")
+    parser.add_argument("--scale", type=int, metavar="N", help="divide the topics by N; what the machine needs")
+    parser.add_argument(
+        "--quota", type=float, metavar="Q", help="mutations a second; a quarter of what the cluster does"
+    )
+    parser.add_argument("--burst", type=float, metavar="B", help="mutations at once; as the settings' window has it")
+    parser.add_argument("--limit", type=float, default=90.0, metavar="S", help="seconds for each of both phases; 90")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for experiment.md, .svg and .json; docs")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
+    return parser.parse_args()
+
+
+def _run(options: argparse.Namespace) -> None:
+    console = Console(soft_wrap=True)
+    settings = load_settings(options.set)
+    plan = _plan(options, settings)
+    if plan.embedded and "memory" not in settings.broker.model_fields_set:
+        broker = settings.broker.model_copy(update={"memory": _BROKER_MEMORY})
+        settings = settings.model_copy(update={"broker": broker})
+    out = options.out or (local_folder(settings, "experiment") if options.quick else Path("docs"))
+    out.mkdir(parents=True, exist_ok=True)
+    console.print(plan.told())
+    without = run_arm(plan, settings, console, None)
+    quota = StormQuota(options.quota or quota_for(plan.mutations, without.creation), options.burst)
+    arms = [without, run_arm(plan, settings, console, quota)]
+    for table in (*tenant_tables(arms), storm_table(arms)):
+        console.print(table.drawn())
+    draw(arms, quota.rate, out / "experiment.svg")
+    (out / "experiment.json").write_bytes(msgspec.json.encode(throughput(without, PARTITIONS)) + b"\n")
+    (out / "experiment.md").write_text(page(arms, plan, quota, settings))
+    console.print("written: " + ", ".join(str(out / f"experiment.{kind}") for kind in ("md", "svg", "json")))
+
+
+def _plan(options: argparse.Namespace, settings: Settings) -> Plan:
+    """What is done; scaled down by as much as an embedded broker needs on this machine.
+
+    Raises:
+        BadInput: an option is out of its range.
+    """
+    for name in ("scale", "quota", "burst", "limit"):
+        value = getattr(options, name)
+        if value is not None and not 0 < value < float("inf"):
+            raise BadInput(f"--{name} {value}: expected a number above 0")
+    embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
+    if options.quick:
+        return Plan(embedded, TOPICS // _QUICK_TOPICS, _QUICK_TOPICS, 10.0, warm_up=3.0, baseline=3.0, least=3.0)
+    factor = options.scale or (scale_factor(TOPICS * PARTITIONS, _OTHERS, _room()) if embedded else 1)
+    topics = max(1, TOPICS // factor)
+    return Plan(embedded, factor, topics, options.limit, warm_up=10.0, baseline=10.0, least=10.0)
+
+
+def _room() -> Room:
+    """What this machine leaves to a broker beside Spark and this program."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # a JVM takes the hard limit
+    maps = Path("/proc/sys/vm/max_map_count")
+    memory = Path("/proc/meminfo")
+    available = None
+    if memory.exists():
+        found = dict(line.split(":", 1) for line in memory.read_text().splitlines())
+        available = int(found["MemAvailable"].split()[0]) * 1024 - in_bytes("3g")
+    return Room(
+        None if limit == resource.RLIM_INFINITY else limit,
+        int(maps.read_text()) if maps.exists() else None,
+        available,
+    )
+
+
+def _end(message: str, exit_code: int) -> None:
+    print(f"experiment: {' '.join(message.split())}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""One arm of the experiment: a cluster, the job that decides, two tenants, and the storm."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+from rich.status import Status
+
+from jobs.enforce.query import start_enforce
+from jobs.services.enforce import prepared_session
+from jobs.spark.queries import check, stop_between_batches
+from quota.errors import MutationQuotaError
+from quota.kafka.quota_writer import write_record
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.settings.loading import Settings
+from tests.evidence.experiment.figures import (
+    REST_SECONDS,
+    Arm,
+    Create,
+    Phase,
+    Settled,
+    back_to_normal,
+    between,
+    done,
+    last_answer,
+)
+from tests.evidence.experiment.place import cluster, deciding_client, deployment, plain_client, portions
+from tests.evidence.experiment.storm import EVERY_SECONDS, PARTITIONS, PER_REQUEST, REQUESTS_PER_SECOND, Storm, Tenant
+
+DIRECT, DECIDED = "direct", "decided"
+"""The tenants: one goes straight to the cluster, the other asks for a decision first and has no quota."""
+
+STORM_USER = "storm"
+
+_LOOK_SECONDS = 0.1
+_TELL_SECONDS = 0.5
+_FIRST_BATCH_SECONDS = 90.0
+_CATCH_UP_SECONDS = 180.0
+_GRACE_SECONDS = 30.0
+_WARM_TOPICS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What both arms do; times in seconds."""
+
+    embedded: bool
+    factor: int
+    topics: int
+    limit: float
+    """For the creation, and again for the deletion: what is not admitted by then is refused."""
+    warm_up: float
+    baseline: float
+    least: float
+    """How long each phase is measured at least."""
+
+    @property
+    def mutations(self) -> int:
+        """Of the creation."""
+        return self.topics * PARTITIONS
+
+    def told(self) -> str:
+        """The storm, in a sentence."""
+        scaled = f", scaled down by {self.factor}" if self.factor > 1 else ""
+        return (
+            f"{self.topics:,} topics of {PARTITIONS} partitions in requests of {PER_REQUEST} topics, "
+            f"{REQUESTS_PER_SECOND} requests a second{scaled}; then all of them deleted in one request."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StormQuota:
+    """The quota of the storm: mutations a second, and at once; None for what the settings' window makes of it."""
+
+    rate: float
+    burst: float | None
+
+    def told(self, settings: Settings) -> str:
+        """In words."""
+        at_once = settings.quota.window.burst(self.rate, self.burst)
+        return f"{self.rate:g} mutations a second, {at_once:,.0f} at once"
+
+
+def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota | None) -> Arm:
+    """Run an arm on a cluster of its own; on a cluster that the settings name, in topics of its own.
+
+    Raises:
+        MutationQuotaError: the job failed, or the cluster does not do what the experiment needs.
+    """
+    name = "without a quota" if quota is None else "with a quota"
+    console.print(name if quota is None else f"{name} of {quota.told(settings)}", style="bold")
+    prefix = f"experiment-{uuid.uuid4().hex[:8]}"
+    with ExitStack() as stack:
+        status = stack.enter_context(console.status("starting a broker and Spark"))
+        folder = stack.enter_context(TemporaryDirectory(prefix="mutation-quota-"))
+        settings, alive = stack.enter_context(
+            cluster(deployment(settings, prefix, folder), prefix, embedded=plan.embedded)
+        )
+        spark = stack.enter_context(prepared_session(settings, "experiment", Path(folder) / "spark.log"))
+        if quota is not None:
+            write_record(settings, QuotaRecord(QuotaEntity(STORM_USER), quota.rate, quota.burst))
+        query = start_enforce(spark, settings)
+        stack.callback(stop_between_batches, [query])
+
+        def all_well() -> None:
+            alive()
+            check([query])
+
+        storm = deciding_client(stack, settings, STORM_USER) if quota else plain_client(settings)
+        clients = {DIRECT: plain_client(settings), DECIDED: deciding_client(stack, settings, "tenant")}
+        tenants = {
+            who: Tenant(client, settings.target_connection, f"{prefix}-{who}") for who, client in clients.items()
+        }
+        for number, tenant in enumerate(tenants.values()):  # in turns
+            stack.enter_context(tenant.at_work(number * EVERY_SECONDS / len(tenants)))
+        course = _Course(plan, tenants, clients[DIRECT], storm, f"{prefix}-{STORM_USER}", console, status, all_well)
+        return course.run(name)
+
+
+@dataclass
+class _Course:
+    """What happens in an arm, one thing after the other."""
+
+    plan: Plan
+    tenants: Mapping[str, Tenant]
+    plain: AdminClient
+    client: AdminClient
+    """The storm's."""
+    prefix: str
+    """Of the storm's topics."""
+    console: Console
+    status: Status
+    all_well: Callable[[], None]
+    """Raises if what has to run does not."""
+    began: float = 0.0
+
+    def run(self, name: str) -> Arm:
+        """Warm up, measure a baseline, create and delete."""
+        self._warm_up()
+        self._rest("baseline", self.plan.baseline + REST_SECONDS)
+        self.began = time.monotonic()
+        first = -self.plan.baseline - REST_SECONDS
+        quiet = between(self._creates(DIRECT), first, -REST_SECONDS)
+        slowest = max(each.seconds_to_use or 0.0 for each in quiet)
+        creation = self._phase("creation", self._create, slowest)
+        self._rest("rest", REST_SECONDS)
+        made = done(creation.settled)
+        if not made:
+            raise MutationQuotaError("no topic of the storm was created")
+        deletion = self._phase("deletion", lambda storm: storm.delete(sorted(made)), slowest)
+        self._rest("the last answers", REST_SECONDS)
+        for who, tenant in self.tenants.items():
+            if tenant.error:
+                self.console.print(f"  tenant {who}: {tenant.error}", style="red")
+        creates = {who: tuple(between(self._creates(who), first, deletion.ended)) for who in self.tenants}
+        return Arm(name, creates, creation, deletion)
+
+    def _warm_up(self) -> None:
+        """Until the job decides, and then for some time: its first batches are slow, and so is a new broker's code."""
+        first = Storm(self.client, _FIRST_BATCH_SECONDS, self._now)
+        first.create([f"{self.prefix}-first"])
+        others = Storm(self.plain, _FIRST_BATCH_SECONDS, self._now)
+        others.create([f"{self.prefix}-warm-{number}" for number in range(min(_WARM_TOPICS, self.plan.topics))])
+
+        def is_warm() -> bool:
+            decided = any(each.usable is not None for each in self._creates(DECIDED))
+            return decided and first.is_over and others.is_over
+
+        if not self._wait(is_warm, _FIRST_BATCH_SECONDS, lambda: "warming up: the first decision"):
+            raise MutationQuotaError(f"no first decision within {_FIRST_BATCH_SECONDS:.0f} s")
+        self._rest("warming up", self.plan.warm_up)
+
+    def _phase(self, name: str, begin: Callable[[Storm], None], usual: float) -> Phase:
+        """The creation or the deletion, from its first request until the cluster has caught up."""
+        begun = self._now()
+        storm = Storm(self.client, self.plan.limit, self._now)
+        begin(storm)
+
+        def doing() -> str:
+            return f"{name}: {len(done(storm.settled)):,} of {self.plan.topics:,} topics"
+
+        self._wait(lambda: storm.is_over, self.plan.limit + _GRACE_SECONDS, doing)
+        settled = storm.settled
+        caught_up = self._catch_up(name, settled, last_answer(settled, begun), usual)
+        self._rest(name, begun + self.plan.least - self._now())
+        ended = self._now() if caught_up is None else max(caught_up, begun + self.plan.least)
+        phase = Phase(begun, settled, caught_up, ended)
+        self._tell(name, phase)
+        return phase
+
+    def _create(self, storm: Storm) -> None:
+        """Send the requests at their times, whatever has become of those before."""
+        started = time.monotonic()
+        for number, request in enumerate(portions(self._names, PER_REQUEST)):
+            time.sleep(max(0.0, started + number / REQUESTS_PER_SECOND - time.monotonic()))
+            storm.create(request)
+
+    def _catch_up(self, name: str, settled: Sequence[Settled], answered: float, usual: float) -> float | None:
+        """When the cluster has caught up; None if it has not in time.
+
+        That is when topics that a tenant begins after the storm's last answer are usable as quickly as before, and
+        the cluster's metadata has the topics that the storm has made, and not those that it has deleted.
+        """
+        changed = done(settled)
+        expected = changed if name == "creation" else frozenset[str]()
+        moments: list[float] = []
+
+        def caught_up() -> bool:
+            normal = back_to_normal(self._creates(DIRECT), answered, usual)
+            if normal is None:
+                return False
+            moments.append(self._now() if moments else normal)
+            return changed & self.client.list_topics(timeout=_GRACE_SECONDS).topics.keys() == expected
+
+        def doing() -> str:
+            waiting = sum(each.usable is None for each in self._creates(DIRECT))
+            return f"{name}: {waiting} topics of the tenant wait to be usable"
+
+        return moments[-1] if self._wait(caught_up, _CATCH_UP_SECONDS, doing) else None
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"{self.prefix}-{number}" for number in range(self.plan.topics)]
+
+    def _creates(self, who: str) -> tuple[Create, ...]:
+        return self.tenants[who].creates(self.began)
+
+    def _now(self) -> float:
+        return time.monotonic() - self.began
+
+    def _rest(self, what: str, seconds: float) -> None:
+        until = self._now() + seconds
+        self._wait(lambda: self._now() >= until, seconds, lambda: f"{what}: {until - self._now():.0f} s")
+
+    def _wait(self, is_over: Callable[[], bool], seconds: float, doing: Callable[[], str]) -> bool:
+        """Wait for something while all is well; whether it came in time."""
+        deadline = time.monotonic() + seconds
+        told = 0.0
+        while not is_over():
+            now = time.monotonic()
+            if now > deadline:
+                return False
+            if now - told > _TELL_SECONDS:
+                self.all_well()
+                self.status.update(doing())
+                told = now
+            time.sleep(_LOOK_SECONDS)
+        return True
+
+    def _tell(self, name: str, phase: Phase) -> None:
+        seconds = phase.answered - phase.begun
+        topics = f"{len(done(phase.settled)):,} of {len(phase.settled):,} topics in {seconds:.1f} s"
+        late = "not at all" if phase.caught_up is None else f"{phase.caught_up - phase.answered:.1f} s after that"
+        self.console.print(f"  {name}: {topics}, caught up {late}")
+        failed = next((each for each in phase.settled if each.error and not each.refused), None)
+        if failed:
+            self.console.print(f"  {failed.name}: {failed.error}", style="red")

@@ -1,0 +1,95 @@
+"""The experiment as a picture."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from tests.evidence.experiment.arm import DECIDED, DIRECT
+from tests.evidence.experiment.figures import Arm, Create, Phase
+from tests.evidence.experiment.storm import PARTITIONS
+
+_LOOKS = {(0, DIRECT): ("#D55E00", "o"), (1, DIRECT): ("#0072B2", "s"), (1, DECIDED): ("#009E73", "^")}
+"""Colours of Okabe and Ito, which colour-blind people tell apart, and shapes besides."""
+
+_STYLE = {
+    "svg.hashsalt": "experiment",
+    "svg.fonttype": "path",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+_BEFORE_SECONDS = 3.0
+_AFTER_SECONDS = 3.0
+
+
+def draw(arms: Sequence[Arm], rate: float, file: Path) -> None:
+    """Draw each create of the tenants, and what was carried out of the storm; side by side creation and deletion."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(10, 8), layout="constrained")
+        axes = figure.subplots(3, 2, sharex="col", sharey="row", height_ratios=(2, 3, 2))
+        for column, phase in enumerate(("creation", "deletion")):
+            _draw_phase(axes[:, column], arms, phase, rate)
+        for row, label in enumerate(
+            ("a tenant's create\nis answered after, ms", "its topic is usable after, ms", "storm, mutations/s done")
+        ):
+            axes[row, 0].set_ylabel(label)
+            axes[row, 0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+            axes[row, 0].yaxis.set_minor_formatter(NullFormatter())
+        handles, labels = axes[1, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, markerscale=1.8)
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, facecolor="white", dpi=200)
+
+
+def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: float) -> None:
+    answered, usable, mutations = axes
+    phases: list[Phase] = [getattr(arm, name) for arm in arms]
+    longest = max(phase.ended - phase.begun for phase in phases) + _AFTER_SECONDS
+    for (number, tenant), (colour, shape) in _LOOKS.items():
+        phase = phases[number]
+        creates = [
+            each
+            for each in arms[number].creates[tenant]
+            if -_BEFORE_SECONDS <= each.due - phase.begun <= phase.ended - phase.begun
+        ]
+        label = f"{arms[number].name}, tenant {tenant}"
+        _dots(answered, [(each, each.seconds_to_answer) for each in creates], phase, (colour, shape, label))
+        _dots(usable, [(each, each.seconds_to_use) for each in creates], phase, (colour, shape, label))
+    for number, phase in enumerate(phases):
+        _steps(mutations, phase, _LOOKS[number, DIRECT][0], 1.0 if number else 2.0)
+    mutations.axhline(rate, color="black", linewidth=0.8, linestyle=":")
+    mutations.text(1, 0.95, f"dotted: the quota, {rate:g}/s", transform=mutations.transAxes, ha="right", va="top")
+    for each in (answered, usable, mutations):
+        each.set_yscale("log")
+        each.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
+        each.set_axisbelow(True)
+        each.axvline(0, color="black", linewidth=0.8)
+    answered.set_title(f"{name} of the storm's topics")
+    mutations.set_xlim(-_BEFORE_SECONDS, longest)
+    mutations.set_xlabel(f"seconds since the {name} began")
+
+
+def _dots(axes: Axes, timed: Sequence[tuple[Create, float | None]], phase: Phase, looks: tuple[str, str, str]) -> None:
+    colour, shape, label = looks
+    points = [(create.due - phase.begun, seconds * 1000) for create, seconds in timed if seconds is not None]
+    axes.plot(
+        *zip(*points, strict=True),
+        shape,
+        color=colour,
+        markersize=2.4,
+        markeredgewidth=0,
+        label=label,
+        rasterized=True,  # thousands of shapes would make a large file
+    )
+
+
+def _steps(axes: Axes, phase: Phase, colour: str, width: float) -> None:
+    """Mutations done in each second."""
+    per_second = Counter(int(each.at - phase.begun) for each in phase.settled if each.error is None)
+    if per_second:
+        heights = [per_second[second] * PARTITIONS for second in range(max(per_second) + 1)]
+        axes.stairs(heights, range(len(heights) + 1), color=colour, linewidth=width, baseline=None)

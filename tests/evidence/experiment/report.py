@@ -1,0 +1,110 @@
+"""What the experiment came to: tables, and the page of the docs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.table import Table as Drawn
+
+from tests.evidence.experiment.figures import REST_SECONDS, Arm, Phase, Summary, between, done, summary
+
+NOTHING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Headings and rows; the first columns, so many, are words."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: int
+
+    def drawn(self) -> Drawn:
+        """For a terminal."""
+        table = Drawn(title=self.title, title_justify="left", box=box.SIMPLE_HEAD)
+        for number, heading in enumerate(self.headings):
+            table.add_column(heading, justify="left" if number < self.words else "right")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        """For a page."""
+        rules = ["---" if number < self.words else "---:" for number in range(len(self.headings))]
+        return "\n".join(f"| {' | '.join(row)} |" for row in (self.headings, rules, *self.rows))
+
+
+def tenant_tables(arms: Sequence[Arm]) -> tuple[Table, Table]:
+    """How long an unrelated tenant's creates took to be answered, and to be usable; the arms one below the other."""
+    cases = [
+        ((phase, tenant, arm.name), waits(arm, tenant, phase))
+        for phase in ("before", "creation", "deletion")
+        for tenant in arms[0].creates
+        for arm in arms
+    ]
+    answered, usable = (
+        Table(
+            f"from a tenant's create until {until}, ms",
+            ("phase", "tenant", "storm", "creates", "p50", "p99", "max"),
+            tuple((*words, _count(times[number]), *_cells(times[number])) for words, times in cases),
+            words=3,
+        )
+        for number, until in enumerate(("it was answered", "its topic was usable"))
+    )
+    return answered, usable
+
+
+def waits(arm: Arm, tenant: str, phase: str) -> tuple[Summary, Summary]:
+    """Of a tenant's creates of a phase: until they were answered, and until the topic was usable."""
+    begun, ended = {
+        "before": (float("-inf"), arm.creation.begun - REST_SECONDS),
+        "creation": (arm.creation.begun, arm.creation.ended),
+        "deletion": (arm.deletion.begun, arm.deletion.ended),
+    }[phase]
+    creates = between(arm.creates[tenant], begun, ended)
+    return summary(each.seconds_to_answer for each in creates), summary(each.seconds_to_use for each in creates)
+
+
+def storm_table(arms: Sequence[Arm]) -> Table:
+    """What became of the storm, the arms side by side."""
+    rows = [
+        (f"{name}: {what}", *(measure(getattr(arm, name)) for arm in arms))
+        for name in ("creation", "deletion")
+        for what, measure in _OF_A_PHASE
+    ]
+    return Table("the storm", ("", *(arm.name for arm in arms)), tuple(rows), words=1)
+
+
+def _spread(phase: Phase) -> str:
+    return f"{phase.answered - phase.begun:.1f}"
+
+
+def _caught_up(phase: Phase) -> str:
+    return NOTHING if phase.caught_up is None else f"{phase.caught_up - phase.answered:.1f}"
+
+
+_OF_A_PHASE = (
+    ("topics asked for", lambda phase: f"{len(phase.settled):,}"),
+    ("done", lambda phase: f"{len(done(phase.settled)):,}"),
+    ("refused at the time limit", lambda phase: f"{sum(each.refused for each in phase.settled):,}"),
+    (
+        "failed otherwise",
+        lambda phase: f"{sum(each.error is not None and not each.refused for each in phase.settled):,}",
+    ),
+    ("first request to last answer, s", _spread),
+    ("last answer until caught up, s", _caught_up),
+)
+
+
+def _count(times: Summary) -> str:
+    return f"{times.count} ({times.failed} failed)" if times.failed else str(times.count)
+
+
+def _cells(times: Summary) -> tuple[str, str, str]:
+    return milliseconds(times.p50), milliseconds(times.p99), milliseconds(times.largest)
+
+
+def milliseconds(seconds: float | None) -> str:
+    """As people read it, in ms."""
+    return NOTHING if seconds is None else f"{seconds * 1000:,.0f}"

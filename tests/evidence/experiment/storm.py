@@ -1,0 +1,159 @@
+"""The storm of topics, and the tenants that have nothing to do with it."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from quota.kafka.admin.errors import ThrottlingQuotaExceededError
+from quota.kafka.clients import client_config
+from quota.settings.connection import Connection
+from tests.evidence.experiment.figures import Create, Settled
+
+PARTITIONS = 4
+PER_REQUEST = 50
+REQUESTS_PER_SECOND = 10
+"""Of the storm, as KIP-599 has them."""
+
+EVERY_SECONDS = 0.2
+"""Between two creates of a tenant."""
+
+_PATIENCE_SECONDS = 300
+_WRITING = {
+    "linger.ms": 0,
+    "message.timeout.ms": _PATIENCE_SECONDS * 1000,
+    # A topic that brokers do not know yet is asked for again soon, and never given up.
+    "topic.metadata.propagation.max.ms": _PATIENCE_SECONDS * 1000,
+    "topic.metadata.refresh.fast.interval.ms": 20,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 50,
+}
+
+Clock = Callable[[], float]
+
+
+class Tenant:
+    """Creates a topic of one partition at fixed times, and writes a record to each as soon as it is created.
+
+    It never waits for one create before it begins the next.
+    """
+
+    def __init__(self, client: AdminClient, cluster: Connection, prefix: str) -> None:
+        """Take a client for the creates, how the cluster is reached, and what the topics' names begin with."""
+        self._client = client
+        self._producer = Producer(client_config(cluster, _WRITING))
+        self._prefix = prefix
+        self._due: list[float] = []
+        self._answered: dict[int, float] = {}
+        self._usable: dict[int, float] = {}
+        self._first_error: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong first, if anything did."""
+        return self._first_error
+
+    def creates(self, began: float) -> tuple[Create, ...]:
+        """All creates so far; times since `began`."""
+        found = []
+        for number, due in enumerate(list(self._due)):
+            answered, usable = self._answered.get(number), self._usable.get(number)
+            found.append(
+                Create(
+                    due - began,
+                    None if answered is None else answered - began,
+                    None if usable is None else usable - began,
+                )
+            )
+        return tuple(found)
+
+    @contextmanager
+    def at_work(self, offset: float) -> Iterator[None]:
+        """Have it create inside the block, beginning after `offset` seconds."""
+        stop = threading.Event()
+        thread = threading.Thread(target=self._work, args=(stop, time.monotonic() + offset), name=self._prefix)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _work(self, stop: threading.Event, due: float) -> None:
+        while not stop.is_set():
+            wait = due - time.monotonic()
+            if wait > 0:
+                self._producer.poll(wait)
+                continue
+            self._create(due)
+            due += EVERY_SECONDS
+
+    def _create(self, due: float) -> None:
+        number = len(self._due)
+        name = f"{self._prefix}-{number}"
+        self._due.append(due)
+        future = self._client.create_topics([NewTopic(name, 1)], request_timeout=_PATIENCE_SECONDS)[name]
+        future.add_done_callback(partial(self._on_created, number, name))
+
+    def _on_created(self, number: int, name: str, future: Future[None]) -> None:
+        error = future.exception()
+        if error is not None:
+            self._first_error = self._first_error or str(error)
+            return
+        self._answered[number] = time.monotonic()
+        self._producer.produce(name, b"", on_delivery=partial(self._on_written, number))
+
+    def _on_written(self, number: int, error: KafkaError | None, _: Message) -> None:
+        if error is None:
+            self._usable[number] = time.monotonic()
+        else:
+            self._first_error = self._first_error or error.str()
+
+
+class Storm:
+    """Calls of a client that are not waited for, and what became of each topic."""
+
+    def __init__(self, client: AdminClient, seconds: float, clock: Clock) -> None:
+        """Take a client, a time limit for all calls together, and a clock."""
+        self._client = client
+        self._clock = clock
+        self._until = time.monotonic() + seconds
+        self._asked = 0
+        self._settled: list[Settled] = []
+
+    @property
+    def settled(self) -> tuple[Settled, ...]:
+        """What is clear so far."""
+        return tuple(self._settled)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is clear of all topics that were asked for."""
+        return len(self._settled) == self._asked
+
+    def create(self, names: Iterable[str]) -> None:
+        """Ask for topics in one request."""
+        topics = [NewTopic(name, PARTITIONS) for name in names]
+        self._watch(self._client.create_topics(topics, request_timeout=self._left()))
+
+    def delete(self, names: list[str]) -> None:
+        """Ask for the end of topics in one request."""
+        self._watch(self._client.delete_topics(names, request_timeout=self._left()))
+
+    def _left(self) -> float:
+        return max(self._until - time.monotonic(), 1.0)
+
+    def _watch(self, futures: dict[str, Future[None]]) -> None:
+        self._asked += len(futures)
+        for name, future in futures.items():
+            future.add_done_callback(partial(self._on_done, name))
+
+    def _on_done(self, name: str, future: Future[None]) -> None:
+        error = future.exception()
+        refused = isinstance(error, ThrottlingQuotaExceededError)
+        self._settled.append(Settled(self._clock(), name, None if error is None else str(error), refused))

@@ -1,0 +1,34 @@
+"""A sample of the dead letters, mended and sent again by the command, as an operator does it."""
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+from quota.settings.loading import Settings
+from tests.evidence.flood.programs import command
+
+_LISTED = 200
+
+
+def resend_sample(settings: Settings, folder: Path, count: int) -> list[str]:
+    """Mend and send some of those that are JSON but for their operation; the request ids that they have then.
+
+    Raises:
+        CalledProcessError: a command failed.
+    """
+    listing = command(settings, "dead-letters", "list", "--json", "--limit", str(_LISTED), "--error", "operation:")
+    letters = json.loads(_output(listing))["dead_letters"]
+    sample = random.Random(1).sample(letters, min(count, len(letters)))
+    sent = []
+    for number, letter in enumerate(sample):
+        shown = json.loads(_output(command(settings, "dead-letters", "show", letter["id"])))
+        sent.append(f"mended-{number}")
+        mended = folder / f"mended-{number}.json"
+        mended.write_text(json.dumps(shown | {"operation": "CREATE_TOPICS", "request_id": sent[-1]}))
+        _output(command(settings, "dead-letters", "resend", letter["id"], "--value", str(mended)))
+    return sent
+
+
+def _output(program: list[str]) -> bytes:
+    return subprocess.run(program, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout

@@ -1,0 +1,154 @@
+"""The enforcing query over files: a log in, cut as a run says, and all answers that came of it."""
+
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.enforce.decide import Answering
+from jobs.enforce.query import enforce
+from quota.admission.resolve import Policy
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.timeline.change import BucketReset, QuotaChange
+from quota.timeline.timeline import QuotaTimeline
+from schemas.kafka import RECORD
+from tests.evidence.replay.log import ABSENT, Change, Log, Reset, Row, Run
+
+DECISIONS, DEAD_LETTERS = "decisions", "dead-letters"
+
+Answer = tuple[str, bytes, bytes]
+"""Topic, key and value."""
+
+_TASKS = 2
+"""Files of a batch, each read by a task of its own."""
+
+_FIRST_MODIFIED = 1_700_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedQuotas:
+    """The quotas of a log: all of them, or no more than must be known by then."""
+
+    changes: Sequence[Change | Reset]
+    knows_all: bool
+
+    def known(self, until: int) -> QuotaTimeline:
+        """Quotas with all changes up to `until` (epoch ms)."""
+        quotas = QuotaTimeline()
+        for change in self.changes:
+            if self.knows_all or change.moment <= until:
+                quotas.add(_as_the_job_has_it(change))
+        return quotas
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """Spark, with a checkpoint of its own for each run."""
+
+    spark: SparkSession
+
+    def answers(self, log: Log, run: Run) -> list[Answer]:
+        """All that was written, copies included."""
+        batches = run.batches(log)
+        again = len(batches) if run.restart_after is None else min(run.restart_after + 1, len(batches))
+        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, self._configured(run):
+            query = _Query(self.spark, Path(folder), log, run)
+            query.work_off(batches[:again])
+            if run.restart_after is not None:
+                if run.crash:
+                    query.forget_last_commit()
+                query.work_off(batches[again:])
+            return query.written
+
+    @contextmanager
+    def _configured(self, run: Run) -> Iterator[None]:
+        wanted = {
+            "spark.sql.shuffle.partitions": run.state_partitions,
+            "spark.sql.execution.arrow.maxRecordsPerBatch": run.frame_rows,
+        }
+        before = {name: self.spark.conf.get(name) for name in wanted}
+        for name, value in wanted.items():
+            self.spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                self.spark.conf.set(name, value)
+
+
+@dataclass(slots=True)
+class _Query:
+    """One checkpoint, and the batches that went over it."""
+
+    spark: SparkSession
+    folder: Path
+    log: Log
+    run: Run
+    written: list[Answer] = field(default_factory=list)
+    files: int = 0
+
+    def work_off(self, batches: Sequence[Sequence[Row]]) -> None:
+        """Bring batches, and run until they are answered."""
+        chance = random.Random(self.run.arrival)
+        (self.folder / "in").mkdir(exist_ok=True)
+        for batch in batches:
+            rows = list(batch)
+            chance.shuffle(rows)
+            middle = chance.randint(0, len(rows))
+            for part in (rows[:middle], rows[middle:]):
+                self._write(part)
+        records = (
+            self.spark.readStream.schema(RECORD).option("maxFilesPerTrigger", _TASKS).parquet(str(self.folder / "in"))
+        )
+        quotas = LoggedQuotas(self.log.changes, self.run.knows_all)
+        query = (
+            enforce(records, quotas, answering_of(self.log))
+            .writeStream.foreachBatch(self._keep)
+            .option("checkpointLocation", str(self.folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    def forget_last_commit(self) -> None:
+        """As if the query had died after a batch's answers and state were written, and before it was noted as done."""
+        commits = self.folder / "checkpoint" / "commits"
+        last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
+        for file in commits.glob(f"*{last}*"):
+            file.unlink()
+        shutil.rmtree(commits / "_tmp", ignore_errors=True)
+
+    def _keep(self, answers: DataFrame, _: int) -> None:
+        self.written += [(row.topic, bytes(row.key), bytes(row.value)) for row in answers.collect()]
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        """A file, later than those before it: Spark takes them by the time at which they were modified."""
+        schema = to_arrow_schema(RECORD)
+        table = pa.Table.from_pylist([dict(zip(RECORD.names, row, strict=True)) for row in rows], schema)
+        file = self.folder / "in" / f"{self.files:04}.parquet"
+        pq.write_table(table, file)
+        os.utime(file, (_FIRST_MODIFIED + self.files,) * 2)
+        self.files += 1
+
+
+def answering_of(log: Log) -> Answering:
+    """How a log's requests are answered."""
+    return Answering(log.window, Policy(repeats=log.repeats), DECISIONS, DEAD_LETTERS)
+
+
+def _as_the_job_has_it(change: Change | Reset) -> QuotaChange | BucketReset:
+    if isinstance(change, Reset):
+        return BucketReset(change.tags, change.moment)
+    named = {part: name for part, name in zip(("user", "client_id"), change.entity, strict=True) if name != ABSENT}
+    quota = None if change.rate is None else Quota(change.rate, change.burst)
+    return QuotaChange(QuotaEntity(**named), quota, change.moment)

@@ -1,0 +1,76 @@
+"""What was tried, counted where it went through."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.evidence.experiment.report import Table
+from tests.evidence.replay.engine import Answer
+from tests.evidence.replay.log import Log, Run
+from tests.evidence.replay.properties import Engine
+
+_REFUSED = b'"outcome":"REJECTED"', b'"outcome":"PARTIAL"'
+_REPEATED = b'"repeats":{'
+
+_TITLES = {
+    "logs": "logs",
+    "runs": "runs through Spark",
+    "batches": "batches",
+    "records": "records",
+    "dead_letters": "of these bad ones",
+    "steps_back": "steps back of a partition's clock",
+    "refused": "requests with a topic refused",
+    "repeated": "requests that were answered again, as repeats",
+    "restarts": "restarts from the checkpoint",
+    "crashes": "of these after a batch that was done again",
+    "copies": "answers written twice by that, the same bytes",
+}
+
+
+@dataclass(slots=True)
+class Counting:
+    """An engine whose runs are counted, records and all that is about them in each run anew."""
+
+    engine: Engine
+    logs: int = 0
+    runs: int = 0
+    batches: int = 0
+    records: int = 0
+    dead_letters: int = 0
+    steps_back: int = 0
+    refused: int = 0
+    repeated: int = 0
+    restarts: int = 0
+    crashes: int = 0
+    copies: int = 0
+
+    def answers(self, log: Log, run: Run) -> list[Answer]:
+        """As the engine gives them."""
+        found = self.engine.answers(log, run)
+        latest: dict[int, int] = {}
+        for entry in log.entries:
+            self.steps_back += entry.timestamp < latest.get(entry.partition, entry.timestamp)
+            latest[entry.partition] = entry.timestamp
+        restarted = run.restart_after is not None
+        self.runs += 1
+        self.batches += len(run.batches(log))
+        self.records += len(log.entries)
+        self.dead_letters += sum(entry.request is None for entry in log.entries)
+        self.refused += sum(any(refused in value for refused in _REFUSED) for _, _, value in found)
+        self.repeated += sum(_REPEATED in value for _, _, value in found)
+        self.restarts += restarted
+        self.crashes += restarted and run.crash
+        self.copies += len(found) - len(log.entries)
+        return found
+
+
+def tally_table(tallies: Mapping[str, Counting]) -> Table:
+    """A column a property; a mismatch would have ended the program."""
+    rows = [(title, *(f"{getattr(tally, name):,}" for tally in tallies.values())) for name, title in _TITLES.items()]
+    mismatches = ("**mismatches**", *("**0**" for _ in tallies))
+    return Table("what was tried", ("", *tallies), (*rows, mismatches), words=1)
+
+
+def mutant_table(noticed: Mapping[str, int | None]) -> Table:
+    """What the job was broken by, and how soon that was noticed."""
+    rows = tuple((name, "missed" if logs is None else str(logs)) for name, logs in noticed.items())
+    return Table("the job broken on purpose", ("broken", "noticed at log"), rows, words=1)

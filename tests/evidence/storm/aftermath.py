@@ -1,0 +1,180 @@
+"""What must hold after applications have changed topics through decisions and an applier, by the records of it all."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from quota.kafka.admin.errors import ThrottlingQuotaExceededError
+from quota.kafka.clients import client_config
+from quota.kafka.requests import AnswerReader
+from quota.records.decision import Decision
+from quota.records.request import Operation
+from quota.records.result import MutationResult
+
+SLACK_MS = 1000
+"""How late a decision may reach its client: what was sent until then was under way."""
+
+
+@dataclass
+class Report:
+    """What was found; `wrong` is empty where all of it holds."""
+
+    calls: int = 0
+    outcomes: Counter = field(default_factory=Counter)
+    topics: int = 0
+    results: int = 0
+    found_done: int = 0
+    waits: int = 0
+    overshoot_ms: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def __str__(self):
+        late = sorted(self.overshoot_ms) or [0]
+        p50, p99 = (late[min(len(late) - 1, len(late) * percent // 100)] for percent in (50, 99))
+        outcomes = ", ".join(f"{count} {name}" for name, count in sorted(self.outcomes.items()))
+        return (
+            f"{self.calls} calls; topics of calls: {outcomes}; {self.topics} topics stand in the end; "
+            f"{self.results} results, {self.found_done} topics found done; {self.waits} waits, "
+            f"longer than told by p50 {p50} ms, p99 {p99} ms, max {late[-1]} ms"
+        )
+
+
+def examine(settings, calls, prefix):
+    """Look at what came of calls, each a dict of futures by topic, on topics whose names begin with `prefix`."""
+    report = Report(calls=len(calls))
+    for call in calls:
+        report.outcomes.update(_outcome(future) for future in call.values())
+    if report.outcomes["hanging"]:
+        report.wrong.append(f"{report.outcomes['hanging']} futures were left hanging")
+    decisions, results = _answers(settings)
+    _examine_results(report, decisions, results)
+    _examine_topics(report, settings, prefix, decisions, results)
+    _examine_futures(report, calls, results)
+    _examine_waits(report, decisions)
+    return report
+
+
+def _answers(settings):
+    """All decisions with the time they reached their topic, and all results, once nothing more comes."""
+    reader = AnswerReader(settings, from_beginning=True, results=True)
+    decisions, results, quiet = {}, [], 0
+    while quiet < 3:
+        heard = list(reader.read(1.0))
+        quiet = 0 if heard else quiet + 1
+        for each in heard:
+            match each.answer:
+                case Decision(decision_id=decision_id):
+                    decisions.setdefault(decision_id, (each.answer, each.at))
+                case MutationResult():
+                    results.append(each.answer)
+    reader.close()
+    return decisions, results
+
+
+def _examine_results(report, decisions, results):
+    """Each admitted topic has one result, and none was created where one stood already."""
+    report.results = len(results)
+    outcome = _by_topic(results)
+    for decision_id, times in Counter(result.decision_id for result in results).items():
+        if times > 1:
+            report.wrong.append(f"{decision_id} was carried out {times} times")
+    for decision, topic in _admitted(decisions):
+        if (decision.decision_id, topic.name) not in outcome:
+            report.wrong.append(f"{topic.name} was admitted by {decision.decision_id} and never carried out")
+    for (_, name), topic in outcome.items():
+        report.found_done += topic.found_done
+        if topic.error == "TOPIC_ALREADY_EXISTS":
+            report.wrong.append(f"{name} was created twice")
+
+
+def _examine_topics(report, settings, prefix, decisions, results):
+    """The topics of the cluster are those that the results leave, and each was admitted."""
+    topics = AdminClient(client_config(settings.target_connection)).list_topics(timeout=10).topics
+    stand = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
+    report.topics = len(stand)
+    outcome = _by_topic(results)
+    expected, admitted = {}, set()
+    for decision, topic in _admitted(decisions):
+        admitted.add(topic.name)
+        done = outcome.get((decision.decision_id, topic.name))
+        if done is not None and done.error_code == 0:
+            expected[topic.name] = _partitions_after(decision.operation, topic)
+    for name in stand.keys() - admitted:
+        report.wrong.append(f"{name} was created without being admitted")
+    for name in expected.keys() | stand.keys():
+        if expected.get(name) != stand.get(name):
+            report.wrong.append(f"{name} has {stand.get(name)} partitions, not {expected.get(name)}")
+
+
+def _examine_futures(report, calls, results):
+    """What an application was told is done was done."""
+    done = {topic.name for result in results for topic in result.topics if topic.error_code == 0}
+    for call in calls:
+        told = {name for name, future in call.items() if _outcome(future) == "done"}
+        report.wrong += [f"{name} is said to be done, and nothing was done" for name in told - done]
+
+
+def _examine_waits(report, decisions):
+    """Who was told to wait sends nothing before that time is over; how much longer it waits is noted."""
+    by_client = defaultdict(list)
+    for decision, at in decisions.values():
+        by_client[decision.client_id].append((decision, at))
+    for client, heard in by_client.items():
+        told = sorted((at, at + decision.throttle_time_ms) for decision, at in heard if decision.throttle_time_ms)
+        sent = sorted(decision.timestamp for decision, _ in heard)
+        for at, until in told:
+            early = [moment for moment in sent if at + SLACK_MS < moment < until]
+            report.wrong += [f"{client} sent at {moment}, throttled from {at} to {until}" for moment in early]
+        _examine_retries(report, client, heard, told)
+
+
+def _examine_retries(report, client, heard, told):
+    refused = {}
+    for decision, _ in sorted(heard, key=lambda pair: (pair[0].timestamp, pair[0].source.offset)):
+        for topic in decision.topics:
+            before = refused.pop((decision.operation, topic.name), None)
+            if before is not None:
+                report.waits += 1
+                if decision.timestamp - before.timestamp < before.throttle_time_ms:
+                    report.wrong.append(f"{client} asked for {topic.name} again before its time")
+                muted_until = max(until for at, until in told if at <= decision.timestamp)
+                report.overshoot_ms.append(decision.timestamp - muted_until)
+            if topic.error_code:
+                refused[decision.operation, topic.name] = decision
+
+
+def _admitted(decisions):
+    """Admitted topics with their decisions, in the order in which they are carried out."""
+    in_order = sorted((decision for decision, _ in decisions.values()), key=lambda each: each.source.offset)
+    for decision in sorted(in_order, key=lambda each: each.source.partition):
+        for topic in decision.topics:
+            if not topic.error_code:
+                yield decision, topic
+
+
+def _by_topic(results):
+    return {(result.decision_id, topic.name): topic for result in results for topic in result.topics}
+
+
+def _partitions_after(operation, topic):
+    match operation:
+        case Operation.CREATE_TOPICS:
+            return topic.partitions
+        case Operation.CREATE_PARTITIONS:
+            return topic.count
+        case Operation.DELETE_TOPICS:
+            return None
+
+
+def _outcome(future):
+    if not future.done():
+        return "hanging"
+    match future.exception():
+        case None:
+            return "done"
+        case ThrottlingQuotaExceededError():
+            return "refused"
+        case KafkaException() as error:
+            return error.args[0].name()

@@ -1,0 +1,440 @@
+"""The applier on a real cluster: what it carries out, what it does not, and each once whatever happens to it."""
+
+import itertools
+import json
+import threading
+import time
+
+import msgspec
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from jobs.metrics.applier import ApplierMetrics
+from jobs.sandbox.broker import Broker, free_port
+from jobs.sandbox.embedded import at
+from jobs.spark.installation import jars_folder
+from quota.admission.decide import decide
+from quota.admission.resolve import ResolvedRequest
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.errors import ClusterError
+from quota.kafka.applier import applier as applier_module
+from quota.kafka.applier.applier import Applier
+from quota.kafka.applier.ledger import Ledger, TakenOver
+from quota.kafka.applier.stats import Tally
+from quota.kafka.stored import stored
+from quota.kafka.topic_calls import TopicCalls
+from quota.kafka.topics.specs import prepare_topics
+from quota.records import codec
+from quota.records.entity import Tags
+from quota.records.record import Record, Source
+from quota.records.request import read_request
+from quota.records.result import MutationResult
+from quota.timeline.timeline import Resolution
+from tests.support.appliers import applying
+from tests.support.deployments import deployed
+from tests.support.factories import request_json
+from tests.support.waiting import until
+from tests.unit.jobs.metrics.test_families import read
+
+RESULTS = msgspec.json.Decoder(MutationResult)
+
+OFFSETS = itertools.count()
+"""Of requests, which tell their decisions apart."""
+
+
+class Bench:
+    """A deployment without the job: decisions are put into their topic by hand."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+        self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+
+    def decided(self, operation, *topics, seconds_ago=0, **fields):
+        """The bytes of a decision that admits topics, each a dict."""
+        value = request_json(**{"operation": operation, "topics": list(topics), "api_version": 9, **fields})
+        record = Record(Source("requests", 0, next(OFFSETS)), round((time.time() - seconds_ago) * 1000), value)
+        unlimited = Resolution(Tags("", ""), None, None)
+        _, (decision,) = decide(
+            None, [ResolvedRequest(record, read_request(value), unlimited)], TokenBucket(Window(11, 1))
+        )
+        return codec.encode(decision)
+
+    def repeated(self, decision):
+        """The bytes of the decision on the same request, sent again."""
+        decision = json.loads(decision)
+        first, decision["decision_id"] = decision["decision_id"], f"requests-0-{next(OFFSETS)}"
+        return codec.encode({**decision, "repeats": {"decision_id": first, "topics": len(decision["topics"])}})
+
+    def write(self, *decisions):
+        """Put decisions into their topic, all into one partition."""
+        for decision in decisions:
+            self._producer.produce(self.settings.topics.decisions, decision, b"alice")
+        assert self._producer.flush(10) == 0
+
+    def admit(self, operation, *topics, **fields):
+        """Put an admitted request there."""
+        self.write(self.decided(operation, *topics, **fields))
+
+    def apply(self):
+        """An applier that works off what is there; what it did."""
+        applier = Applier(self.settings, threading.Event())
+        applier.run(once=True)
+        return applier.tally
+
+    def heard(self):
+        """The topics of all results by now, decision by decision in their order."""
+        messages = stored(self.settings.kafka.connection, self.settings.topics.results, 10)
+        heard = [codec.decode(message.value(), RESULTS) for message in messages]
+        return [result.topics for result in sorted(heard, key=lambda result: result.source.offset)]
+
+    def results(self):
+        """The same in short: (topic, error, found_done)."""
+        return [[(each.name, each.error, each.found_done) for each in topics] for topics in self.heard()]
+
+    def partitions(self, name):
+        """How many partitions a topic has, None if there is none."""
+        topic = self.admin.list_topics(timeout=10).topics.get(name)
+        return None if topic is None else len(topic.partitions)
+
+
+@pytest.fixture
+def bench(deployment):
+    prepare_topics(deployment)
+    return Bench(deployment)
+
+
+def topic(name, partitions, **fields):
+    return {"name": name, "partitions": partitions, **fields}
+
+
+def test_admitted_topics_are_created_as_they_were_asked_for(bench):
+    bench.admit(
+        "CREATE_TOPICS",
+        topic("made-plain", 2),
+        topic("made-config", 1, configs={"retention.ms": "12345"}),
+        topic("made-assigned", 2, assignments=[[1], [1]]),
+        topic("made-factor", 1, replication_factor=1),
+    )
+    bench.apply()
+    names = ["made-plain", "made-config", "made-assigned", "made-factor"]
+    assert bench.results() == [[(name, "NONE", False) for name in names]]
+    assert [bench.partitions(name) for name in names] == [2, 1, 2, 1]
+
+
+IMPOSSIBLE = [
+    ("CREATE_TOPICS", topic("bad/name", 1), "INVALID_TOPIC_EXCEPTION", "Topic name is invalid: 'bad/name'"),
+    ("CREATE_TOPICS", topic("zero", 0), "INVALID_PARTITIONS", "Number of partitions was set to an invalid"),
+    ("CREATE_TOPICS", topic("huge", 2_000_000), "INVALID_REQUEST", "num_partitions out of expected range"),
+    ("CREATE_TOPICS", topic("wide", 1, replication_factor=9), "INVALID_REPLICATION_FACTOR", "Unable to replicate"),
+    ("CREATE_TOPICS", topic("odd", 1, configs={"nope": "1"}), "INVALID_CONFIG", "Unknown topic config name: nope"),
+    ("CREATE_TOPICS", topic("less", 1, assignments=[[1], [1]]), "INVALID_REQUEST", "outer size of num_partitions"),
+    ("CREATE_TOPICS", topic("there", 1), "TOPIC_ALREADY_EXISTS", "Topic 'there' already exists."),
+    ("CREATE_TOPICS", topic("__mine", 1), "TOPIC_AUTHORIZATION_FAILED", "topic __mine is protected"),
+    ("CREATE_PARTITIONS", topic("gone", 1, count=2), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
+    ("CREATE_PARTITIONS", topic("there", 1, count=2), "INVALID_PARTITIONS", "would not be an increase"),
+    ("CREATE_PARTITIONS", topic("there", 1, count=9), "POLICY_VIOLATION", "costs 6 mutations, and 1 were charged"),
+    ("CREATE_PARTITIONS", topic("there", 1), "POLICY_VIOLATION", "the request has no count"),
+    ("DELETE_TOPICS", topic("gone", 3), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
+    ("DELETE_TOPICS", topic("gone", 0), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
+    ("DELETE_TOPICS", topic("there", 2), "POLICY_VIOLATION", "costs 3 mutations, and 2 were charged"),
+]
+
+
+def test_what_cannot_be_carried_out_is_told_in_the_clusters_words(bench):
+    bench.admin.create_topics([NewTopic("there", 3)])["there"].exception()
+    for operation, asked, _, _ in IMPOSSIBLE:
+        bench.admit(operation, asked)
+    bench.apply()
+    results = bench.heard()
+    assert [(each.name, each.error) for (each,) in results] == [
+        (asked["name"], error) for _, asked, error, _ in IMPOSSIBLE
+    ]
+    for (told,), (_, _, _, message) in zip(results, IMPOSSIBLE, strict=True):
+        assert message in told.error_message
+
+
+def test_a_topic_that_fails_keeps_no_other_from_being_carried_out(bench):
+    bench.admit("CREATE_TOPICS", topic("among-huge", 2_000_000), topic("among-fine", 1), topic("among/bad", 1))
+    assert (bench.apply().topics, bench.partitions("among-fine")) == (1, 1)
+
+
+def test_the_deployments_own_topics_are_safe_from_everybody(bench):
+    mine = bench.settings.topics.decisions
+    bench.admit("DELETE_TOPICS", topic(mine, 1000))
+    bench.apply()
+    assert bench.results() == [[(mine, "TOPIC_AUTHORIZATION_FAILED", False)]]
+    assert bench.partitions(mine) == 2
+
+
+def test_what_was_made_to_do_harm_harms_nobody_else(bench):
+    """librdkafka ends a name at a zero character, and a name that is too long breaks the connection."""
+    mine = bench.settings.topics.decisions
+    bench.admit("DELETE_TOPICS", topic(f"{mine}\0", 2), topic("", 0))
+    bench.admit("CREATE_PARTITIONS", topic("", 0, count=1))
+    bench.admit("CREATE_TOPICS", topic("x" * 40_000, 1), topic("fine-beside", 1))
+    bench.admit("CREATE_TOPICS", topic("zero-in-config", 1, configs={"retention.ms": "1\0002"}))
+    bench.admit("CREATE_TOPICS", topic("long-config", 1, configs={"retention.ms": "1" * 40_000}))
+    bench.admit("CREATE_TOPICS", *[topic("same", 0)] * 3)
+    bench.write(b"\xff\xff", b"[" * 5000, b"null", b"")
+    bench.admit("CREATE_TOPICS", topic("fine-after", 1))
+    bench.apply()
+    assert [[(each.error, each.name[:20]) for each in topics] for topics in bench.heard()] == [
+        [("INVALID_TOPIC_EXCEPTION", f"{mine}\0"[:20]), ("UNKNOWN_TOPIC_OR_PARTITION", "")],
+        [("UNKNOWN_TOPIC_OR_PARTITION", "")],
+        [("INVALID_TOPIC_EXCEPTION", "x" * 20), ("NONE", "fine-beside")],
+        [("INVALID_TOPIC_EXCEPTION", "zero-in-config")],
+        [("INVALID_TOPIC_EXCEPTION", "long-config")],
+        [("INVALID_REQUEST", "same")] * 3,
+        [("NONE", "fine-after")],
+    ]
+    assert (bench.partitions(mine), bench.partitions("fine-after")) == (2, 1)
+
+
+@pytest.mark.parametrize(("limit", "told"), [(64 * 1024, 1000), (1024, 0)])
+def test_a_result_that_would_be_too_large_for_its_topic_says_less(bench, limit, told):
+    """Without its messages, or without its topics where the jobs have another limit than the applier."""
+    limits = bench.settings.limits.model_copy(update={"max_request_bytes": limit})
+    apply = bench.settings.apply.model_copy(update={"topic_pattern": "nothing"})
+    bench.settings = bench.settings.model_copy(update={"limits": limits, "apply": apply})
+    bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
+    assert bench.apply().failed == 1000
+    (topics,) = bench.heard()
+    assert [each.error_message for each in topics] == [None] * told
+
+
+def test_records_that_are_no_results_stop_nobody(bench):
+    for part in (bench.settings.topics.results, bench.settings.topics.places):
+        producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
+        producer.produce(part, b"\xffno result", bench.settings.apply.group.encode())
+        assert producer.flush(10) == 0
+    bench.admit("CREATE_TOPICS", topic("despite-junk", 1))
+    assert bench.apply().topics == 1
+
+
+def test_tenants_can_be_kept_to_topics_of_their_own(bench):
+    apply = bench.settings.apply.model_copy(update={"topic_pattern": r"{user}-.+"})
+    bench.settings = bench.settings.model_copy(update={"apply": apply})
+    bench.admit("CREATE_TOPICS", topic("dora-kept", 1), topic("bob-kept", 1), user="dora")
+    bench.apply()
+    assert bench.results() == [[("dora-kept", "NONE", False), ("bob-kept", "TOPIC_AUTHORIZATION_FAILED", False)]]
+
+
+def test_old_api_versions_can_be_left_out(bench):
+    """They are always admitted: without a gateway that mutes them, they would pass the quotas by."""
+    apply = bench.settings.apply.model_copy(update={"permissive": False})
+    bench.settings = bench.settings.model_copy(update={"apply": apply})
+    bench.admit("CREATE_TOPICS", topic("old-version", 1), api_version=5)
+    bench.admit("CREATE_TOPICS", topic("new-version", 1), api_version=6)
+    bench.apply()
+    assert bench.results() == [[("old-version", "POLICY_VIOLATION", False)], [("new-version", "NONE", False)]]
+
+
+def test_what_the_sender_does_itself_what_is_too_late_and_what_was_refused_is_not_carried_out(bench):
+    bench.admit("CREATE_TOPICS", topic("left-own", 1), apply=False)
+    bench.admit("CREATE_TOPICS", topic("left-late", 1), expires_at=1)
+    bench.admit("CREATE_TOPICS", topic("left-old", 1), seconds_ago=3601)
+    bench.write(bench.decided("CREATE_TOPICS", topic("left-no", 1)).replace(b'"error_code":0', b'"error_code":89'))
+    bench.write(b"no decision at all")
+    bench.apply()
+    assert bench.results() == [
+        [("left-late", "REQUEST_TIMED_OUT", False)],
+        [("left-old", "REQUEST_TIMED_OUT", False)],
+    ]
+    assert [bench.partitions(f"left-{name}") for name in ("own", "late", "old", "no")] == [None] * 4
+
+
+def test_validate_only_changes_nothing(bench):
+    bench.admin.create_topics([NewTopic("checked-there", 1)])["checked-there"].exception()
+    bench.admit("CREATE_TOPICS", topic("checked-new", 1), topic("checked-there", 1), validate_only=True)
+    bench.admit("CREATE_PARTITIONS", topic("checked-there", 1, count=2), validate_only=True)
+    bench.admit("DELETE_TOPICS", topic("checked-there", 1), topic("checked-gone", 1), validate_only=True)
+    bench.apply()
+    assert bench.results() == [
+        [("checked-new", "NONE", False), ("checked-there", "TOPIC_ALREADY_EXISTS", False)],
+        [("checked-there", "NONE", False)],
+        [("checked-there", "NONE", False), ("checked-gone", "UNKNOWN_TOPIC_OR_PARTITION", False)],
+    ]
+    assert (bench.partitions("checked-new"), bench.partitions("checked-there")) == (None, 1)
+
+
+def test_a_life_of_a_topic_goes_through_in_one_batch(bench):
+    """Each step is judged by what the one before it left, also where a broker does not know of it yet."""
+    bench.admit("CREATE_TOPICS", topic("life", 1))
+    bench.admit("CREATE_PARTITIONS", topic("life", 2, count=3))
+    bench.admit("CREATE_PARTITIONS", topic("life", 2, count=5))
+    bench.admit("DELETE_TOPICS", topic("life", 5))
+    bench.admit("CREATE_TOPICS", topic("life", 4))
+    bench.apply()
+    assert bench.results() == [[("life", "NONE", False)]] * 5
+    assert bench.partitions("life") == 4
+
+
+def test_a_decision_that_comes_twice_is_carried_out_once(bench):
+    """Its second copy may come after a restart, and after what it created is gone."""
+    create = bench.decided("CREATE_TOPICS", topic("twice", 1))
+    bench.write(create, create)
+    bench.admit("DELETE_TOPICS", topic("twice", 1))
+    bench.apply()
+    bench.write(create)
+    assert bench.apply().repeated == 1
+    assert bench.partitions("twice") is None
+    assert len(bench.results()) == 2
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_applier_that_dies_in_a_batch_leaves_nothing_out_and_does_nothing_twice(bench, monkeypatch, moment):
+    """Before it has carried out anything, or after all of it and before anybody was told."""
+    names = [f"dying-{moment}-{part}" for part in ("made", "grown", "gone")]
+    bench.admin.create_topics([NewTopic(names[1], 1), NewTopic(names[2], 2)])[names[2]].result()
+    bench.apply()
+    bench.admit("CREATE_TOPICS", topic(names[0], 2))
+    bench.admit("CREATE_PARTITIONS", topic(names[1], 2, count=3))
+    bench.admit("DELETE_TOPICS", topic(names[2], 2))
+
+    def dies(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        if moment == "before":
+            patch.setattr(applier_module.Target, "carry_out", dies)
+        else:
+            commit = Ledger.commit
+            patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
+        with pytest.raises(SystemExit):
+            bench.apply()
+
+    bench.apply()
+    found = moment == "after"
+    assert bench.results() == [[(name, "NONE", found)] for name in names]
+    assert [bench.partitions(name) for name in names] == [2, 3, None]
+
+
+def test_after_a_clean_stop_nothing_is_taken_for_done(bench):
+    """What was there before is somebody else's, even if it is just as it was asked for."""
+    bench.apply()
+    bench.admin.create_topics([NewTopic("others", 1)])["others"].exception()
+    bench.admit("CREATE_TOPICS", topic("others", 1))
+    bench.apply()
+    assert bench.results() == [[("others", "TOPIC_ALREADY_EXISTS", False)]]
+
+
+def test_an_applier_that_another_has_taken_over_from_begins_nothing_more(bench):
+    first = Applier(bench.settings, threading.Event())
+    Applier(bench.settings, threading.Event())
+    bench.admit("CREATE_TOPICS", topic("only-by-the-second", 1))
+    with pytest.raises(ClusterError, match=r"another applier of the group .* has taken over"):
+        first.run(once=True)
+    assert bench.partitions("only-by-the-second") is None
+
+
+def test_an_idle_applier_that_another_has_taken_over_from_ends_too(bench, monkeypatch):
+    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
+    first = Applier(bench.settings, threading.Event())
+    Applier(bench.settings, threading.Event())
+    with pytest.raises(TakenOver):
+        first.run()
+
+
+def test_an_applier_that_is_taken_over_from_in_a_batch_ends_before_its_next_call(bench, monkeypatch):
+    bench.admin.create_topics([NewTopic("kept-by-the-second", 1)])["kept-by-the-second"].result()
+    bench.admit("CREATE_TOPICS", topic("made-by-the-first", 1))
+    bench.admit("DELETE_TOPICS", topic("kept-by-the-second", 1))
+    first = Applier(bench.settings, threading.Event())
+    change = TopicCalls.change
+
+    def and_a_second_is_started(self, tasks, seconds):
+        answers = change(self, tasks, seconds)
+        Applier(bench.settings, threading.Event())
+        return answers
+
+    monkeypatch.setattr(TopicCalls, "change", and_a_second_is_started)
+    with pytest.raises(TakenOver):
+        first.run(once=True)
+    assert (bench.partitions("made-by-the-first"), bench.partitions("kept-by-the-second")) == (1, 1)
+
+
+def test_a_target_that_is_away_is_not_waited_for_for_ever(bench):
+    kafka = bench.settings.kafka.model_copy(update={"target_servers": f"127.0.0.1:{free_port()}"})
+    apply = bench.settings.apply.model_copy(update={"timeout_seconds": 1.0})
+    bench.settings = bench.settings.model_copy(update={"kafka": kafka, "apply": apply})
+    bench.admit("CREATE_TOPICS", topic("nowhere", 1))
+    bench.admit("DELETE_TOPICS", topic("nowhere", 1))
+    assert bench.apply().failed == 2
+    assert {error for ((_, error, _),) in bench.results()} <= {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN"}
+
+
+def test_partitions_that_are_added_to_the_decisions_are_read_too(bench, monkeypatch):
+    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
+    stop = threading.Event()
+    applier = Applier(bench.settings, stop)
+    running = threading.Thread(target=applier.run)
+    running.start()
+    decisions = bench.settings.topics.decisions
+    bench.admin.create_partitions([NewPartitions(decisions, 3)])[decisions].result()
+    producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
+    producer.produce(decisions, bench.decided("CREATE_TOPICS", topic("in-a-new-partition", 1)), partition=2)
+    assert producer.flush(10) == 0
+    until(lambda: applier.tally.topics)
+    stop.set()
+    running.join(10)
+    assert (applier.tally.topics, bench.partitions("in-a-new-partition")) == (1, 1)
+
+
+def test_an_applier_outlives_a_cluster_that_is_away_for_some_seconds(base_settings, tmp_path):
+    broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
+    settings = deployed(at(base_settings, broker.address), "away", tmp_path)
+    settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
+    with broker:
+        prepare_topics(settings)
+        with applying(settings):
+            bench = Bench(settings)
+            bench.admit("CREATE_TOPICS", topic("away-before", 1))
+            until(lambda: bench.partitions("away-before") == 1)
+            broker.stop()
+            time.sleep(5)
+            broker.start()
+            bench.admit("CREATE_TOPICS", topic("away-after", 1))
+            until(lambda: bench.partitions("away-after") == 1)
+
+
+def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
+    """The second decision hears how the topic is, and makes it no second time: nothing was charged for that."""
+    create = bench.decided("CREATE_TOPICS", topic("sent-twice", 2))
+    delete = bench.decided("DELETE_TOPICS", topic("sent-twice", 2))
+    bench.write(create, bench.repeated(create))
+    bench.apply()
+    bench.write(delete, bench.repeated(create), bench.repeated(delete))
+    bench.apply()
+    until(lambda: bench.partitions("sent-twice") is None)
+    (made, found, deleted, again, gone) = bench.heard()
+    assert [(each.error, each.found_done) for (each,) in (made, found, deleted, gone)] == [
+        ("NONE", False),
+        ("NONE", True),
+        ("NONE", False),
+        ("NONE", True),
+    ]
+    assert again[0].error == "POLICY_VIOLATION"
+    assert "admitted this before, and it is not carried out twice" in again[0].error_message
+
+
+def test_it_tells_what_became_of_topics_and_how_many_decisions_it_has_yet_to_read(bench, monkeypatch):
+    """One topic is made and one is there already; then two decisions come that nobody works off."""
+    monkeypatch.setattr("jobs.metrics.applier._ENDS_SECONDS", 0.0)
+    tally = Tally()
+    metrics = ApplierMetrics(bench.settings, tally)
+    for _ in range(2):
+        bench.admit("CREATE_TOPICS", topic("told-of", 1))
+    Applier(bench.settings, threading.Event(), tally).run(once=True)
+    behind = []
+    for _ in range(2):
+        metrics.step()
+        found = read(metrics.families())
+        behind.append(found["mutation_quota_query_lag_records", ("query", "apply")])
+        bench.admit("CREATE_TOPICS", topic("another", 1))
+        bench.admit("CREATE_TOPICS", topic("and-another", 1))
+    assert behind == [0, 2]
+    assert found["mutation_quota_applied_topics_total", ("outcome", "carried_out")] == 1
+    assert found["mutation_quota_applied_topics_total", ("outcome", "failed")] == 1

@@ -1,0 +1,355 @@
+"""Clients against the running job: from a call to a topic that exists, or to an error that says why not."""
+
+import asyncio
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from jobs.enforce.query import start_enforce
+from jobs.sandbox.broker import free_port
+from jobs.sandbox.embedded import at
+from quota.errors import BadInput, ClusterError
+from quota.kafka.admin.aio import AIOQuotaAdminClient
+from quota.kafka.admin.client import QuotaAdminClient
+from quota.kafka.admin.errors import ThrottlingQuotaExceededError
+from quota.kafka.applier.applier import Applier
+from quota.kafka.quota_writer import write_record
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from tests.support.deployments import PARTS, as_options, deployed
+from tests.unit.whatif.test_simulation import run
+
+BURST = 110
+"""Of a quota of ten mutations a second."""
+
+
+class Job:
+    """The enforcing query on a deployment of these tests, which may stop and start it."""
+
+    def __init__(self, spark, settings):
+        self.settings = settings
+        self._spark = spark
+        self._query = None
+
+    def start(self):
+        self._query = start_enforce(self._spark, self.settings)
+
+    def stop(self):
+        self._query.stop()
+
+    def config(self, user, **options):
+        """What an application gives to its client."""
+        own = {f"mutation.quota.topics.{part}": getattr(self.settings.topics, part) for part in PARTS}
+        client = {f"mutation.quota.client.{name}": value for name, value in options.items()}
+        servers = self.settings.kafka.bootstrap_servers
+        return {"bootstrap.servers": servers, "client.id": "app", "mutation.quota.client.user": user, **own, **client}
+
+    def limit(self, user, rate=10.0):
+        """Give a user a quota."""
+        write_record(self.settings, QuotaRecord(QuotaEntity(user), rate))
+
+    def partitions(self, name):
+        """How many partitions a topic has, None if there is none."""
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        topic = admin.list_topics(timeout=10).topics.get(name)
+        return None if topic is None else len(topic.partitions)
+
+
+@pytest.fixture(scope="module")
+def job(spark, base_settings, broker, tmp_path_factory):
+    settings = deployed(at(base_settings, broker.address), "clients", tmp_path_factory.mktemp("clients"))
+    prepare_topics(settings)
+    job = Job(spark, settings)
+    job.start()
+    yield job
+    job.stop()
+
+
+@contextmanager
+def applying(settings):
+    """An applier at work."""
+    stop = threading.Event()
+    thread = threading.Thread(target=Applier(settings, stop).run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(20)
+
+
+def error_of(future, timeout=60):
+    """The Kafka error that a future ends with, as (name, message)."""
+    error = future.exception(timeout=timeout)
+    assert isinstance(error, KafkaException)
+    return error.args[0].name(), error.args[0].str()
+
+
+@pytest.mark.parametrize("applied_by", ["client", "applier"])
+def test_topics_are_made_grown_and_deleted(job, applied_by):
+    """By the client itself, or by an applier: to the application it is the same."""
+    made, other = f"{applied_by}-made", f"{applied_by}-other"
+    with applying(job.settings), QuotaAdminClient(job.config("maker", applied_by=applied_by)) as admin:
+        for future in admin.create_topics(
+            [NewTopic(made, 2, config={"retention.ms": "1234"}), NewTopic(other)]
+        ).values():
+            assert future.result(60) is None
+        assert (job.partitions(made), job.partitions(other)) == (2, 1)
+        assert admin.create_partitions([NewPartitions(made, 5)])[made].result(60) is None
+        assert job.partitions(made) == 5
+        futures = admin.delete_topics([made, other, "never-was"])
+        assert futures[made].result(60) is None
+        assert futures[other].result(60) is None
+        assert error_of(futures["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
+        assert (job.partitions(made), job.partitions(other)) == (None, None)
+
+
+@pytest.mark.parametrize("applied_by", ["client", "applier"])
+def test_the_clusters_own_words_reach_the_future(job, applied_by):
+    with applying(job.settings), QuotaAdminClient(job.config("careless", applied_by=applied_by)) as admin:
+        futures = admin.create_topics(
+            [
+                NewTopic("bad/name", 1),
+                NewTopic("zero", 0),
+                NewTopic("wide", 1, 9),
+                NewTopic("odd", 1, config={"x": "1"}),
+            ]
+        )
+        assert error_of(futures["bad/name"])[1].startswith("Topic name is invalid: 'bad/name'")
+        assert error_of(futures["zero"])[1] == "Number of partitions was set to an invalid non-positive value."
+        assert error_of(futures["wide"])[1].startswith("Unable to replicate the partition 9 time(s)")
+        assert error_of(futures["odd"]) == ("INVALID_CONFIG", "Unknown topic config name: x")
+        twice = admin.create_topics([NewTopic("same", 1), NewTopic("same", 1)])
+        assert error_of(twice["same"]) == ("INVALID_REQUEST", "Duplicate topic name.")
+        grown = admin.create_partitions([NewPartitions("never-was", 3)])
+        assert error_of(grown["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
+
+
+def test_what_is_no_request_fails_with_the_reason_of_its_dead_letter(job):
+    with QuotaAdminClient(job.config("wrong")) as admin:
+        future = admin.create_topics([NewTopic("minus", -5)])["minus"]
+        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
+        (future,) = admin.create_topics([NewTopic("x" * 1025, 1)]).values()
+        name, message = error_of(future)
+        assert (name, message.split("(")[0]) == (
+            "INVALID_REQUEST",
+            "topics[0].name: longer than the 1024 characters that limits.max_name_chars allows ",
+        )
+
+
+def test_without_retries_the_refused_fail_at_once_and_the_others_are_made(job):
+    job.limit("hasty")
+    with QuotaAdminClient(job.config("hasty")) as admin:
+        topics = [NewTopic("hasty-first", BURST + 40), NewTopic("hasty-second", 1)]
+        futures = admin.create_topics(topics, retry_on_quota_violation=False)
+        assert futures["hasty-first"].result(60) is None
+        error = futures["hasty-second"].exception(60)
+        assert isinstance(error, ThrottlingQuotaExceededError)
+        assert isinstance(error, KafkaException)
+        assert (error.args[0].code(), error.retryable) == (KafkaError.THROTTLING_QUOTA_EXCEEDED, True)
+        assert error.throttle_time_ms == 4000  # forty below zero, at ten a second
+        assert (job.partitions("hasty-first"), job.partitions("hasty-second")) == (BURST + 40, None)
+
+
+def test_with_retries_the_refused_are_made_after_the_throttle_time(job):
+    job.limit("patient")
+    with QuotaAdminClient(job.config("patient")) as admin:
+        began = time.monotonic()
+        futures = admin.create_topics([NewTopic("patient-first", BURST + 20), NewTopic("patient-second", 1)])
+        futures["patient-first"].result(60)
+        assert not futures["patient-second"].done()
+        futures["patient-second"].result(60)
+        assert time.monotonic() - began >= 2.0
+        assert job.partitions("patient-second") == 1
+
+
+def test_at_the_time_limit_the_refused_fail_with_the_time_that_remains(job):
+    job.limit("late")
+    with QuotaAdminClient(job.config("late")) as admin:
+        admin.create_topics([NewTopic("late-first", BURST + 100)])["late-first"].result(60)
+        began = time.monotonic()
+        future = admin.create_topics([NewTopic("late-second", 1)], request_timeout=4.0)["late-second"]
+        error = future.exception(60)
+        assert isinstance(error, ThrottlingQuotaExceededError)
+        assert 3.9 <= time.monotonic() - began < 6.0
+        assert 0 < error.throttle_time_ms < 10_000
+        assert job.partitions("late-second") is None
+
+
+def test_validate_only_costs_nothing_and_makes_nothing(job):
+    job.limit("checker")
+    with QuotaAdminClient(job.config("checker")) as admin:
+        for _ in range(3):
+            futures = admin.create_topics([NewTopic("checker-one", 100)], validate_only=True)
+            assert futures["checker-one"].result(60) is None
+        futures = admin.create_topics([NewTopic("bad/name", 1)], validate_only=True)
+        assert error_of(futures["bad/name"])[1].startswith("Topic name is invalid")
+        assert job.partitions("checker-one") is None
+
+
+def test_a_client_that_hears_nothing_fails_or_goes_on_as_it_is_set_and_is_back_with_the_job(job, caplog):
+    job.stop()
+    try:
+        closed = QuotaAdminClient(job.config("silent", api_timeout_ms=3000))
+        opened = QuotaAdminClient(job.config("silent", when_silent="open", open_after_ms=1000))
+        began = time.monotonic()
+        failing = closed.create_topics([NewTopic("silent-closed", 1)])["silent-closed"]
+        opened.create_topics([NewTopic("silent-opened", 1)])["silent-opened"].result(20)
+        name, message = error_of(failing)
+        assert (name, 2.9 <= time.monotonic() - began < 6.0) == ("_TIMED_OUT", True)
+        assert message.startswith("no decision on topic silent-closed in time; is mutation-quota enforce running on")
+        assert (closed.proceeded_without_decision, opened.proceeded_without_decision) == (0, 1)
+        assert "no decision on CREATE_TOPICS of silent-opened: going on (client.when_silent=open)" in caplog.text
+        waiting = opened.create_topics([NewTopic("silent-waiting", 1)])["silent-waiting"]
+    finally:
+        job.start()
+    assert waiting.result(60) is None
+    assert closed.create_topics([NewTopic("silent-back", 1)], request_timeout=60)["silent-back"].result(60) is None
+    assert (job.partitions("silent-closed"), job.partitions("silent-back")) == (None, 1)
+    closed.close()
+    opened.close()
+
+
+def test_what_nobody_waits_for_any_more_is_not_carried_out_when_the_job_is_back(job):
+    """An application that was told of a failure may have gone another way since."""
+    job.stop()
+    with QuotaAdminClient(job.config("gone", applied_by="applier")) as admin:
+        future = admin.create_topics([NewTopic("gone-first", 1)], request_timeout=1.0)["gone-first"]
+        assert error_of(future)[0] == "_TIMED_OUT"
+        job.start()
+        with applying(job.settings):
+            assert admin.create_topics([NewTopic("gone-second", 1)])["gone-second"].result(60) is None
+    assert (job.partitions("gone-first"), job.partitions("gone-second")) == (None, 1)
+
+
+def test_closing_waits_for_the_calls_or_fails_them_and_a_closed_client_says_so(job):
+    admin = QuotaAdminClient(job.config("closer"))
+    kept = admin.create_topics([NewTopic("closer-kept", 1)])["closer-kept"]
+    admin.close()
+    assert kept.result(0) is None
+    with pytest.raises(RuntimeError, match="the client is closed"):
+        admin.create_topics([NewTopic("closer-after", 1)])
+
+    admin = QuotaAdminClient(job.config("closer", applied_by="applier"))  # and there is none
+    left = admin.create_topics([NewTopic("closer-left", 1)])["closer-left"]
+    admin.close(wait=False)
+    assert error_of(left, timeout=0)[0] == "_DESTROY"
+
+
+def test_callbacks_may_fail_ask_again_and_close_the_client(job):
+    """They run on threads of the client, which has to live on."""
+    admin = QuotaAdminClient(job.config("calling", applied_by="nobody"))
+    asked, closed = [], threading.Event()
+
+    def fail(_):
+        sys.exit("from a callback")
+
+    def ask(_):
+        asked.append(admin.create_topics([NewTopic("calling-second", 1)])["calling-second"])
+        asked[0].add_done_callback(close)
+
+    def close(_):
+        admin.close()
+        closed.set()
+
+    first = admin.create_topics([NewTopic("calling-first", 1)])["calling-first"]
+    first.add_done_callback(ask)
+    first.add_done_callback(fail)
+    assert closed.wait(60)
+    assert asked[0].result(0) is None
+
+
+def test_a_target_that_is_away_keeps_nobody_from_closing(job):
+    away = {"bootstrap.servers": f"127.0.0.1:{free_port()}"}
+    control = {"mutation.quota.kafka.bootstrap_servers": job.settings.kafka.bootstrap_servers}
+    admin = QuotaAdminClient({**job.config("away"), **away, **control})
+    futures = [admin.create_topics([NewTopic("away", 1)])["away"], admin.delete_topics(["away"])["away"]]
+    began = time.monotonic()
+    admin.close(wait=False)
+    assert time.monotonic() - began < 10
+    assert all(isinstance(future.exception(0), KafkaException) for future in futures)
+
+
+def test_a_client_that_fails_open_does_so_too_where_it_never_reached_who_decides(job):
+    control = {"mutation.quota.kafka.bootstrap_servers": f"127.0.0.1:{free_port()}"}
+    config = {**job.config("alone"), **control, "mutation.quota.kafka.timeout_seconds": 1}
+    with pytest.raises(ClusterError):
+        QuotaAdminClient(config)
+    opened = {"mutation.quota.client.when_silent": "open", "mutation.quota.client.open_after_ms": 500}
+    with QuotaAdminClient({**config, **opened}) as admin:
+        assert admin.create_topics([NewTopic("alone", 1)])["alone"].result(20) is None
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan")])
+def test_a_time_limit_that_is_none_is_told(job, seconds):
+    with QuotaAdminClient(job.config("limits")) as admin, pytest.raises(ValueError, match="request_timeout is"):
+        admin.create_topics([NewTopic("limits", 1)], request_timeout=seconds)
+
+
+def test_the_client_for_asyncio(job):
+    async def make():
+        async with AIOQuotaAdminClient(job.config("async")) as admin:
+            futures = admin.create_topics([NewTopic("async-one", 1), NewTopic("async/bad", 1)])
+            return await asyncio.gather(*futures.values(), return_exceptions=True)
+
+    made, failed = asyncio.run(make())
+    assert (made, job.partitions("async-one")) == (None, 1)
+    assert failed.args[0].str().startswith("Topic name is invalid")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({}, "bootstrap.servers is missing"),
+        ({"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"}, "client.applied_by: input should be"),
+        ({"bootstrap.servers": "x", "mutation.quota.clients.user": "a"}, "unknown setting clients.user"),
+        ({"bootstrap.servers": "x", "default.api.timeout.ms": 0}, "client.api_timeout_ms: input should be greater"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_told(config, message):
+    with pytest.raises(BadInput, match=message):
+        QuotaAdminClient(config)
+
+
+def test_a_cluster_without_the_topics_is_told(job):
+    with pytest.raises(ClusterError, match="topic nothing-here: Broker: Unknown topic"):
+        QuotaAdminClient({**job.config("lost"), "mutation.quota.topics.decisions": "nothing-here"})
+
+
+def test_the_commands_of_topics(job, tmp_path):
+    """Exit 0 for done, 3 for refused, 1 for what the cluster will not have, 2 for what makes no sense."""
+    job.limit("operator")
+
+    def topics_command(*args):
+        done = run("topics", *args, "--user", "operator", *as_options(job.settings), cwd=tmp_path)
+        return done.returncode, done.stdout, done.stderr
+
+    assert topics_command("create", "--topic", "cli-one", "--topic", "cli-two", "--partitions", "2") == (
+        0,
+        "Created topic cli-one.\nCreated topic cli-two.\n",
+        "",
+    )
+    assert topics_command("create", "--topic", "cli-one", "--if-not-exists") == (0, "", "")
+    assert topics_command("create", "--topic", "cli-one") == (
+        1,
+        "Failed topic cli-one: Topic 'cli-one' already exists.\n",
+        "",
+    )
+    assert topics_command("alter", "--topic", "cli-(one|two)", "--partitions", "3")[0] == 0
+    assert (job.partitions("cli-one"), job.partitions("cli-two")) == (3, 3)
+    code, out, _ = topics_command("create", "--topic", "cli-big", "--topic", "cli-more", "--partitions", str(2 * BURST))
+    assert (code, out.splitlines()[0]) == (3, "Created topic cli-big.")
+    assert "Refused topic cli-more: the quota of mutations is used up; try again in " in out
+    assert topics_command("delete", "--topic", "cli-none")[0::2] == (
+        1,
+        f"mutation-quota: no topic matches cli-none on {job.settings.kafka.bootstrap_servers}\n",
+    )
+    assert topics_command("delete", "--topic", "cli-none", "--if-exists") == (0, "", "")
+    assert topics_command("delete", "--topic", "cli[")[0] == 2
+    assert topics_command("create", "--topic", "a", "--replica-assignment", "0:x")[0] == 2

@@ -1,0 +1,34 @@
+"""Many applications, quotas far below what they ask for, and an applier that is killed again and again."""
+
+import pytest
+
+from jobs.enforce.query import start_enforce
+from quota.kafka.quota_writer import write_record
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from tests.evidence.storm.storm import Storm
+from tests.support.appliers import applying
+
+KILLS = 20
+
+
+@pytest.fixture
+def enforcing(spark, deployment):
+    """The job at work on a deployment whose clients leave the carrying out to an applier."""
+    client = deployment.client.model_copy(update={"applied_by": "applier"})
+    settings = deployment.model_copy(update={"client": client})
+    prepare_topics(settings)
+    write_record(settings, QuotaRecord(QuotaEntity(None), 3.0))
+    query = start_enforce(spark, settings)
+    yield settings
+    query.stop()
+
+
+def test_a_storm_with_an_applier_that_is_killed(enforcing):
+    """Nothing is created that was not admitted, nothing twice, nothing is missing, and nobody is left waiting."""
+    with applying(enforcing, KILLS):
+        report = Storm(enforcing).rage(seconds=40)
+    assert report.wrong == [], report
+    assert report.outcomes["done"] > 20
+    assert report.outcomes["refused"] > 20

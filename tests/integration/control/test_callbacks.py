@@ -1,0 +1,266 @@
+"""KIP-257 through Kafka, Spark and Delta."""
+
+import threading
+import time
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
+from quota.callbacks.groups import GroupQuotaCallback
+from quota.callbacks.proportional import PartitionProportionalCallback
+from quota.errors import ClusterError
+from quota.kafka.cluster import publish_cluster, read_cluster
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import alter_callback, write_record
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.callback import CallbackSetting
+from quota.records.cluster import Cluster
+from quota.records.entity import QuotaEntity
+from quota.records.fields import LATEST
+from quota.records.quota_log import CallbackRecord, QuotaRecord
+from tests.support.callbacks import Closing, Failing
+from tests.support.checkout import CHECKOUT
+from tests.support.factories import request_json
+from tests.support.records import DEADLINE_SECONDS, consume, finish, produce, table
+from tests.support.waiting import until
+
+CHECKOUT = str(CHECKOUT)
+
+
+def name_of(callback):
+    return f"{callback.__module__}.{callback.__qualname__}"
+
+
+def judged_by(deployment, callback, **configs):
+    """The deployment with a callback, and the options that say so on the command line."""
+    quota = {"callback_class": name_of(callback), "callback_configs": configs}
+    settings = deployment.model_copy(update={"quota": deployment.quota.model_copy(update=quota)})
+    options = ["--set", f"quota.callback_class={quota['callback_class']}"]
+    for name, value in configs.items():
+        options += ["--set", f"quota.callback_configs.{name}={value}"]
+    return settings, options
+
+
+def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deployment, command):
+    """Two users and a client-id of a group of rate 10, so a burst of 110; then a rate of 1 by a record of the log."""
+    settings, options = judged_by(
+        deployment,
+        GroupQuotaCallback,
+        **{
+            "group.pay.users": "alice;bob",
+            "group.pay.clients": "etl",
+            "group.pay.controller_mutation_rate": "10",
+        },
+    )
+    prepare_topics(settings)
+    write_record(settings, QuotaRecord(QuotaEntity(None), 3.0))
+    topics = settings.topics
+    first = [("alice", "x"), ("bob", "y"), ("carol", "etl"), ("carol", "z")]
+    query = start_enforce(spark, settings)
+    try:
+        produce(settings, topics.requests, *(request_json(50, user=user, client_id=client) for user, client in first))
+        decided = [decision for _, decision in consume(settings, topics.decisions, 4)]
+        alter = ("callback", "alter", *options, "--comment", "less")
+        assert "group.pay: Expected `float` > 0" in command(
+            *alter, "--add-config", "group.pay.controller_mutation_rate=0", exit_code=2
+        )
+        assert "the settings allow" in command(*alter, "--class", "os.system", exit_code=2)
+        command(*alter, "--add-config", "group.pay.controller_mutation_rate=1")
+        produce(settings, topics.requests, request_json(0, user="bob", client_id="x"))
+        after = consume(settings, topics.decisions, 5)[-1][1]
+    finally:
+        query.stop()
+    grouped = {decision["user"] + "/" + decision["client_id"]: decision for decision in decided}
+    assert {name: each["more_tags"] for name, each in grouped.items()} == {
+        "alice/x": {"group": "pay"},
+        "bob/y": {"group": "pay"},
+        "carol/etl": {"group": "pay"},
+        "carol/z": {},
+    }
+    assert (grouped["alice/x"]["tokens_before"], grouped["alice/x"]["burst"]) == (110.0, 110.0)
+    assert -50 <= grouped["carol/etl"]["tokens"] < 10
+    assert grouped["carol/z"]["quota_entity"] == {"user": None}
+    assert {decision["callback"] for decision in decided} == {name_of(GroupQuotaCallback)}
+    assert (after["quota"], after["burst"], after["more_tags"]) == (1.0, 11.0, {"group": "pay"})
+
+    found = command("quotas", "resolve", *options, "--user", "alice", "--json")
+    assert (found["bucket"], found["callback"], found["burst"]) == ({"group": "pay"}, name_of(GroupQuotaCallback), 11.0)
+    assert "group 'pay', shared by all who have these tags" in command("quotas", "resolve", *options, "--client", "etl")
+    assert (
+        command("callback", "describe", *options, "--json")["callback"]["configs"]["group.pay.controller_mutation_rate"]
+        == "1"
+    )
+    assert "by ann  callback: quota.callbacks.groups.GroupQuotaCallback" in command("quotas", "history", *options)
+
+    command("buckets", "reset", *options, "--tag", "group=pay")
+    assert command("quotas", "resolve", *options, "--user", "bob", "--json")["reset_at"] is not None
+    assert "expected NAME=VALUE" in command("buckets", "reset", *options, "--tag", "pay", exit_code=2)
+
+    finish(start_audit(spark, settings, once=True))
+    rows = {row["user"] + "/" + row["client_id"]: row for row in table(settings, "decisions")}
+    assert dict(rows["alice/x"]["more_tags"]) == {"group": "pay"}
+    (change,) = [row for row in table(settings, "quota_changes") if row["kind"] == "callback"]
+    assert (change["altered_by"], dict(change["callback_configs"])["group.pay.users"]) == ("ann", "alice;bob")
+
+
+def all_led(settings, names):
+    """Whether the broker that is asked knows of topics and their leaders by now."""
+    topics = read_cluster(settings.kafka.connection, 10).topics
+    return all(None not in topics.get(name, [None]) for name in names)
+
+
+def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, command):
+    """alice owns 6 partitions and bob 2, on the real broker; the quota of all is 100."""
+    settings, options = judged_by(deployment, PartitionProportionalCallback, **{"minimum.share": "0.05"})
+    prepare_topics(settings)
+    write_record(settings, QuotaRecord(QuotaEntity(None), 100.0))
+    produce(settings, settings.topics.requests, request_json(1, user="alice"))
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    names = {"alice.orders": 6, "bob.clicks": 2}
+    for future in admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()]).values():
+        future.result(DEADLINE_SECONDS)
+    read_log(settings)  # the first consumer of a broker makes it create a topic of its own
+    until(lambda: all_led(settings, [*names, "__consumer_offsets"]))
+    try:
+        published = command("cluster", "publish", *options, "--json")
+        assert published["published"]
+        assert "Nothing has changed" in command("cluster", "publish", *options)
+    finally:
+        for future in admin.delete_topics(list(names)).values():
+            future.result(DEADLINE_SECONDS)
+    produce(settings, settings.topics.requests, *(request_json(1, user=user) for user in ("alice", "bob", "carol")))
+    finish(start_enforce(spark, settings, once=True))
+    decided = [decision for _, decision in consume(settings, settings.topics.decisions, 4)]
+    ordered = sorted(decided, key=lambda decision: decision["source"]["offset"])
+    assert [(each["user"], each["quota"]) for each in ordered] == [
+        ("alice", 100.0),
+        ("alice", 75.0),
+        ("bob", 25.0),
+        ("carol", 5.0),
+    ]
+    finish(start_audit(spark, settings, once=True))
+    (change,) = [row for row in table(settings, "quota_changes") if row["kind"] == "cluster"]
+    assert '"bob.clicks":[' in change["cluster"]
+
+
+def test_a_callback_that_raises_stops_nothing_and_is_counted(spark, deployment):
+    """Requests that it fails on are dead letters with the reason; others, and those after it is well, are decided."""
+    settings, _ = judged_by(deployment, Failing)
+    prepare_topics(settings)
+    topics = settings.topics
+    write_record(settings, QuotaRecord(QuotaEntity(None), 50.0))
+    write_record(settings, QuotaRecord(QuotaEntity("alice"), 1.0))
+    query = start_enforce(spark, settings)
+    try:
+        produce(settings, topics.requests, request_json(1), request_json(1), request_json(1, user="bob"), b"no request")
+        letters = [letter["error"] for _, letter in consume(settings, topics.dead_letters, 3)]
+        write_record(settings, QuotaRecord(QuotaEntity("alice"), 2.0))
+        produce(settings, topics.requests, request_json(1))
+        decided = [decision for _, decision in consume(settings, topics.decisions, 2)]
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while sum(each["numInputRows"] for each in query.recentProgress) < 5 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        counted = [each["observedMetrics"]["resolved"] for each in query.recentProgress if each["observedMetrics"]]
+    finally:
+        query.stop()
+    reason = "callback: tests.support.callbacks.Failing.update_quota raised ValueError: 1.0 is too little"
+    assert sorted(letters)[:2] == [reason, reason]
+    assert {(decision["user"], decision["quota"]) for decision in decided} == {("bob", 50.0), ("alice", 2.0)}
+    assert sum(each["callback_errors"] for each in counted) == 2
+    assert sum(each["dead_letters"] for each in counted) == 3
+
+
+def test_a_callback_is_closed_when_its_worker_ends(deployment, command, tmp_path, monkeypatch):
+    """By the program as it is run, whose workers import the class for themselves."""
+    monkeypatch.setenv("PYTHONPATH", CHECKOUT)
+    settings, options = judged_by(deployment, Closing, file=str(tmp_path / "told"))
+    prepare_topics(settings)
+    write_record(settings, QuotaRecord(QuotaEntity("alice"), 5.0))
+    produce(settings, settings.topics.requests, request_json(1))
+    before = tmp_path / "told"
+    assert not before.exists()
+    command("enforce", "--once", *options, "--set", f"storage.root={tmp_path / 'deployment'}")
+    decided = consume(settings, settings.topics.decisions, 1)[0][1]
+    assert (decided["quota"], decided["callback"]) == (5.0, name_of(Closing))
+    # Once in the program, which tries the callback before it starts Spark, and once in the worker that judged.
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while (closed := before.read_text().count("closed")) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert closed >= 2
+
+
+def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command, monkeypatch):
+    _, options = judged_by(deployment, Failing, bad="1")
+    assert "callback tests.support.callbacks.Failing: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
+    monkeypatch.setenv("PYTHONPATH", CHECKOUT)
+    assert "callback tests.support.callbacks.Failing: ValueError: bad is bad" in command(
+        "enforce", *options, exit_code=2
+    )
+    options = ["--set", "quota.callback_classes=nowhere.Callback"]
+    assert "callback nowhere.Callback: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
+    options = ["--set", "quota.callback_configs.typo=1"]
+    assert "DefaultQuotaCallback: has no configs, got typo" in command("enforce", *options, exit_code=2)
+
+
+def test_callbacks_are_scheduled_and_taken_back(deployment, command):
+    """Nothing else is changed while one is scheduled, because it would be undone by it."""
+    prepare_topics(deployment)
+    name = name_of(PartitionProportionalCallback)
+    allowed = ["--set", f"quota.callback_classes={name}"]
+    later = ("--effective-at", "2100-01-01T00:00:00Z")
+    assert f"Callback is {name} minimum.share=0.5 from 2100" in command(
+        "callback", "alter", *allowed, "--class", name, "--add-config", "minimum.share=0.5", *later
+    )
+    described = command("callback", "describe", *allowed)
+    assert "Callback is quota.callbacks.default.DefaultQuotaCallback" in described
+    assert f"Scheduled: {name} minimum.share=0.5 (from 2100" in described
+    assert "scheduled already" in command("callback", "alter", *allowed, "--class", name, exit_code=2)
+    assert "no change is scheduled" in command("callback", "cancel", "--effective-at", "+1d", exit_code=2)
+    command("callback", "cancel", *allowed, *later)
+    assert command("callback", "describe", "--json")["scheduled"] == []
+    command("callback", "alter", *allowed, "--class", name)
+    assert "already" in command("callback", "alter", *allowed, "--class", name)
+    command("callback", "alter", *allowed, "--reset", "--comment", "enough")
+    kinds = [each["kind"] for each in command("quotas", "history", "--json")]
+    assert kinds == ["callback", "callback_cancel", "callback", "callback"]
+    assert "what to change?" in command("callback", "alter", exit_code=2)
+
+
+def test_two_operators_who_change_configs_at_once_lose_nothing(deployment):
+    """Each by the same call, again and again, as fast as they can."""
+    settings, _ = judged_by(deployment, PartitionProportionalCallback)
+    prepare_topics(settings)
+    prefixes, count = ("a", "b"), 8
+
+    def alter(prefix):
+        for number in range(count):
+
+            def changed(present, name=f"{prefix}{number}"):
+                setting = CallbackSetting(present.class_name, {**present.configs, name: "1"})
+                return CallbackRecord(setting, altered_configs=[name])
+
+            alter_callback(settings, None, changed)
+
+    threads = [threading.Thread(target=alter, args=(prefix,)) for prefix in prefixes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log = read_log(settings)
+    expected = {f"{prefix}{number}": "1" for prefix in prefixes for number in range(count)}
+    assert log.quotas.callback(log.now).configs == expected
+
+
+def test_a_cluster_that_does_not_fit_is_one_line(deployment):
+    """Said by the broker, or by the client before it is sent."""
+    settings, _ = judged_by(deployment, PartitionProportionalCallback)
+    prepare_topics(settings)
+    fits = Cluster({f"alice.{'x' * 200}{number}": [0] for number in range(20_000)})
+    assert publish_cluster(settings, fits, "ann", None) is not None
+    assert publish_cluster(settings, fits, "ann", None) is None
+    assert read_log(settings).quotas.resolve("alice", "app", LATEST).callback == name_of(PartitionProportionalCallback)
+    too_large = Cluster({f"alice.{'x' * 200}{number}": [0] for number in range(60_000)})
+    with pytest.raises(ClusterError, match=r"the change is not set .*Message size too large"):
+        publish_cluster(settings, too_large, "ann", None)

@@ -1,0 +1,93 @@
+"""Quotas that change while requests stream, and the same logs decided again."""
+
+import json
+import threading
+
+from confluent_kafka import Producer
+
+from jobs.enforce.query import start_enforce
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import write_record
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord, ResetRecord
+from tests.support.factories import request_json
+from tests.support.records import consume, finish
+
+REQUESTS = 3_000
+USERS = ("alice", "bob")
+CHANGES = [
+    QuotaRecord(QuotaEntity("alice"), 50.0),
+    QuotaRecord(QuotaEntity(None), 20.0, max_debt_ms=500),
+    QuotaRecord(QuotaEntity("alice"), 500.0, 9.0),
+    ResetRecord({"user": "bob"}),
+    QuotaRecord(QuotaEntity("alice", "app"), 70.0),
+    QuotaRecord(QuotaEntity("alice", "app"), None),
+    QuotaRecord(QuotaEntity(None), 30.0, shadow=True),
+]
+
+
+def stream(settings, meanwhile):
+    """Send requests of two users, and carry out a step of `meanwhile` now and then."""
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 1})
+    every = REQUESTS // (len(meanwhile) + 1)
+    for number in range(REQUESTS):
+        user = USERS[number % 2]
+        value = request_json(1, request_id=f"r{number}", user=user, client_id="app")
+        producer.produce(settings.topics.requests, value, user.encode(), partition=number % 2)
+        if number % every == every - 1 and meanwhile:
+            producer.poll(0.02)
+            change = threading.Thread(target=write_record, args=(settings, meanwhile.pop(0)))
+            change.start()
+            producer.poll(0.02)
+            change.join()
+    assert producer.flush(30) == 0
+
+
+def test_each_request_is_judged_by_the_quota_of_its_own_moment_and_again_alike(spark, deployment):
+    """Thousands of requests around seven changes; the quota that holds is looked up in the log by hand.
+
+    Then the same log from scratch, at once instead of as it came: the same decisions, byte for byte.
+    """
+    prepare_topics(deployment)
+    query = start_enforce(spark, deployment)
+    try:
+        stream(deployment, list(CHANGES))
+        decided = consume(deployment, deployment.topics.decisions, REQUESTS)
+    finally:
+        query.stop()
+    assert len(decided) == REQUESTS
+
+    changes = read_log(deployment, keep=True).entries
+    assert [entry.record for entry in changes] == CHANGES
+
+    def in_force(entity, at):
+        held = [
+            entry.record.controller_mutation_rate
+            for entry in changes
+            if isinstance(entry.record, QuotaRecord) and entry.record.entity == entity and entry.timestamp <= at
+        ]
+        return held[-1] if held else None
+
+    for _, decision in decided:
+        user, at = decision["user"], decision["timestamp"]
+        levels = [QuotaEntity(user, "app"), QuotaEntity(user), QuotaEntity(None)]
+        rates = [rate for rate in (in_force(entity, at) for entity in levels) if rate is not None]
+        assert decision["quota"] == (rates[0] if rates else None)
+    judged = {(decision["quota"], decision["user_tag"], decision["client_tag"]) for _, decision in decided}
+    expected = {(50, "alice", ""), (500, "alice", ""), (70, "alice", "app"), (20, "bob", ""), (30, "bob", "")}
+    assert expected <= judged
+
+    again = deployment.model_copy(
+        update={
+            "storage": deployment.storage.model_copy(update={"root": f"{deployment.storage.root}/again"}),
+            "topics": deployment.topics.model_copy(update={"decisions": f"{deployment.topics.decisions}-again"}),
+        }
+    )
+    prepare_topics(again)
+    finish(start_enforce(spark, again, once=True))
+    repeated = consume(again, again.topics.decisions, REQUESTS)
+    first, second = (
+        {decision["decision_id"]: json.dumps(decision) for _, decision in each} for each in (decided, repeated)
+    )
+    assert first == second

@@ -1,0 +1,80 @@
+"""Dead letters: listed, shown, and sent again."""
+
+import json
+
+import pytest
+from confluent_kafka import Producer
+
+from jobs.enforce.query import start_enforce
+from quota.kafka.requests import AnswerReader
+from quota.kafka.topics.specs import prepare_topics
+from tests.support.factories import request_json
+
+MISTAKES = [
+    request_json(1, request_id="typo", operation="TRUNCATE"),
+    b"\xff no text",
+    request_json(-1, request_id="minus"),
+    request_json(1, request_id="fine"),
+]
+
+
+@pytest.fixture
+def enforce(spark, deployment):
+    """Have the job work off what is there."""
+    prepare_topics(deployment)
+
+    def _enforce():
+        query = start_enforce(spark, deployment, once=True)
+        assert query.awaitTermination(60)
+
+    return _enforce
+
+
+def send(deployment, *values):
+    producer = Producer({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    for value in values:
+        producer.produce(deployment.topics.requests, value, b"alice", partition=0)
+    assert producer.flush(10) == 0
+
+
+def request_ids(deployment):
+    """The requests that were decided."""
+    reader = AnswerReader(deployment, from_beginning=True)
+    answers = [heard.answer for _ in range(3) for heard in reader.read(1.0)]
+    reader.close()
+    return sorted(answer.request_id for answer in answers if hasattr(answer, "request_id"))
+
+
+def test_dead_letters_are_listed_shown_mended_and_sent_again(deployment, enforce, command, tmp_path):
+    send(deployment, *MISTAKES)
+    enforce()
+    ids = [f"{deployment.topics.requests}-0-{offset}" for offset in range(3)]
+    listed = command("dead-letters", "list", "--json")["dead_letters"]
+    assert [(each["id"], each["error"][:30]) for each in listed] == [
+        (ids[0], "operation: expected one of CRE"),
+        (ids[1], "value: not UTF-8 (byte 0xff at"),
+        (ids[2], "topics[0].partitions: expected"),
+    ]
+    assert ids[2] in command("dead-letters", "list", "--error", "partitions", "--limit", "1")
+    assert ids[0] not in command("dead-letters", "list", "--error", "partitions")
+
+    shown = command("dead-letters", "show", ids[0])
+    assert shown.startswith(MISTAKES[0].decode())
+    assert "operation: expected one of CREATE_TOPICS" in shown
+
+    assert "still is no request" in command("dead-letters", "resend", ids[0], exit_code=2)
+    mended = tmp_path / "mended.json"
+    mended.write_text(json.dumps(json.loads(MISTAKES[0]) | {"operation": "CREATE_TOPICS"}))
+    assert "Would send" in command("dead-letters", "resend", ids[0], "--value", str(mended), "--dry-run")
+    assert command("dead-letters", "resend", ids[0], "--value", str(mended)) == f"Sent {ids[0]} again.\n"
+    enforce()
+    assert request_ids(deployment) == ["fine", "typo"]
+
+
+def test_what_makes_no_sense_is_told(deployment, command):
+    prepare_topics(deployment)
+    assert "no such dead letter" in command("dead-letters", "show", "x-0-0", exit_code=2)
+    assert "which? give their ids" in command("dead-letters", "resend", exit_code=2)
+    assert "which? give their ids" in command("dead-letters", "resend", "x-0-0", "--error", "y", exit_code=2)
+    assert "give its id alone" in command("dead-letters", "resend", "a", "b", "--value", "f", exit_code=2)
+    assert command("dead-letters", "list") == ""

@@ -1,0 +1,71 @@
+"""Buckets are listed out of the state store, while enforce runs and while it does not."""
+
+import shutil
+
+import pytest
+
+from jobs.buckets.store import newest_buckets
+from jobs.enforce.query import start_enforce
+from jobs.spark.queries import QueryFailed, stop_between_batches
+from quota.errors import MutationQuotaError
+from tests.support.operator import Operator
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def operator(spark, deployment):
+    """Who has had alice ask for 60 of her 100 twice: 40, and -20."""
+    operator = Operator(spark, deployment)
+    operator.ask("first", "second")
+    operator.enforce()
+    return operator
+
+
+def test_they_are_listed_while_enforce_runs(spark, operator, command):
+    """As the newest batch has left them, and enforce goes on undisturbed."""
+    query = start_enforce(spark, operator.settings)
+    options = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[1]")
+    row = command("buckets", "list", "--in-debt", "--json", *options)
+    assert query.isActive
+    operator.ask("third")
+    until(lambda: "third" in operator.decided)
+    stop_between_batches([query])
+    assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
+
+    charged_at = operator.all_decided[1]["timestamp"]
+    assert (row["bucket"], row["updated_at"]) == ({"user": "alice"}, charged_at)
+    assert (round(row["tokens"]), round(row["tokens_now"])) == (-20, -20)
+    assert (row["burst"], row["in_debt"]) == (100.0, True)
+
+
+def test_a_batch_whose_files_are_removed_meanwhile_is_no_matter(spark, operator):
+    """What is read is gone, and by then there is another batch: that one is read."""
+    commits = operator.checkpoint / "commits"
+    shutil.copy(commits / "0", commits / "9")
+    tries = []
+
+    def take(saved):
+        tries.append(saved)
+        (commits / "9").unlink(missing_ok=True)
+        return [round(each.K) for each in saved]
+
+    assert newest_buckets(spark, operator.files, take) == [-20]
+    assert len(tries) == 2
+
+
+def test_a_batch_that_cannot_be_read_is_told(spark, operator):
+    commits = operator.checkpoint / "commits"
+    shutil.copy(commits / "0", commits / "9")
+    with pytest.raises(QueryFailed, match="enforce failed: "):
+        newest_buckets(spark, operator.files, list)
+
+
+def test_where_nothing_was_charged_there_are_none(spark, deployment):
+    """Before a first batch; and after one of users who are never throttled."""
+    quota = deployment.quota.model_copy(update={"exempt_users": ["alice"]})
+    operator = Operator(spark, deployment.model_copy(update={"quota": quota}))
+    with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
+        newest_buckets(spark, operator.files, list)
+    operator.ask("first")
+    operator.enforce()
+    assert newest_buckets(spark, operator.files, list) == []

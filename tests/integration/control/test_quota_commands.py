@@ -1,0 +1,205 @@
+"""`quotas` and `buckets` as an operator uses them, on a real broker."""
+
+import threading
+import time
+
+import msgspec
+
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import alter_quota, write_record, write_records
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import QuotaRecord
+
+ALICE = QuotaEntity("alice")
+
+
+def test_quotas_are_set_changed_described_and_explained(command):
+    """KIP-599's other spelling too; an option joins the rate that is there; a removed rate takes its options along."""
+    assert "controller_mutations_rate is taken for controller_mutation_rate" in command(
+        "quotas", "alter", "--user", "alice", "--add-config", "controller_mutations_rate=5", "--comment", "agreed"
+    )
+    command("quotas", "alter", "--user", "alice", "--add-config", "max_debt_ms=60000")
+    command("quotas", "alter", "--user-defaults", "--client", "app", "--add-config", "controller_mutation_rate=2")
+    command(
+        "quotas", "alter", "--client-defaults", "--add-config", "controller_mutation_rate=9", "--effective-at", "+1d"
+    )
+    assert "there is no quota that shadow could belong to" in command(
+        "quotas", "alter", "--user", "bob", "--add-config", "shadow=true", exit_code=2
+    )
+
+    described = command("quotas", "describe", "--json")
+    assert [(each["entity"], each["controller_mutation_rate"], each["max_debt_ms"]) for each in described[:2]] == [
+        ({"user": "alice"}, 5.0, 60_000),
+        ({"user": None, "client-id": "app"}, 2.0, None),
+    ]
+    assert (described[2]["entity"], "scheduled_for" in described[2]) == ({"client-id": None}, True)
+    for filters, expected in (
+        (["--any-user", "--strict"], [{"user": "alice"}]),
+        (["--entity-type", "clients"], [{"user": None, "client-id": "app"}, {"client-id": None}]),
+        (["--user-defaults"], [{"user": None, "client-id": "app"}]),
+        (["--user-defaults", "--strict"], []),
+        (["--client", "app"], [{"user": None, "client-id": "app"}]),
+    ):
+        assert [each["entity"] for each in command("quotas", "describe", *filters, "--json")] == expected
+
+    explained = command("quotas", "resolve", "--user", "alice", "--client", "app", "--json")
+    assert (explained["level"], explained["entity"], explained["bucket"]) == (3, {"user": "alice"}, {"user": "alice"})
+    assert (explained["quota"]["controller_mutation_rate"], explained["burst"]) == (5.0, 55.0)
+    assert [each["level"] for each in explained["levels"] if each["quota"]] == [3, 4]
+    assert "shared by all its client-ids" in command("quotas", "resolve", "--user", "alice")
+    assert "Unlimited" in command("quotas", "resolve", "--user", "bob")
+    assert "set for the default client-id" in command("quotas", "resolve", "--user", "bob", "--at", "+2d")
+
+    command("quotas", "alter", "--user", "alice", "--delete-config", "controller_mutation_rate")
+    history = command("quotas", "history", "--user", "alice", "--json")
+    assert [(each["before"] and each["before"]["max_debt_ms"], each["after"]) for each in history] == [
+        (
+            None,
+            {"controller_mutation_rate": 5.0, "controller_mutation_burst": None, "max_debt_ms": None, "shadow": False},
+        ),
+        (
+            None,
+            {
+                "controller_mutation_rate": 5.0,
+                "controller_mutation_burst": None,
+                "max_debt_ms": 60_000,
+                "shadow": False,
+            },
+        ),
+        (60_000, None),
+    ]
+    assert {each["altered_by"] for each in history} == {"ann"}
+    assert history[0]["comment"] == "agreed"
+
+
+def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_path):
+    prepare_topics(deployment)
+    first = write_record(deployment, QuotaRecord(ALICE, 5.0, 100.0))
+    (tmp_path / "quotas.yaml").write_text(
+        "quotas:\n- {user: alice, controller_mutation_rate: 7}\n- {user: o'brien, controller_mutation_rate: 1}\n"
+    )
+    before = "controller_mutation_rate=5.0,controller_mutation_burst=100.0"
+    plan = command("quotas", "apply", "quotas.yaml", "--dry-run")
+    assert plan.splitlines() == [
+        f"~ user-principal 'alice': {before} -> controller_mutation_rate=7.0",
+        '+ user-principal "o\'brien": controller_mutation_rate=1.0',
+        "2 changes would be made.",
+    ]
+    assert [each["entity"] for each in command("quotas", "describe", "--json")] == [{"user": "alice"}]
+    assert command("quotas", "apply", "quotas.yaml").replace("made", "would be made") == plan
+    assert command("quotas", "apply", "quotas.yaml") == "Nothing to change.\n"
+    assert command("quotas", "export", "--format", "kafka-configs").splitlines()[1] == (
+        f"kafka-configs.sh --bootstrap-server {deployment.kafka.bootstrap_servers} --alter --entity-type users "
+        """--entity-name 'o'"'"'brien' --add-config controller_mutation_rate=1.0"""
+    )
+
+    command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=9", "--effective-at", "+1d")
+    assert "3 changes made" in command("quotas", "rollback", "--to", str(first))
+    (left,) = command("quotas", "describe", "--json")
+    assert (left["controller_mutation_rate"], left["controller_mutation_burst"]) == (5.0, 100.0)
+    (tmp_path / "exported.yaml").write_text(command("quotas", "export"))
+    assert command("quotas", "apply", "exported.yaml") == "Nothing to change.\n"
+    assert "compacted" in command("quotas", "rollback", "--to", "-8d", exit_code=2)
+
+
+def test_a_scheduled_change_is_taken_back(command):
+    command(
+        "quotas",
+        "alter",
+        "--user",
+        "alice",
+        "--add-config",
+        "controller_mutation_rate=9",
+        "--effective-at",
+        "2099-01-01",
+    )
+    assert "no change scheduled" in command(
+        "quotas", "cancel", "--user", "alice", "--effective-at", "2098-01-01", exit_code=2
+    )
+    command("quotas", "cancel", "--user", "alice", "--effective-at", "2099-01-01")
+    assert command("quotas", "describe", "--json") == []
+    assert [each["kind"] for each in command("quotas", "history", "--json")] == ["quota", "cancel"]
+
+
+def test_a_reset_is_in_the_history_and_explained(command):
+    command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5")
+    command("buckets", "reset", "--user", "alice", "--comment", "one huge deletion")
+    *_, reset = command("quotas", "history", "--user", "alice", "--json")
+    assert (reset["kind"], reset["bucket"], reset["comment"]) == (
+        "bucket_reset",
+        {"user": "alice"},
+        "one huge deletion",
+    )
+    assert command("quotas", "resolve", "--user", "alice", "--json")["reset_at"] == reset["timestamp"]
+    assert "whose bucket?" in command("buckets", "reset", exit_code=2)
+
+
+def test_operators_who_alter_at_once_lose_nothing(deployment):
+    """Each changes another part of one quota, again and again; the last of each stands, and all are in the log."""
+    prepare_topics(deployment)
+    write_records(deployment, [QuotaRecord(ALICE, 1.0)])
+    rounds = 8
+
+    def alter(config):
+        for number in range(1, rounds + 1):
+
+            def change(quota, number=number):
+                values = (quota.rate, quota.burst, quota.max_debt_ms)
+                record = QuotaRecord(ALICE, *values, altered_by=config, altered_configs=[config])
+                return msgspec.structs.replace(record, **{config: number})
+
+            alter_quota(deployment, ALICE, None, change)
+
+    configs = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
+    operators = [threading.Thread(target=alter, args=(config,)) for config in configs]
+    for operator in operators:
+        operator.start()
+    for operator in operators:
+        operator.join()
+
+    log = read_log(deployment, keep=True)
+    assert log.timeline.latest(ALICE, log.now).quota == Quota(rounds, rounds, rounds)
+    for config in configs:
+        assert sum(entry.record.altered_by == config for entry in log.entries) >= rounds
+
+
+def test_a_hundred_thousand_quotas_are_written_read_and_described(deployment):
+    """Every one, in the order given."""
+    prepare_topics(deployment)
+    entities = [QuotaEntity(f"user-{number:06}", "app") for number in range(100_000)]
+    written = write_records(deployment, [QuotaRecord(entity, 1.0 + number) for number, entity in enumerate(entities)])
+    assert [entry.record.entity for entry in written] == entities
+    log = read_log(deployment)
+    configured = log.timeline.configured(log.now)
+    assert [change.entity for change in configured] == entities
+    assert log.timeline.resolve("user-077777", "app", log.now).limit.quota.rate == 77_778.0
+
+
+def test_a_change_of_what_was_scheduled_and_holds_keeps_it(deployment):
+    """The quota in force came under another key than the one that an alteration writes to."""
+    prepare_topics(deployment)
+    soon = time.time_ns() // 1_000_000 + 1_500
+    write_records(deployment, [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 50.0, 99.0, effective_at=soon)])
+    deadline = time.monotonic() + 30
+    while time.time_ns() // 1_000_000 <= soon and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    def bounded(quota):
+        return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])
+
+    alter_quota(deployment, ALICE, None, bounded)
+    log = read_log(deployment, keep=True)
+    assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
+    assert len(log.entries) == 3
+    alter_quota(deployment, ALICE, None, bounded)
+    assert len(read_log(deployment, keep=True).entries) == 3  # nothing new was asked for
+
+
+def test_times_that_are_past_or_no_times_are_refused(command):
+    alter = ("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5", "--effective-at")
+    assert "is past" in command(*alter, "-1h", exit_code=2)
+    for text in ("20270101", "1798761600", "tomorrow"):
+        assert "expected a time" in command(*alter, text, exit_code=2)
+    assert "is not set" in command("quotas", "alter", "--user", "bob", "--delete-config", "shadow", exit_code=2)

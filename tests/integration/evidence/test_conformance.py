@@ -1,0 +1,156 @@
+"""The project beside Kafka's own classes and a real broker, in short; `make conformance` is the long form."""
+
+import msgspec
+import pytest
+
+import quota.algorithms.bucket
+import quota.algorithms.token_bucket
+from jobs.spark.installation import jars_folder
+from quota.algorithms.bucket import MAX_THROTTLE_MS, Window
+from quota.algorithms.rate_metric import RateMetric
+from quota.records.quota import Limit
+from quota.timeline.change import SINCE_EVER
+from tests.evidence.conformance.broker_admin import BrokerAnswer, JavaAdmin
+from tests.evidence.conformance.comparison import MismatchError, as_int, compare, half_up
+from tests.evidence.conformance.deciding_job import deciding_job
+from tests.evidence.conformance.differences import CASES, differences, strict
+from tests.evidence.conformance.oracle import kafka_oracle
+from tests.evidence.conformance.project import play
+from tests.evidence.conformance.rates import kafkas_rates, streams
+from tests.evidence.conformance.scenarios import AT_ONCE, QUICK
+from tests.evidence.conformance.sequences import START, Change, Sequence, sequences
+from tests.evidence.conformance.system import compared, play_all
+
+_tokens_at, _throttle_ms = quota.algorithms.bucket.tokens_at, quota.algorithms.bucket.throttle_ms
+
+
+@pytest.fixture(scope="module")
+def oracle(base_settings):
+    with kafka_oracle(jars_folder(base_settings.broker.jars)) as kafka:
+        yield kafka
+
+
+def test_a_bucket_decides_as_kafkas_own_does(oracle):
+    """Random sequences: the same topics, tokens and throttle times, but for the listed differences."""
+    tally = compare(oracle, sequences(seed=11, count=120))
+
+    assert tally.sequences == 120
+    assert tally.ended_early <= 1
+    assert min(tally.refused, tally.equal_to_the_ms, tally.rounded_up, tally.capped) > 1000
+    assert min(tally.steps_back, tally.changes, tally.within_rounding) > 10
+
+
+def test_the_differences_on_purpose_show_both_answers(oracle):
+    """Each is what its case says, of Kafka as it is and of the project."""
+    assert len(differences(oracle)) == len(CASES) + 3
+
+
+MUTANTS = {
+    "throttle times rounded half up": (
+        quota.algorithms.token_bucket,
+        "throttle_ms",
+        lambda tokens, _stored, rate: max(0, min(MAX_THROTTLE_MS, half_up(-tokens / rate * 1000))),
+    ),
+    "no limit to what a bucket gains": (
+        quota.algorithms.bucket,
+        "_gain",
+        lambda tokens, rate, elapsed_ms, _burst: tokens + max(0, elapsed_ms) / 1000 * rate,
+    ),
+    "a new rate for all the time since the last use": (
+        quota.algorithms.token_bucket,
+        "tokens_at",
+        lambda now, bucket, limit, window: _tokens_at(now, bucket, Limit(limit.quota, SINCE_EVER), window),
+    ),
+    "a clock that steps back takes tokens": (
+        quota.algorithms.token_bucket,
+        "tokens_at",
+        lambda now, bucket, limit, window: (
+            bucket.tokens - (bucket.updated_at - now) / 1000 * bucket.rate
+            if bucket and now < bucket.updated_at
+            else _tokens_at(now, bucket, limit, window)
+        ),
+    ),
+    "no debt is so small that it counts as none": (
+        quota.algorithms.token_bucket,
+        "in_debt",
+        lambda tokens, _stored: tokens < 0,
+    ),
+    "nothing admitted at zero": (quota.algorithms.token_bucket, "in_debt", lambda tokens, _stored: tokens <= 0),
+    "no cap": (
+        quota.algorithms.token_bucket,
+        "throttle_ms",
+        lambda tokens, stored, rate: (
+            MAX_THROTTLE_MS - 1 if -tokens / rate * 1000 > MAX_THROTTLE_MS else _throttle_ms(tokens, stored, rate)
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_comparison_catches_a_bucket_that_is_broken(oracle, monkeypatch, mutant):
+    """Each way of being wrong is a mismatch."""
+    monkeypatch.setattr(*MUTANTS[mutant])
+
+    with pytest.raises(MismatchError):
+        compare(oracle, sequences(seed=11, count=120))
+
+
+def test_the_metric_of_a_rate_is_kafkas_own_to_the_last_bit(base_settings):
+    """Its samples, and the time that it divides by: charges at once, at the edges of windows, after long pauses."""
+    asked = list(streams(seed=11, count=200))
+    told = list(kafkas_rates(jars_folder(base_settings.broker.jars), asked))
+
+    assert sum(map(len, told)) > 10_000
+    for stream, kafkas in zip(asked, told, strict=True):
+        metric = RateMetric(stream.window)
+        for (at, cost), kafka in zip(stream.charges, kafkas, strict=True):
+            metric = metric.record(cost, at)
+            assert metric.measure(at) == kafka
+
+
+def test_javas_arithmetic_is_what_it_is():
+    """Math.round goes up at a half; an int keeps the lower bits of a long, and no throttle time is below 0."""
+    assert [half_up(value) for value in (0.4, 0.5, 1.5, 0.49999999999999994, 2.0**52 + 1)] == [0, 1, 2, 0, 2**52 + 1]
+    assert [as_int(value) for value in (5, 2**31 - 1, 2**31, 2**32 + 5, 2**70)] == [5, 2**31 - 1, 0, 5, 0]
+
+
+def test_a_broker_and_the_job_on_it_answer_alike(spark, broker, deployment):
+    """New and old clients: the same topics, and a debt that is paid off at the same moment."""
+    with deciding_job(spark, deployment) as job:
+        rows = list(play_all(QUICK, JavaAdmin(spark, broker.address), broker.address, job))
+
+    assert [row.kafka for row in rows] == [row.project for row in rows] == ["AARR", "A", "AAA", "A", "A", "A"]
+
+
+@pytest.mark.parametrize(
+    ("who", "kafka"),
+    [
+        ("Kafka answers AARR, 1012 ms", BrokerAnswer((True, True, False, False), 1012, START, START + 10)),
+        ("Kafka answers AARR, 980 ms", BrokerAnswer((True, True, False, False), 980, START, START + 10)),
+        ("Kafka answers AAAR", BrokerAnswer((True, True, True, False), 1000, START, START + 10)),
+        ("Kafka answers AARR, 0 ms", BrokerAnswer((True, True, False, False), 0, START, START + 10)),
+    ],
+)
+def test_a_broker_that_answers_otherwise_is_noticed(who, kafka):
+    """Beyond the time that the requests took, and 1 ms, a throttle time is wrong."""
+    pair = BrokerAnswer((True, True, False, False), 995, START, START + 10), _at_once(2.0)
+    assert compared(AT_ONCE, AT_ONCE.asks[0], pair, pair).kafka == "AARR"
+
+    with pytest.raises(MismatchError, match=who):
+        compared(AT_ONCE, AT_ONCE.asks[0], pair, (kafka, pair[1]))
+
+
+def test_a_job_that_answers_otherwise_is_noticed():
+    """Of the project's throttle times not a millisecond more is let pass."""
+    kafka = BrokerAnswer((True, True, False, False), 995, START, START + 10)
+    decision = _at_once(2.0)
+    wrong = msgspec.structs.replace(decision, throttle_time_ms=1002)
+
+    with pytest.raises(MismatchError, match="the project answers AARR, 1002 ms"):
+        compared(AT_ONCE, AT_ONCE.asks[0], (kafka, decision), (kafka, wrong))
+
+
+def _at_once(rate):
+    """What the project decides about the scenario's first request."""
+    steps = (Change(0, rate), strict(0, 12, 12, 12, 12))
+    return play(Sequence(Window(), steps), [START, START])[-1]

@@ -1,0 +1,66 @@
+"""A flood of what is no request, in short; `make flood` is the long form."""
+
+from collections import Counter
+
+import pytest
+from confluent_kafka import Producer
+
+from jobs.enforce.query import start_enforce
+from quota.kafka.topics.specs import prepare_topics
+from tests.evidence.flood.answered import answered, compared
+from tests.evidence.flood.garbage import SMALL, Pour, pour
+from tests.support.factories import request_json
+
+FLOODS = {
+    "small": Pour(SMALL, 4000),
+    "keys and values": Pour(("huge keys", "100 KB"), 100),
+    "megabytes": Pour(("1 MB of text", "1 MB of zeros", "over the limit"), 30),
+    "compressed": Pour(("1 MB of text",), 30, compression="zstd"),
+}
+
+
+def send_good(settings, first, count):
+    """Send requests; where they stand."""
+    places = set()
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    for number in range(first, first + count):
+        producer.produce(
+            settings.topics.requests,
+            request_json(1, request_id=f"good-{number}"),
+            b"alice",
+            on_delivery=lambda _, message: places.add((message.partition(), message.offset())),
+        )
+    assert producer.flush(30) == 0
+    return places
+
+
+def test_a_flood_of_garbage_loses_and_doubles_nothing(spark, deployment):
+    """Good requests before, between and after each kind: all decided, and each bad record a dead letter."""
+    prepare_topics(deployment)
+    good, bad = send_good(deployment, 0, 10), 0
+    for number, flood in enumerate(FLOODS.values(), start=1):
+        bad += pour(deployment.kafka.bootstrap_servers, deployment.topics.requests, flood).records
+        good |= send_good(deployment, 10 * number, 10)
+    query = start_enforce(spark, deployment, once=True)
+    assert query.awaitTermination(240)
+    assert query.exception() is None
+
+    found = answered(deployment, good)
+    assert found.is_sound, found
+    assert (found.decided, found.dead) == (len(good), bad) == (50, 4160)
+
+
+@pytest.mark.parametrize(
+    ("decided", "dead", "sound"),
+    [
+        ([(0, 0)], [(0, 1), (0, 2)], True),
+        ([(0, 0)], [(0, 1)], False),
+        ([(0, 0), (0, 0)], [(0, 1), (0, 2)], False),
+        ([(0, 0)], [(0, 0), (0, 1), (0, 2)], False),
+        ([(0, 0), (0, 1)], [(0, 2)], False),
+        ([], [(0, 0), (0, 1), (0, 2)], False),
+    ],
+)
+def test_what_is_lost_doubled_or_wrong_is_noticed(decided, dead, sound):
+    """Three records, of which the first is good."""
+    assert compared({(0, 0), (0, 1), (0, 2)}, {(0, 0)}, Counter(decided), Counter(dead)).is_sound == sound

@@ -1,0 +1,269 @@
+"""What an operator meets at night: each failure is one line that says what to do, and mended, all goes on."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from jobs.enforce.query import start_enforce
+from jobs.sandbox.embedded import at, embedded_broker
+from jobs.spark.queries import stop_between_batches
+from jobs.storage.checkpoint import begin_anew
+from quota.errors import MutationQuotaError
+from schemas.buckets import STATE_VERSION
+from tests.support.deployments import deployed
+from tests.support.operator import Operator
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def operator(spark, deployment):
+    return Operator(spark, deployment)
+
+
+def remove(folder, *patterns):
+    """Files and folders, as a person does it: what Hadoop keeps beside them stays."""
+    for pattern in patterns:
+        for path in folder.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def cut(folder, name, size=0):
+    (folder / name).write_bytes((folder / name).read_bytes()[:size])
+
+
+def refusal(action, *args, **kwargs):
+    """The one line that is said in place of going on."""
+    with pytest.raises(MutationQuotaError) as raised:
+        action(*args, **kwargs)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+HALVES = {
+    "all of it": (shutil.rmtree, "is gone, and with it all buckets"),
+    "all that is in it": (lambda at: remove(at, "*"), "is gone, and with it all buckets"),
+    "all but metadata and sources": (lambda at: remove(at, "offsets", "commits", "state"), "is gone"),
+    "offsets": (lambda at: remove(at, "offsets"), "its offsets are missing"),
+    "offsets and commits": (lambda at: remove(at, "offsets", "commits"), "its offsets are missing"),
+    "newest offsets": (lambda at: remove(at, "offsets/1"), "offsets/1 is missing"),
+    "offsets before the newest": (lambda at: remove(at, "offsets/0"), "offsets/0 is missing"),
+    "empty offsets": (lambda at: cut(at, "offsets/1"), "offsets/1 has no end"),
+    "empty commit": (lambda at: cut(at, "commits/1"), "commits/1 has no end"),
+    "half of the offsets": (lambda at: cut(at, "offsets/1", 9), "offsets/1 has no end"),
+    "metadata": (lambda at: remove(at, "metadata"), "metadata is missing or damaged"),
+    "empty metadata": (lambda at: cut(at, "metadata"), "metadata is missing or damaged"),
+    "state": (lambda at: remove(at, "state"), "its state is missing"),
+    "a partition of the state": (lambda at: remove(at, "state/0/0"), "is damaged"),
+    "the newest state": (lambda at: remove(at, "state/0/*/2.*"), "is damaged"),
+    "the oldest state": (lambda at: remove(at, "state/0/*/1.*"), "is damaged"),
+}
+"""What is taken of a checkpoint of two batches, and what is said of it."""
+
+
+def test_half_a_checkpoint_is_refused_and_restored_it_goes_on(operator, tmp_path):
+    """Each part of it gone; no start forgives anything. Restored, the debt of -20 is still there."""
+    for name in ("a", "b"):
+        operator.ask(name)
+        operator.enforce()
+    backup = shutil.copytree(operator.checkpoint, tmp_path / "backup")
+    operator.ask("c")
+    for what, (take, said) in HALVES.items():
+        take(operator.checkpoint)
+        line = refusal(operator.enforce)
+        assert said in line, what
+        assert str(operator.root) in line, what
+        assert "restore it from a backup" in line, what
+        assert "enforce --begin-anew" in line, what
+        shutil.rmtree(operator.checkpoint, ignore_errors=True)
+        shutil.copytree(backup, operator.checkpoint)
+    operator.enforce()
+    assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
+
+
+def test_batches_that_were_removed_are_decided_again_with_the_same_answers(operator):
+    """The newest offsets are lost; what the error offers instead of a backup is done."""
+    for name in ("a", "b"):
+        operator.ask(name)
+        operator.enforce()
+    remove(operator.checkpoint, "offsets/1")
+    operator.ask("c")
+    assert "or remove of offsets and commits what is newer than 0" in refusal(operator.enforce)
+    remove(operator.checkpoint, "commits/1")
+    operator.enforce()
+    assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
+
+
+def test_buckets_are_full_again_only_where_that_is_asked_for(operator):
+    """A first start needs no asking; after that a checkpoint that is gone does, and nothing is thrown away."""
+    operator.ask("a")
+    operator.enforce()
+    shutil.rmtree(operator.checkpoint / "state")
+    refusal(operator.enforce)
+    operator.retain(1)
+    begin_anew(operator.files, "enforce")
+    operator.ask("b")
+    operator.enforce()
+    assert operator.decided == {"a": 40.0, "b": 40.0}
+    (aside,) = operator.root.glob("checkpoints/enforce-set-aside-*")
+    assert (aside / f"v{STATE_VERSION}" / "metadata").exists()
+    operator.enforce()
+
+
+def test_buckets_of_another_version_are_not_forgotten(operator):
+    """Of an older one nothing is known here; a newer one has seen more than what stands here."""
+    operator.ask("a")
+    operator.enforce()
+    older = operator.checkpoint.with_name(f"v{STATE_VERSION - 1}")
+    operator.checkpoint.rename(older)
+    (operator.root / "deployment.json").unlink()  # as a program without it left the root
+    line = refusal(operator.enforce)
+    assert f"kept as version {STATE_VERSION - 1}, and this program goes on with version {STATE_VERSION} only" in line
+    assert "--begin-anew" in line
+    older.rename(operator.checkpoint)
+    operator.enforce()
+    note = operator.root / "deployment.json"
+    known = json.loads(note.read_text())
+    assert known["checkpoints"] == {"enforce": STATE_VERSION}
+    note.write_text(json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))  # as a person mends it
+    assert f"kept by a newer program, as version {STATE_VERSION + 1}" in refusal(operator.enforce)
+    note.write_text("{")
+    assert "deployment.json is damaged; restore it, or remove it" in refusal(operator.enforce)
+    note.write_text(json.dumps(known))
+    operator.ask("b")
+    operator.enforce()
+    assert operator.decided == {"a": 40.0, "b": -20.0}
+
+
+def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(operator):
+    """An older checkpoint than the tables: Delta would take the next batch for one that it has, and leave it out."""
+    operator.ask("a", "b")
+    operator.enforce()
+    operator.audit(max_records_per_batch=2)
+    checkpoint = operator.root / "checkpoints" / "audit" / "v1"
+    remove(checkpoint, "offsets/1", "commits/1")
+    operator.ask("c")
+    operator.enforce()
+    line = refusal(operator.audit)
+    assert f"{checkpoint} is no whole one: it ends with batch 0, and the tables hold 1; remove that folder" in line
+    remove(checkpoint, "offsets", "commits")
+    assert "its offsets are missing; remove that folder" in refusal(operator.audit)
+    shutil.rmtree(checkpoint)
+    operator.audit()
+    assert operator.kept == ["a", "b", "c"]
+    shutil.rmtree(operator.root / "tables" / "decisions")
+    for _ in range(2):  # it is not made by a start that is refused
+        assert "ahead of the tables, of which decisions is not there; remove that folder" in refusal(operator.audit)
+    shutil.rmtree(checkpoint)
+    operator.audit()
+    assert operator.kept == ["a", "b", "c"]
+
+
+def test_requests_that_retention_took_are_told_and_passed_over_only_if_asked(operator, caplog):
+    """Of five requests three were removed before they were decided."""
+    operator.ask("a")
+    operator.enforce()
+    operator.ask(*"bcde")
+    operator.retain(4)
+    topic = operator.settings.topics.requests
+    lost = f"3 records were removed before enforce read them: {topic}-0 from offset 1 to 3"
+    line = refusal(operator.enforce)
+    assert line.startswith(lost)
+    assert "--set enforce.fail_on_data_loss=false" in line
+    assert operator.decided == {"a": 40.0}
+    operator.enforce(fail_on_data_loss=False)
+    assert lost in caplog.text
+    assert operator.decided == {"a": 40.0, "e": -20.0}
+    operator.enforce()
+
+
+def test_without_the_quotas_nothing_is_decided(operator):
+    """Their topic is deleted while a request waits: a guess would be worse than an error."""
+    operator.ask("a")
+    operator.enforce()
+    operator.ask("b")
+    quotas = operator.settings.topics.quotas
+    operator.delete(quotas)
+    line = refusal(operator.enforce, quota_timeout_seconds=1.0)
+    assert f"cannot read the quotas in topic {quotas}" in line
+    assert "bring the topic back, then start again" in line
+    assert operator.decided == {"a": 40.0}
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of two megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("only root may mount a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk):
+    """It is full at the first start, at the checkpoint of enforce, and at the tables of the audit."""
+    storage = deployment.storage.model_copy(update={"root": str(small_disk)})
+    operator = Operator(spark, deployment.model_copy(update={"storage": storage}))
+    operator.ask("a")
+    rest = small_disk / "rest"
+    rest.write_bytes(b"x" * shutil.disk_usage(small_disk).free)
+    assert f"no space is left where {small_disk} is" in refusal(operator.enforce)
+    rest.unlink()
+    operator.enforce()
+    operator.audit()
+
+    operator.ask("b")
+    rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 8192))
+    line = refusal(operator.enforce)
+    assert "No space left on device" in line
+    assert f"no space is left where {small_disk} is" in line
+    assert "free some, then start again: it goes on where it was, and nothing is lost" in line
+    rest.unlink()
+    operator.enforce()
+
+    rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 20_480))
+    assert f"no space is left where {small_disk} is" in refusal(operator.audit)
+    rest.unlink()
+    operator.audit()
+    assert operator.decided == {"a": 40.0, "b": -20.0}
+    assert operator.kept == ["a", "b"]
+
+
+def test_a_broker_that_starts_again_is_ridden_out(spark, base_settings, tmp_path):
+    """One of its own, stopped under the running query; what is asked after that is decided by the same query."""
+    with embedded_broker(base_settings, 0, tmp_path / "broker") as own:
+        operator = Operator(spark, deployed(at(base_settings, own.address), "restarted", tmp_path / "root"))
+        query = start_enforce(spark, operator.settings)
+        try:
+            operator.ask("a")
+            until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 1)
+            own.stop()
+            own.start()
+            operator.ask("b")
+            until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 2)
+            assert query.isActive
+        finally:
+            stop_between_batches([query])
+        assert operator.decided == {"a": 40.0, "b": -20.0}
+
+
+def test_the_program_says_so_in_its_last_line_and_begins_anew_when_told(operator, command):
+    """As an operator starts it, after the checkpoint was lost."""
+    operator.ask("a")
+    operator.enforce()
+    shutil.rmtree(operator.checkpoint)
+    once = ("enforce", "--once", "--set", f"storage.root={operator.root}")
+    *_, last = command(*once, exit_code=1).splitlines()
+    assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is gone")
+    command(*once, "--begin-anew")
+    assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
+    shutil.rmtree(operator.checkpoint)
+    assert "is gone" in refusal(operator.enforce)

@@ -1,0 +1,116 @@
+"""Another checkpoint, with other state partitions, and the same decisions as without the move."""
+
+import json
+import re
+
+import pytest
+
+from jobs.buckets.moving import begin_with_buckets, saved_buckets
+from jobs.storage.files import Files
+from quota.errors import MutationQuotaError
+from tests.support.operator import Operator
+from tests.unit.whatif.test_simulation import run
+
+PARTITIONS = 5
+
+
+@pytest.fixture
+def operator(spark, deployment):
+    """Who has had users ask for 60 of their 100 twice: 40, and -20."""
+    remembering = deployment.repeats.model_copy(update={"window_seconds": 3600.0})
+    operator = Operator(spark, deployment.model_copy(update={"repeats": remembering}))
+    operator.ask("first", "second")
+    operator.enforce()
+    return operator
+
+
+@pytest.fixture
+def partitions(spark):
+    """State partitions of queries that begin from now on, as `enforce.state_partitions` sets them."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    yield lambda count: spark.conf.set(name, str(count))
+    spark.conf.set(name, before)
+
+
+def states(operator):
+    return {each.name for each in (operator.checkpoint / "state" / "0").iterdir() if each.name.isdecimal()}
+
+
+def test_debts_and_what_is_remembered_go_along_and_nothing_is_decided_twice(spark, operator, partitions):
+    saved = saved_buckets(spark, operator.settings)
+    (bucket,) = saved.buckets
+    assert (round(bucket.K), bucket.more is None) == (-20, False)
+
+    partitions(PARTITIONS)
+    begin_with_buckets(spark, operator.settings, saved)
+    assert states(operator) == {str(number) for number in range(PARTITIONS)}
+    assert saved_buckets(spark, operator.settings) == saved
+
+    operator.ask("third", "first")
+    operator.enforce()
+    # Refused for the debt, and a repeat of what was paid for is free: as without the move.
+    answers = [(each["request_id"], each["outcome"], round(each["tokens"])) for each in operator.all_decided]
+    assert answers == [
+        ("first", "ADMITTED", 40),
+        ("second", "ADMITTED", -20),
+        ("third", "REJECTED", -20),
+        ("first", "ADMITTED", -20),
+    ]
+    assert states(operator) == {str(number) for number in range(PARTITIONS)}
+    assert [each.name for each in (operator.root / "checkpoints").iterdir() if "to-begin" in each.name] == []
+
+
+def test_what_was_decided_since_is_not_forgotten(spark, operator):
+    saved = saved_buckets(spark, operator.settings)
+    operator.ask("third")
+    operator.enforce()
+    with pytest.raises(MutationQuotaError, match=r"enforce has gone on since the buckets .* export again"):
+        begin_with_buckets(spark, operator.settings, saved)
+    operator.ask("fourth")
+    operator.enforce()
+
+
+def test_a_batch_that_is_not_finished_is_finished_first(spark, operator):
+    (last,) = (operator.checkpoint / "commits").glob("0")
+    last.unlink()
+    with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
+        saved_buckets(spark, operator.settings)
+    operator.enforce()
+    operator.ask("third")
+    operator.enforce()
+    (operator.checkpoint / "commits" / "1").unlink()
+    with pytest.raises(MutationQuotaError, match=r"batch 1 of .* is begun and not finished; let enforce --once finish"):
+        saved_buckets(spark, operator.settings)
+
+
+def test_buckets_of_other_topics_are_refused(spark, operator):
+    saved = saved_buckets(spark, operator.settings)
+    files = Files(spark, operator.settings)
+    (topic,) = saved.at.positions
+    files.write("deployment.json", json.dumps({"topics": {topic: "another"}}))
+    saved.at.topics[topic] = "this"
+    with pytest.raises(MutationQuotaError, match=rf"of a topic {re.escape(topic)} with the id this, and .* another;"):
+        begin_with_buckets(spark, operator.settings, saved)
+
+
+def test_the_commands_of_an_operator(operator, command, tmp_path):
+    """Export, begin with the file, and decide what has come since."""
+    file = tmp_path / "buckets.jsonl"
+    root = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[2]")
+    assert f"Wrote 1 buckets to {file}.\n" in command("buckets", "export", str(file), *root)
+    operator.ask("third")
+    begin = ("enforce", "--begin-anew", "--buckets", str(file), "--once", "--set", "enforce.state_partitions=3")
+    assert "enforce begins anew; what it had is in" in command(*begin, *root)
+    assert {name: round(tokens) for name, tokens in operator.decided.items()} == {
+        "first": 40,
+        "second": -20,
+        "third": -20,
+    }
+    assert states(operator) == {"0", "1", "2"}
+
+
+def test_buckets_without_begin_anew_are_bad_input(tmp_path):
+    done = run("enforce", "--buckets", "x.jsonl", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--buckets x.jsonl: only with --begin-anew" in done.stderr

@@ -1,0 +1,166 @@
+"""Broker, enforce, audit and Delta together."""
+
+import json
+import shutil
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.audit.explain import explained
+from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
+from quota.errors import BadInput, ClusterError, MutationQuotaError
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import write_record
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.settings.storage import checkpoint_path, local_folder
+from tests.support.factories import request_json
+from tests.support.records import consume, finish, produce, table
+
+BAD_RECORDS = {
+    b"no json": "value: not JSON",
+    b"\xff\xfe": "value: not UTF-8",
+    b"\x00" * 1_000_000: "value: not JSON",
+    b"[" * 900_000: "value: JSON nested deeper",
+    request_json(1, operation="TRUNCATE"): "operation: expected one of",
+    request_json(-1): "topics[0].partitions: expected int >= 0",
+    request_json(2**31): "topics[0].partitions: expected int <= 2147483647",
+    request_json(): "topics: expected array of length >= 1",
+    request_json(1, user=7): "user: expected str",
+}
+
+
+def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deployment):
+    """Good, bad and null records through broker, enforce and audit; the tables hold what the topics told."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0, altered_by="ann", comment="for the test"))
+    produce(deployment, topics.quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": -5}')
+    produce(deployment, topics.requests, request_json(60), request_json(1, client_id="app"), None, *BAD_RECORDS)
+
+    finish(start_enforce(spark, deployment, once=True))
+    decided = consume(deployment, topics.decisions, 2)
+    letters = consume(deployment, topics.dead_letters, len(BAD_RECORDS) + 1)
+
+    (first, second) = [decision for _, decision in decided]
+    assert {key for key, _ in decided} == {b"alice"}
+    assert (first["outcome"], first["tokens"]) == ("ADMITTED", -5.0)
+    assert (second["outcome"], second["throttle_time_ms"]) == ("REJECTED", 1000)
+    assert second["retry_at"] == second["timestamp"] + 1000
+    assert sorted(letter["source"]["offset"] for _, letter in letters) == list(range(2, 3 + len(BAD_RECORDS)))
+    by_offset = {letter["source"]["offset"]: letter for _, letter in letters}
+    for offset, (value, error) in enumerate(BAD_RECORDS.items(), start=3):
+        assert by_offset[offset]["error"].startswith(error)
+        assert by_offset[offset]["value"] == ("//4=" if value == b"\xff\xfe" else value.decode())
+
+    for _ in range(2):  # a second time finds nothing new
+        finish(start_audit(spark, deployment, once=True))
+    assert {(row["decision_id"], row["outcome"], row["tokens"]) for row in table(deployment, "decisions")} == {
+        (f"{topics.requests}-0-0", "ADMITTED", -5.0),
+        (f"{topics.requests}-0-1", "REJECTED", -5.0),
+    }
+    dead = table(deployment, "dead_letters")
+    assert {row["source"]["offset"] for row in dead if row["source"]["topic"] == topics.requests} == set(by_offset)
+    (skipped,) = [row for row in dead if row["source"]["topic"] == topics.quotas]
+    assert skipped["error"] == "controller_mutation_rate: expected float > 0.0 (value: -5)"
+    (change,) = table(deployment, "quota_changes")
+    assert (change["user"], change["client_id"], change["controller_mutation_rate"]) == ("alice", None, 5.0)
+    assert (change["altered_by"], change["comment"]) == ("ann", "for the test")
+
+    why = explained(deployment, f"{topics.requests}-0-1", 1)
+    assert (why.set_quota.altered_by, why.set_quota.comment) == ("ann", "for the test")
+    assert (why.refill.written_by, why.refill.tokens) == (f"{topics.requests}-0-0", -5.0)
+    assert [(each.decision_id, each.tokens) for each in why.before] == [(f"{topics.requests}-0-0", -5.0)]
+    assert (why.recomputed.controller_throttle_ms, why.recomputed.differs) == (1000, [])
+    with pytest.raises(BadInput, match="-0-2 is no decision, but a dead letter: value: null"):
+        explained(deployment, f"{topics.requests}-0-2", 0)
+    with pytest.raises(BadInput, match="-0-99: no such decision, neither in the table nor among the latest of"):
+        explained(deployment, f"{topics.requests}-0-99", 0)
+
+
+def test_decisions_delivered_twice_are_kept_once(spark, deployment):
+    """The same records again, as after a crash of enforce; the audit's checkpoint lost, and new records after that."""
+    prepare_topics(deployment)
+    produce(deployment, deployment.topics.requests, *[request_json(1)] * 20)
+    finish(start_enforce(spark, deployment, once=True))
+    finish(start_audit(spark, deployment, once=True))
+    decided = consume(deployment, deployment.topics.decisions, 20)
+
+    copies = [json.dumps(decision).encode() for _, decision in decided]
+    produce(deployment, deployment.topics.decisions, *copies, *copies)
+    finish(start_audit(spark, deployment, once=True))
+    shutil.rmtree(checkpoint_path(deployment, "audit", 1))
+    produce(deployment, deployment.topics.requests, *[request_json(1)] * 5)
+    finish(start_enforce(spark, deployment, once=True))
+    with pytest.raises(MutationQuotaError, match=r"-0-20 is decided \(ADMITTED, throttle 0 ms\) and not kept yet"):
+        explained(deployment, f"{deployment.topics.requests}-0-20", 0)
+    finish(start_audit(spark, deployment, once=True))
+
+    ids = [row["decision_id"] for row in table(deployment, "decisions")]
+    assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(25))
+
+
+def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment, base_settings):
+    """Decisions are much alike; what the broker has written of them is compressed."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
+    finish(start_enforce(spark, deployment, once=True))
+    told = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
+    logs = local_folder(base_settings, "broker").glob(f"**/{topics.decisions}-*/*.log")
+    assert 0 < sum(log.stat().st_size for log in logs) < told / 4
+
+
+def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
+    """Unlimited, then limited, then another limit; each request is judged by the quota as of its own timestamp."""
+    prepare_topics(deployment)
+    topics = deployment.topics
+    query = start_enforce(spark, deployment)
+    try:
+        produce(deployment, topics.requests, request_json(1))
+        consume(deployment, topics.decisions, 1)
+        for count, rate in enumerate((5.0, 7.0, None), start=2):
+            write_record(deployment, QuotaRecord(QuotaEntity("alice"), rate))
+            produce(deployment, topics.requests, request_json(1))
+            consume(deployment, topics.decisions, count)
+    finally:
+        query.stop()
+    decided = [decision for _, decision in consume(deployment, topics.decisions, 4)]
+    assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
+
+
+def test_a_topic_stamped_by_producers_is_refused(deployment):
+    admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    name = deployment.topics.requests
+    admin.create_topics([NewTopic(name, 1, 1, config={"message.timestamp.type": "CreateTime"})])[name].result()
+    with pytest.raises(ClusterError, match=rf"topic {name} is stamped by producers.*trust_producer_timestamps=true"):
+        prepare_topics(deployment)
+    trusting = deployment.topics.model_copy(update={"trust_producer_timestamps": True})
+    prepare_topics(deployment.model_copy(update={"topics": trusting}))
+
+
+def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
+    strict = deployment.topics.model_copy(update={"create": False})
+    with pytest.raises(ClusterError, match=r"missing topics: .*topics.create=true"):
+        prepare_topics(deployment.model_copy(update={"topics": strict}))
+
+
+def test_a_decisions_topic_that_cannot_take_the_largest_answer_is_refused(deployment):
+    """Such an answer would stop the query, and stop it again after each restart."""
+    admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    name = deployment.topics.decisions
+    admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "1000000"})])[name].result()
+    with pytest.raises(ClusterError, match=r"set max.message.bytes=6299648"):
+        prepare_topics(deployment)
+
+
+def test_the_last_good_quota_stays_where_a_bad_one_was_written(deployment, caplog):
+    prepare_topics(deployment)
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    for bad in (b"NaN", b'{"entity": {"user": "alice"}, "controller_mutation_rate": "fast"}'):
+        produce(deployment, deployment.topics.quotas, bad, key=b'{"user":"alice"}')
+    (change,) = read_log(deployment).timeline.configured(at=2**62)
+    assert (change.entity, change.quota.rate) == (QuotaEntity("alice"), 5.0)
+    assert "skipped a quota that is none" in caplog.text

@@ -1,0 +1,206 @@
+"""The programs as a person starts and ends them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.metrics.definitions import APPLIED, METRICS, REOPENED
+from jobs.sandbox.broker import free_port, listening
+from jobs.storage.deployment import claim_storage
+from jobs.storage.files import Files
+from quota.errors import MutationQuotaError
+from quota.kafka.quota_writer import write_record
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.settings.loading import load_settings
+from tests.evidence.chaos.processes import children
+from tests.support.audited import DAY, decision, write
+from tests.support.deployments import as_options
+from tests.support.factories import request_json
+from tests.support.operator import HARDLY_ANYTHING
+from tests.support.records import produce, table
+from tests.support.waiting import until
+
+DEADLINE_SECONDS = 240
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Start the program in a folder of its own; whatever is left at the end is killed, and that is a failure."""
+    started = []
+
+    def _start(*args):
+        command = [sys.executable, "-u", "-c", "from jobs.__main__ import main; main()", *args]
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        started.append(process)
+        return process
+
+    yield _start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+
+
+def read_until(process, pattern):
+    """Read what a program prints up to a line with `pattern`."""
+    watchdog = threading.Timer(DEADLINE_SECONDS, process.kill)
+    watchdog.start()
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if re.search(pattern, line):
+            watchdog.cancel()
+            return
+    pytest.fail(f"no {pattern} in {''.join(lines)}")
+
+
+def java_processes(folder):
+    """Processes of Java that have to do with a folder."""
+    found = subprocess.run(["pgrep", "-f", f"java.*{folder}"], capture_output=True, text=True, check=False)
+    return found.stdout.split()
+
+
+def test_the_demo_ends_by_itself_and_finds_all_as_kip_599_says(program):
+    process = program("demo")
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 0, output
+    assert "all of it as KIP-599 says" in output
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_broker_says_when_it_is_ready_and_leaves_nothing_behind(program, tmp_path, how):
+    process = program("broker", "--port", "0", "--data", str(tmp_path / "data"))
+    read_until(process, r"^ready 127\.0\.0\.1:\d+$")
+    assert java_processes(tmp_path)
+    process.send_signal(how)
+    assert process.wait(DEADLINE_SECONDS) == 0
+    assert not java_processes(tmp_path)
+
+
+def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
+    """With the default root, a folder of where it is started."""
+    process = program("run", "--set", "audit.trigger_seconds=2")
+    read_until(process, r"topics: [1-9]\d* admitted")
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not list((tmp_path / ".data" / "tables" / "decisions").glob("date=*/*.parquet")):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE_SECONDS) == 0
+    assert not java_processes(tmp_path)
+
+
+def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
+    """As when its heap was too small, or the system needed the memory."""
+    process = program("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
+    read_until(process, "running: enforce")
+    (jvm,) = [each for each in children(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    os.kill(jvm, signal.SIGKILL)
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 1
+    last = output.splitlines()[-1]
+    assert last.startswith("mutation-quota: Spark's JVM has ended; where it ran out of memory")
+    assert "raise spark.driver_memory" in last
+
+
+def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program, deployment):
+    """Of alice's 100 mutations 60 are charged twice, and then she is refused."""
+    prepare_topics(deployment)
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANYTHING, controller_mutation_burst=100.0))
+    port, topics = free_port(), deployment.topics
+    options = ("--set", f"metrics.port={port}", "--set", "enforce.with_audit=true", "--set", "spark.master=local[2]")
+    process = program("enforce", *as_options(deployment), *options)
+    read_until(process, r"^running: ")
+    until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
+    produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
+
+    def told():
+        found = samples(port)
+        decided = found["mutation_quota_decision_latency_seconds_count",] == 3
+        waiting = [found.get(("mutation_quota_query_lag_records", ("query", name)), 1) for name in ("enforce", "audit")]
+        return found if decided and found["mutation_quota_dead_letters_total",] and not any(waiting) else None
+
+    found = until(told)
+    alice = (("client_id", ""), ("tags", ""), ("user", "alice"))
+    assert round(found["kafka_server_controllermutation_tokens", *alice], 3) == -20
+    assert found["kafka_server_controllermutation_throttle_time", *alice] == 2**31 - 1
+    assert found["mutation_quota_tenant_burst", *alice] == 100
+    assert found["mutation_quota_mutations_total", ("outcome", "admitted")] == 120
+    assert found["mutation_quota_mutations_total", ("outcome", "refused")] == 60
+    assert found["mutation_quota_quota_records_total",] == 1
+    assert found["mutation_quota_state_rows", ("query", "enforce")] == 1
+    assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ("query", "audit")] > 0
+    assert found["mutation_quota_metrics_failures_total",] == 0
+    of_the_job = {metric.name for metric in METRICS} - {APPLIED.name, REOPENED.name}
+    assert {name.removesuffix("_count") for name, *_ in found} >= of_the_job
+
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE_SECONDS) == 0
+    assert not listening(port)
+
+
+def test_minutes_are_added_up_as_decisions_come_without_kafka_until_it_is_stopped(program, tmp_path):
+    settings = load_settings([f"storage.root={tmp_path / 'root'}"], environment={})
+    write(settings, decisions=[decision(DAY, admitted=[3])])
+    port = free_port()
+    given = {"storage.root": settings.storage.root, "minutes.trigger_seconds": 0.2, "spark.master": "local[2]"}
+    given |= {"metrics.port": port, "kafka.bootstrap_servers": "127.0.0.1:1"}
+    process = program("minutes", *(option for each in given.items() for option in ("--set", "{}={}".format(*each))))
+    read_until(process, r"^running: minutes")
+
+    def admitted():
+        return [row["admitted"] for row in table(settings, "tenant_minutes")]
+
+    until(lambda: admitted() == [3])
+    write(settings, decisions=[decision(DAY + 1000, admitted=[4])])
+    until(lambda: admitted() == [7])
+    until(lambda: samples(port).get(("mutation_quota_query_batches_total", ("query", "minutes"))) == 2)
+    assert samples(port)["mutation_quota_metrics_failures_total",] == 0
+    process.send_signal(signal.SIGINT)
+    assert process.wait(DEADLINE_SECONDS) == 0
+    assert not java_processes(tmp_path)
+
+
+def samples(port):
+    """What is served there, by name and labels."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
+    }
+
+
+def test_a_storage_root_belongs_to_its_topics(spark, deployment):
+    """Checkpoints and tables of another log of the same name would lose requests."""
+    files = Files(spark, deployment)
+    claim_storage(files, deployment, {"requests": "A"})
+    claim_storage(files, deployment, {"requests": "A", "decisions": "B"})
+    claim_storage(files, deployment, {"decisions": "B"})
+    with pytest.raises(MutationQuotaError, match=r"topic decisions is not the one that .* was begun with"):
+        claim_storage(files, deployment, {"requests": "A", "decisions": "C"})
+
+
+def test_a_storage_root_is_claimed_at_once_or_not_at_all(spark, deployment, tmp_path):
+    """A kill in between must leave what was there, for the next start to read: the file is replaced, not rewritten."""
+    files = Files(spark, deployment)
+    claim_storage(files, deployment, {"requests": "A"})
+    claimed, first = tmp_path / "deployment.json", tmp_path / "first.json"
+    first.hardlink_to(claimed)
+    before = first.read_bytes()
+    claim_storage(files, deployment, {"decisions": "B"})
+    assert first.read_bytes() == before
+    assert json.loads(claimed.read_text())["topics"] == {"requests": "A", "decisions": "B"}

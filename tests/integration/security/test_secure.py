@@ -1,0 +1,252 @@
+"""The whole job over TLS and SASL, on a broker whose authorizer lets each principal do what it has to and no more."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
+from deltalake import DeltaTable
+
+from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
+from jobs.spark.queries import run_until
+from quota.errors import ClusterError, MutationQuotaError
+from quota.kafka.admin.client import QuotaAdminClient
+from quota.kafka.applier.applier import Applier
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import write_record
+from quota.kafka.requests import RequestWriter
+from quota.kafka.stored import stored
+from quota.kafka.topics.specs import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.settings.loading import load_settings
+from quota.settings.storage import table_path
+from tests.support.documented_acls import documented_acls
+from tests.support.factories import request_json
+from tests.support.leaks import CommandLines, hits
+from tests.support.secure_broker import ADMIN, ADMIN_PASSWORD, secure_broker
+from tests.support.waiting import until
+from tests.unit.whatif.test_simulation import run
+
+PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
+"""With all that a quoting could stumble over."""
+KEY_PASSWORD = "key xyzzy"  # noqa: S105
+STORAGE_SECRET = "storage-xyzzy"  # noqa: S105
+
+
+class Cluster:
+    """The broker, and how each principal reaches it."""
+
+    def __init__(self, secure, folder):
+        self.secure = secure
+        self.folder = folder
+        self.password_file = folder / "password"
+        self.password_file.write_text(f"{PASSWORD}\n")
+
+    def options(self, user, **more):
+        """Settings of a user with a password."""
+        named = {
+            "bootstrap_servers": self.secure.broker.address,
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": user,
+            "sasl_password_file": str(self.password_file),
+            "ssl_ca_location": str(self.secure.authority.path),
+            **more,
+        }
+        return [*(f"kafka.{name}={value}" for name, value in named.items()), f"storage.root={self.folder}/root"]
+
+    def settings(self, user, **more):
+        return load_settings(self.options(user, **more), environment={}, with_default_file=False)
+
+    def command(self, user, *args, **more):
+        """Run a command as a user; what it did."""
+        options = [option for each in self.options(user, **more) for option in ("--set", each)]
+        return run(*options, *args, cwd=self.folder)
+
+    def rate_of_tenant(self):
+        """The quota of the user tenant that is set now."""
+        log = read_log(self.settings("operator"))
+        return log.timeline.latest(QuotaEntity("tenant"), log.now).quota.rate
+
+
+@pytest.fixture(scope="module")
+def cluster(base_settings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("secure")
+    acls = documented_acls()
+    acls["mute"] = [each for each in acls["enforce"] if each[1] != "mutation-decisions" or each[3] != "WRITE"]
+    acls["mute"].append(("TOPIC", "mutation-decisions", "LITERAL", "DESCRIBE"))
+    acls["blind"] = [("TOPIC", "mutation-quotas", "LITERAL", "DESCRIBE")]
+    with secure_broker(folder, base_settings.broker.jars) as secure:
+        for user, allowed in acls.items():
+            secure.add_user(user, PASSWORD)
+            secure.allow(user, allowed)
+        cluster = Cluster(secure, folder)
+        admin = {"sasl_mechanism": "PLAIN", "sasl_password_file": "", "sasl_password": ADMIN_PASSWORD}
+        prepare_topics(cluster.settings(ADMIN, **admin))
+        yield cluster
+
+
+def application(cluster, **own):
+    """What a tenant's application gives to its client: librdkafka's own settings."""
+    return {
+        "bootstrap.servers": cluster.secure.broker.address,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "tenant",
+        "sasl.password": PASSWORD,
+        "ssl.ca.location": str(cluster.secure.authority.path),
+        "client.id": "app",
+        **{f"mutation.quota.client.{name}": value for name, value in own.items()},
+    }
+
+
+LOUD = """\
+rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.target=SYSTEM_ERR
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%p %c %m%n%ex
+logger.spark.name=org.apache.spark
+logger.spark.level=info
+logger.kafka.name=org.apache.kafka
+logger.kafka.level=info
+"""
+
+
+def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
+    """An operator sets a quota, a tenant asks, it is decided and carried out; each by its own principal."""
+    quota = ("quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=2")
+    done = cluster.command("operator", *quota)
+    assert done.returncode == 0, done.stderr
+
+    # All of it in a file, as a service has it, with Spark as talkative as operators make it.
+    log4j, events, output = (cluster.folder / name for name in ("log4j2.properties", "events", "output"))
+    log4j.write_text(LOUD)
+    events.mkdir()
+    output.mkdir()
+    conf = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.master": "local[2]",
+    }
+    config = [option for name, value in conf.items() for option in ("--set", f"spark.conf.{name}={value}")]
+    file = cluster.folder / "settings.toml"
+    file.write_text(f'[storage.options]\n"fs.s3a.secret.key" = "{STORAGE_SECRET}"\n')
+    secrets = [PASSWORD.encode(), json.dumps(PASSWORD)[1:-1].encode(), STORAGE_SECRET.encode()]
+    secrets.append(PASSWORD.replace("\\", "\\\\").replace('"', '\\"').encode())
+
+    with QuotaAdminClient(application(cluster, applied_by="applier")) as client:
+        futures = client.create_topics([NewTopic("tenant-topic", 3)], request_timeout=240)
+        requests = cluster.settings("enforce")
+        until(lambda: list(stored(requests.kafka.connection, "mutation-requests", 10)))
+        with CommandLines(*secrets) as seen:
+            done = cluster.command("enforce", "--config", str(file), *config, "enforce", "--once")
+        assert done.returncode == 0, done.stderr[-2000:]
+        Applier(cluster.settings("apply"), threading.Event()).run(once=True)
+        assert futures["tenant-topic"].result(60) is None
+
+    (decided,) = stored(cluster.settings("tenant").kafka.connection, "mutation-decisions", 10)
+    assert json.loads(decided.value())["quota"] == 2.0
+    (output / "stdout").write_text(done.stdout)
+    (output / "stderr").write_text(done.stderr)
+    assert "ConsumerConfig values" in done.stderr  # it was talkative
+    assert hits([b'"spark.hadoop.fs.s3a.secret.key":"*********(redacted)"'], events)  # and had the secret
+    assert hits(secrets, cluster.folder / "root", events, output) == []
+    assert seen.jvms
+    assert seen.leaks == []
+
+
+def test_certificates_take_the_place_of_passwords(cluster, spark):
+    """The audit, by librdkafka and by Kafka's client in Java, with one key that is encrypted."""
+    certificate = cluster.secure.authority.sign("audit", password=KEY_PASSWORD)
+    settings = load_settings(
+        [
+            f"kafka.bootstrap_servers={cluster.secure.tls_address}",
+            "kafka.security_protocol=SSL",
+            f"kafka.ssl_ca_location={cluster.secure.authority.path}",
+            f"kafka.ssl_certificate_location={certificate.path}",
+            f"kafka.ssl_key_location={certificate.key}",
+            f"kafka.ssl_key_password={KEY_PASSWORD}",
+            f"storage.root={cluster.folder}/audit",
+        ],
+        environment={},
+        with_default_file=False,
+    )
+    write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("someone"), 1.0))
+    prepare_topics(settings, settings.topics.names[1:4])
+    run_until(threading.Event(), [start_audit(spark, settings, once=True)])
+    kept = DeltaTable(table_path(settings, "quota_changes")).to_pyarrow_table().to_pylist()
+    assert [each["controller_mutation_rate"] for each in kept if each["user"] == "someone"] == [1.0]
+
+
+def test_a_query_that_may_not_write_decisions_says_so(cluster, spark):
+    """And neither its plan nor its progress holds the password."""
+    settings = cluster.settings("mute")
+    settings = settings.model_copy(
+        update={"storage": settings.storage.model_copy(update={"root": f"{cluster.folder}/mute"})}
+    )
+    writer = RequestWriter(cluster.settings("tenant"))
+    writer.send_bytes(settings.topics.requests, request_json(1))
+    writer.flush(30)
+    query = start_enforce(spark, settings, once=True)
+    with pytest.raises(MutationQuotaError, match=r"^enforce failed: .*Not authorized.*mutation-decisions") as raised:
+        run_until(threading.Event(), [query])
+    said = [str(raised.value), str(query.lastProgress), query._jsq.explainInternal(True)]  # noqa: SLF001
+    assert "KafkaV2" in said[-1] or "kafka" in said[-1].lower()
+    assert not any("xyzzy" in each for each in said)
+
+
+def test_what_goes_wrong_is_one_line_without_the_secret(cluster):
+    """Within the time limit; by commands beside each other, for each waits for it."""
+    wrong = {"sasl_password_file": "", "sasl_password": "wrong-xyzzy"}
+    named = ("sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_location")
+    plain = {"security_protocol": "PLAINTEXT", **dict.fromkeys(named, "")}
+    elsewhere = {"bootstrap_servers": cluster.secure.broker.address.replace("127.0.0.1", "localhost")}
+    cases = [
+        ("operator", wrong, "invalid credentials"),
+        ("operator", {"ssl_ca_location": ""}, "certificate verify failed"),
+        ("operator", elsewhere, "certificate verify failed"),
+        ("operator", plain, "and kafka.security_protocol where it wants TLS"),
+        ("tenant", {}, "cannot create topic mutation-quotas: Authorization failed; if it exists"),
+        ("blind", {}, "cannot describe the topics mutation-quotas: "),
+        ("enforce", {}, "the change is not set (Kafka at "),
+    ]
+    alter = ("quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=1000")
+    write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("tenant"), 3.0))
+
+    def fails(case):
+        user, more, _ = case
+        return cluster.command(user, *alter, timeout_seconds=3, **more)
+
+    with ThreadPoolExecutor(4) as threads:
+        for (_, _, expected), done in zip(cases, threads.map(fails, cases), strict=True):
+            assert (done.returncode, done.stdout) == (1, "")
+            (line,) = done.stderr.splitlines()
+            assert expected in line
+            assert "xyzzy" not in line
+    assert cluster.rate_of_tenant() == 3.0
+
+
+def test_tenants_may_ask_and_no_more(cluster):
+    """The broker refuses a quota that a tenant writes past the commands, and its look at the quotas."""
+    write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("tenant"), 3.0))
+    tenant = cluster.settings("tenant")
+    with pytest.raises(ClusterError, match=r"the change is not set .*: Broker: Topic authorization failed"):
+        write_record(tenant, QuotaRecord(QuotaEntity("tenant"), 1000.0))
+    with pytest.raises(ClusterError, match=r"cannot read the quotas .*: Broker: Topic authorization failed"):
+        read_log(tenant)
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        list(stored(cluster.settings("blind").kafka.connection, "mutation-quotas", 10))
+    wrong = {**application(cluster), "sasl.password": "wrong-xyzzy", "mutation.quota.kafka.timeout_seconds": 2}
+    with pytest.raises(ClusterError, match="invalid credentials") as raised:
+        QuotaAdminClient(wrong)
+    assert "xyzzy" not in str(raised.value)
+    assert cluster.rate_of_tenant() == 3.0

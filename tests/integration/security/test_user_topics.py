@@ -1,0 +1,246 @@
+"""Users by the topics that their requests come in, and records that their producers have stamped."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from jobs.audit.query import start_audit
+from jobs.cli.control.tenants import acl_line
+from jobs.enforce.query import NAME, start_enforce
+from jobs.storage.deployment import TopicGone, claim_storage
+from jobs.storage.files import Files
+from jobs.storage.user_topics import UserTopicsWatch
+from quota.errors import ClusterError, MutationQuotaError
+from quota.kafka.admin.client import QuotaAdminClient
+from quota.kafka.dead_letters import check, read_dead_letters, send
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import write_record
+from quota.kafka.requests import RequestWriter
+from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.user_topics import UserTopics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.records.request import read_request
+from quota.settings.storage import checkpoint_path
+from schemas.buckets import STATE_VERSION
+from tests.support.factories import request_json
+from tests.support.records import DEADLINE_SECONDS, consume, consume_all, finish, produce, table
+from tests.support.waiting import until
+
+HALF_AN_HOUR_MS = 30 * 60 * 1000
+BY_TOPIC = ("--set", "topics.identity=topic")
+
+
+def admin_of(settings):
+    return AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+
+
+def create(settings, topic, **config):
+    admin = admin_of(settings)
+    admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(DEADLINE_SECONDS)
+    until(lambda: topic in admin.list_topics(timeout=10).topics)
+
+
+def delete(settings, *topics):
+    admin = admin_of(settings)
+    for future in (admin.delete_topics(list(topics)) if topics else {}).values():
+        future.result(DEADLINE_SECONDS)
+    until(lambda: not set(topics) & admin.list_topics(timeout=10).topics.keys())
+
+
+def timestamp_type(settings, topic):
+    admin = admin_of(settings)
+    (found,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    return found.result(DEADLINE_SECONDS)["message.timestamp.type"].value
+
+
+def stamp(settings, topic, by):
+    """Have a topic take another time from now on."""
+    entry = ConfigEntry("message.timestamp.type", by, incremental_operation=AlterConfigOpType.SET)
+    admin = admin_of(settings)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    (future,) = admin.incremental_alter_configs([resource]).values()
+    future.result(DEADLINE_SECONDS)
+    until(lambda: timestamp_type(settings, topic) == by)
+
+
+def nameless(*partitions):
+    """A request that names no user."""
+    request = json.loads(request_json(*partitions))
+    del request["user"]
+    return json.dumps(request).encode()
+
+
+@pytest.fixture
+def by_topic(deployment):
+    """A deployment where topics tell users; none is left behind, because others count topics with a dot."""
+    topics = deployment.topics.model_copy(update={"identity": "topic"})
+    settings = deployment.model_copy(update={"topics": topics})
+    prepare_topics(settings)
+    yield settings
+    there = admin_of(settings).list_topics(timeout=10).topics
+    delete(settings, *[name for name in there if name.startswith(topics.requests)])
+
+
+def test_a_user_is_who_the_topic_says_also_of_a_topic_that_comes_later(spark, by_topic):
+    """Mallory names alice, and alice's bucket stays as it was; carol's topic is made while the job runs."""
+    topics = by_topic.topics
+    for user in ("alice", "mallory", "carol"):
+        write_record(by_topic, QuotaRecord(QuotaEntity(user), 1.0))
+    UserTopics(by_topic).prepare(["alice", "mallory"])
+    create(by_topic, topics.requests)  # nobody's
+    query = start_enforce(spark, by_topic)
+    try:
+        produce(by_topic, topics.requests, request_json(5))
+        produce(by_topic, topics.requests_of("mallory"), request_json(60), nameless(13), key=b"alice")
+        produce(by_topic, topics.requests_of("alice"), request_json(1))
+        consume(by_topic, topics.decisions, 2)
+        UserTopics(by_topic).prepare(["carol"])
+        writer = RequestWriter(by_topic)
+        writer.send(read_request(request_json(12, user="carol")))
+        writer.flush(DEADLINE_SECONDS)
+        consume(by_topic, topics.decisions, 3)
+
+        (lie,) = read_dead_letters(by_topic)
+        mended = [(lie, request_json(0, user="mallory"))]
+        check(mended, by_topic.policy)
+        send(by_topic, mended)
+        decided = [each for _, each in consume(by_topic, topics.decisions, 4)]
+    finally:
+        query.stop()
+    assert lie.letter.error == f"user: not the one whose topic {topics.requests}.mallory is (value: 'alice')"
+    assert sorted(each["user"] for each in decided) == ["alice", "carol", "mallory", "mallory"]
+    assert all(each["source"]["topic"] == f"{topics.requests}.{each['user']}" for each in decided)
+    assert all(each["quota_entity"] == {"user": each["user"]} for each in decided)
+    tokens = {(each["user"], each["tokens"]) for each in decided}
+    assert tokens > {("alice", 10.0), ("mallory", -2.0), ("carol", -1.0)}
+
+
+def test_a_topic_that_takes_producers_time_while_the_job_runs_gives_nobody_tokens(spark, deployment):
+    """In debt by one for 1000 s; a request of half an hour later is dead, and the debt is there after it.
+
+    More than an hour ahead the broker itself takes nothing.
+    """
+    prepare_topics(deployment)
+    topics = deployment.topics
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 0.001, controller_mutation_burst=10.0))
+    query = start_enforce(spark, deployment)
+    try:
+        produce(deployment, topics.requests, request_json(11))
+        consume(deployment, topics.decisions, 1)
+        stamp(deployment, topics.requests, "CreateTime")
+        producer = Producer({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+        now = int(time.time() * 1000)
+        producer.produce(topics.requests, request_json(1), b"alice", partition=0, timestamp=now + HALF_AN_HOUR_MS)
+        assert producer.flush(DEADLINE_SECONDS) == 0
+        (_, letter), *_ = consume(deployment, topics.dead_letters, 1)
+        stamp(deployment, topics.requests, "LogAppendTime")
+        produce(deployment, topics.requests, request_json(1))
+        _, refused = consume(deployment, topics.decisions, 2)[1]
+    finally:
+        query.stop()
+    assert letter["error"].startswith("timestamp: its producer's own")
+    assert letter["timestamp"] is None
+    assert (refused["outcome"], round(refused["tokens"])) == ("REJECTED", -1)
+    (listed,) = read_dead_letters(deployment)
+    assert now <= listed.at < now + HALF_AN_HOUR_MS
+    finish(start_audit(spark, deployment, once=True))
+    (row,) = table(deployment, "dead_letters")
+    assert (row["error"], int(row["timestamp"].timestamp() * 1000)) == (letter["error"], listed.at)
+
+
+def test_a_quota_that_its_producer_has_stamped_does_not_take_effect(deployment, caplog):
+    prepare_topics(deployment)
+    quotas = deployment.topics.quotas
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    stamp(deployment, quotas, "CreateTime")
+    produce(deployment, quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": 1e9}', key=b"x")
+    (change,) = read_log(deployment).timeline.configured(at=2**62)
+    assert change.quota.rate == 5.0
+    assert "skipped a quota that is none" in caplog.text
+    trusting = deployment.topics.model_copy(update={"trust_producer_timestamps": True})
+    (change,) = read_log(deployment.model_copy(update={"topics": trusting})).timeline.configured(at=2**62)
+    assert change.quota.rate == 1e9
+
+
+def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, command):
+    """At the start; `tenants prepare` mends it, and tells who is to be let in."""
+    topic = by_topic.topics.requests_of("alice")
+    create(by_topic, topic, **{"message.timestamp.type": "CreateTime"})
+    with pytest.raises(ClusterError, match=f"topic {topic} is stamped by producers"):
+        prepare_topics(by_topic)
+    told = command("tenants", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
+    assert acl_line(by_topic.kafka.bootstrap_servers, "alice", topic) in told
+    assert timestamp_type(by_topic, topic) == timestamp_type(by_topic, f"{by_topic.topics.requests}.bob.eu")
+    assert {topic, by_topic.topics.requests_of("bob.eu")} < prepare_topics(by_topic).keys()
+    with pytest.raises(ClusterError, match=r"bob_eu.* collides with"):
+        UserTopics(by_topic).prepare(["bob_eu"])
+    assert "users have no topics of their own" in command("tenants", "prepare", "--user", "alice", exit_code=2)
+
+
+def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
+    """Offsets of the old one would have its requests passed over."""
+    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+    UserTopics(by_topic).prepare(["alice"])
+    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+    delete(by_topic, by_topic.topics.requests_of("alice"))
+    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+    UserTopics(by_topic).prepare(["alice"])
+
+    def refusal():
+        """The broker that is asked may take a moment to know the new one."""
+        try:
+            UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+        except MutationQuotaError as error:
+            return str(error)
+        return None
+
+    assert "alice is not the one that" in until(refusal)
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_half_done(spark, by_topic, batches):
+    """The batch, be it the first, is done again without them: bob's debt is what it was, and he is told the same."""
+    topics = by_topic.topics
+    write_record(by_topic, QuotaRecord(QuotaEntity(None), 0.001, controller_mutation_burst=10.0))
+    UserTopics(by_topic).prepare(["alice", "bob"])
+    retiring = topics.model_copy(update={"retired_users": ["alice"]})
+
+    def enforce(settings):
+        claim_storage(Files(spark, settings), settings, prepare_topics(settings))
+        finish(start_enforce(spark, settings, once=True))
+
+    asked = [f"batch-{batch}" for batch in range(batches)]
+    for request_id in asked:
+        for user, partitions in (("alice", 1), ("bob", 11)):
+            produce(by_topic, topics.requests_of(user), request_json(partitions, user=user, request_id=request_id))
+        enforce(by_topic)
+    Path(checkpoint_path(by_topic, NAME, STATE_VERSION), "commits", str(batches - 1)).unlink()  # as a kill leaves it
+    delete(by_topic, topics.requests_of("alice"))
+    with pytest.raises(TopicGone, match=r"start once with its user in topics\.retired_users"):
+        enforce(by_topic)
+    enforce(by_topic.model_copy(update={"topics": retiring}))
+    produce(by_topic, topics.requests_of("bob"), request_json(1, user="bob", request_id="later"))
+    enforce(by_topic)
+    decided = [each for _, each in consume_all(by_topic, topics.decisions) if each["user"] == "bob"]
+    assert [each["request_id"] for each in decided] == [*asked, asked[-1], "later"]
+    assert decided[batches - 1] == decided[batches]
+    assert {round(each["tokens"]) for each in decided} == {-1}
+
+
+def test_a_client_without_a_topic_is_told_at_once(by_topic):
+    own = {
+        f"mutation.quota.topics.{name}": value
+        for name, value in by_topic.topics.model_dump(
+            include={"requests", "decisions", "dead_letters", "identity"}
+        ).items()
+    }
+    config = {"bootstrap.servers": by_topic.kafka.bootstrap_servers, "mutation.quota.client.user": "nobody", **own}
+    with pytest.raises(
+        ClusterError, match=r"no topic .*requests.nobody,.*mutation-quota tenants prepare --user nobody makes it"
+    ):
+        QuotaAdminClient(config)

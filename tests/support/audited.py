@@ -1,0 +1,184 @@
+"""Tables of the audit as tests write them, without Spark: rows by hand, or a day of tenants with a storm in it."""
+
+import json
+import random
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.audit.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
+from quota.records.decision import DeadLetter
+from quota.whatif.simulation import read_quotas, simulate
+from tests.support.delta_tables import made
+from tests.support.factories import PERMISSIVE, STRICT, request_json
+
+DAY = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
+MINUTE, HOUR = 60_000, 3_600_000
+
+
+def moment(ms):
+    return datetime.fromtimestamp(ms / 1000, tz=UTC)
+
+
+def decision(at, *, user="alice", client="", admitted=(), refused=(), throttled_ms=0, latency_ms=100, **fields):  # noqa: PLR0913
+    """A row of `decisions`: topics of so many partitions were admitted, others refused."""
+    topics = [{"name": "t", "partitions": each, "error_code": 0} for each in admitted]
+    topics += [{"name": "t", "partitions": each, "error_code": 89} for each in refused]
+    row = {
+        "date": moment(at).date(),
+        "decision_id": f"requests-0-{at}",
+        "source": {"topic": "requests", "partition": 0, "offset": at},
+        "timestamp": moment(at),
+        "decided_at": moment(at + latency_ms),
+        "retry_at": moment(at + throttled_ms),
+        "user": user,
+        "client_id": client or "<none>",
+        "validate_only": False,
+        "user_tag": user,
+        "client_tag": client,
+        "more_tags": [],
+        "quota": 5.0,
+        "burst": 55.0,
+        "tokens": 55.0,
+        "throttle_time_ms": throttled_ms,
+        "topics": topics,
+    }
+    return row | fields
+
+
+def letter(at, error, topic="mutation-requests"):
+    """A row of `dead_letters`."""
+    source = {"topic": topic, "partition": 0, "offset": at}
+    return {"date": moment(at).date(), "source": source, "timestamp": moment(at), "error": error, "value": ""}
+
+
+def change(at, *, user="alice", rate=5.0, **fields):
+    """A row of `quota_changes`: a quota of a user."""
+    row = {
+        "date": moment(at).date(),
+        "source": {"topic": "quotas", "partition": 0, "offset": at},
+        "timestamp": moment(at),
+        "effective_at": moment(at),
+        "kind": "quota",
+        "entity": json.dumps({"user": user}),
+        "user": user or "<default>",
+        "controller_mutation_rate": rate,
+    }
+    return row | fields
+
+
+def arrow(decisions=(), letters=(), changes=()):
+    """The rows as tables of Arrow, by name."""
+    rows = {DECISIONS: decisions, DEAD_LETTERS: letters, QUOTA_CHANGES: changes}
+    return {
+        table.name: pa.Table.from_pylist(list(rows[table]), to_arrow_schema(table.schema, timezone="UTC"))
+        for table in TABLES
+    }
+
+
+def write(settings, versions=(), **rows):
+    """The same as Delta tables; `versions` are those that tables are to claim, by name."""
+    tables = arrow(**rows)
+    for table in TABLES:
+        version = dict(versions).get(table.name, str(table.version))
+        write_deltalake(made(settings, table, version), tables[table.name], mode="append")
+
+
+QUOTAS = [
+    {"entity": {"user": None}, "controller_mutation_rate": 2.0},
+    {"entity": {"user": "etl", "client-id": "nightly"}, "controller_mutation_rate": 20.0},
+    {
+        "entity": {"user": "etl", "client-id": "nightly"},
+        "controller_mutation_rate": 8.0,
+        "effective_at": DAY + 13 * HOUR,
+    },
+    {"entity": {"user": "checkout"}, "controller_mutation_rate": 5.0, "effective_at": DAY + 9 * HOUR},
+    {"entity": {"user": "rogue"}, "controller_mutation_rate": 1.0, "effective_at": DAY + 15 * HOUR},
+]
+_COMMENTS = {8.0: ("ann", "nightly runs by day, too"), 5.0: ("ben", "sale begins"), 1.0: ("ann", "the loop of rogue")}
+
+USERS = [
+    *("checkout", "orders", "payments", "billing", "search", "catalog", "pricing", "stock", "returns", "fraud"),
+    *("mail", "audit", "metrics", "sessions", "geo", "ads", "reviews", "legacy", "rogue", "données-été"),
+]
+
+
+def a_day(seed=599):
+    """Rows of a day: some twenty tenants, more by day than by night, a loop that storms, nightly batches."""
+    chance = random.Random(seed)
+    requests = [each for user in USERS for each in _steady(chance, user)]
+    requests += [
+        (DAY + hour * HOUR + chance.randrange(20 * MINUTE), "etl", "nightly", [chance.randint(4, 16)] * 12)
+        for hour in (1, 2, 3, 13, 14, 23)
+        for _ in range(25)
+    ]
+    storm = DAY + 14 * HOUR + 20 * MINUTE
+    requests += [(storm + number * 900 + chance.randrange(500), "rogue", "loop", [20, 20]) for number in range(3500)]
+    requests.sort()
+    lines = [
+        request_json(
+            *sizes, timestamp=at, user=user, client_id=client, api_version=PERMISSIVE if user == "legacy" else STRICT
+        )
+        for at, user, client, sizes in requests
+    ]
+    for place in chance.sample(range(len(lines)), 60):
+        at = json.loads(lines[place])["timestamp"]
+        lines[place] = json.dumps({"timestamp": at} | chance.choice(_GARBAGE)).encode()
+    quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
+    answers = list(simulate(lines, quotas, TokenBucket(Window())))
+    letters = [letter(each.timestamp, each.error) for each in answers if isinstance(each, DeadLetter)]
+    decided = [_row(each, _latency(chance)) for each in answers if not isinstance(each, DeadLetter)]
+    return {"decisions": decided, "letters": letters, "changes": [_change(each) for each in QUOTAS]}
+
+
+_GARBAGE = [
+    {"request_id": "x", "operation": "CREATE_TOPIC"},
+    {"request_id": "x", "operation": "CREATE_TOPICS", "api_version": 7, "topics": []},
+    {"request_id": 7},
+    {"request_id": "x", "operation": "CREATE_TOPICS", "api_version": 7, "topics": [{"name": "a", "partitions": -1}]},
+]
+
+
+def _steady(chance, user):
+    busy = chance.uniform(0.3, 2.5)
+    for minute in range(24 * 60):
+        by_day = 1.0 if 8 <= minute // 60 < 19 else 0.25
+        if chance.random() < busy * by_day / 6:
+            sizes = [chance.choice([1, 3, 6, 12]) for _ in range(chance.randint(1, 3))]
+            yield DAY + minute * MINUTE + chance.randrange(MINUTE), user, "app", sizes
+
+
+def _latency(chance):
+    return round(chance.lognormvariate(5.3, 0.45))
+
+
+def _row(answer, latency_ms):
+    row = json.loads(codec.encode(answer))
+    at = row["timestamp"]
+    row |= {name: None if row[name] is None else moment(row[name]) for name in ("timestamp", "retry_at", "expires_at")}
+    row |= {
+        "date": moment(at).date(),
+        "decided_at": moment(at + latency_ms),
+        "more_tags": list(row["more_tags"].items()),
+    }
+    return row | {"quota_entity": json.dumps(row["quota_entity"])}
+
+
+def _change(quota):
+    at = quota.get("effective_at", DAY - 30 * 24 * HOUR)
+    by, comment = _COMMENTS.get(quota["controller_mutation_rate"], ("ann", "to begin with"))
+    entity = quota["entity"]
+    return change(
+        at,
+        user=entity["user"],
+        rate=quota["controller_mutation_rate"],
+        entity=json.dumps(entity),
+        client_id=entity.get("client-id"),
+        altered_by=by,
+        comment=comment,
+    )

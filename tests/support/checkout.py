@@ -1,0 +1,5 @@
+"""The folder of the checkout."""
+
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,94 @@
+"""Users by the names of their topics."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quota.admission.identity import pattern_of, topic_of, user_of
+from quota.admission.resolve import Policy, resolve
+from quota.errors import BadInput
+from quota.records.record import Record, Source
+from tests.support.factories import request_json, timeline
+
+REQUESTS = "mutation-requests"
+
+
+@pytest.mark.parametrize("user", ["alice", "alice.eu", "a-b_c", "-", "ANONYMOUS", "x" * (249 - len(REQUESTS) - 1)])
+def test_a_users_topic_leads_back_to_the_user(user):
+    topic = topic_of(user, REQUESTS)
+    assert topic == f"mutation-requests.{user}"
+    assert user_of(topic, REQUESTS) == user
+    assert re.fullmatch(pattern_of(REQUESTS), topic)
+
+
+@pytest.mark.parametrize(
+    "user", ["", "a b", "CN=alice", "müller", "\u0430lice", "a\n", "*", "x" * (249 - len(REQUESTS))]
+)
+def test_a_user_who_can_have_no_topic_is_told_so(user):
+    with pytest.raises(BadInput, match=r"cannot be part of a topic's name \(topics.identity=topic\)"):
+        topic_of(user, REQUESTS)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    ["mutation-requests", "mutation-requests.", "mutation-requestsXalice", "x-mutation-requests.alice", "orders.alice"],
+)
+def test_other_topics_are_nobodys(topic):
+    """The dot is no "any character", and nothing may stand around the name."""
+    assert user_of(topic, REQUESTS) is None
+    assert not re.search(pattern_of(REQUESTS), topic)
+
+
+@given(st.text(alphabet="ab._-", min_size=1), st.text(alphabet="ab._-", min_size=1))
+def test_no_two_users_share_a_topic(one, other):
+    assert (topic_of(one, REQUESTS) == topic_of(other, REQUESTS)) == (one == other)
+
+
+def judged(value, topic):
+    found = resolve(Record(Source(topic, 0, 7), 99, value), timeline(), Policy(requests_of_users=REQUESTS))
+    return getattr(found, "error", None) or found.request.user
+
+
+@pytest.mark.parametrize("named", ["alice", "", "ANONYMOUS"])
+def test_the_user_is_the_topics_where_the_payload_names_it_or_none(named):
+    assert judged(request_json(1, user=named), "mutation-requests.alice") == "alice"
+
+
+@pytest.mark.parametrize(
+    ("user", "topic", "error"),
+    [
+        ("bob", "mutation-requests.alice", "user: not the one whose topic mutation-requests.alice is (value: 'bob')"),
+        (
+            "Alice",
+            "mutation-requests.alice",
+            "user: not the one whose topic mutation-requests.alice is (value: 'Alice')",
+        ),
+        (
+            "b" * 99,
+            "mutation-requests.a",
+            f"user: not the one whose topic mutation-requests.a is (value: '{'b' * 40}'…)",
+        ),
+        (
+            "\u0430lice",
+            "mutation-requests.alice",
+            "user: not the one whose topic mutation-requests.alice is (value: '\u0430lice' (spelled '\\u0430lice'))",
+        ),
+        (
+            "alice",
+            "mutation-requests",
+            "user: nobody's topic, expected mutation-requests.USER (value: mutation-requests)",
+        ),
+    ],
+)
+def test_who_names_somebody_else_is_not_decided(user, topic, error):
+    assert judged(request_json(1, user=user), topic) == error
+
+
+def test_a_trusted_gateway_names_whom_it_likes():
+    """The default: identity is the payload's."""
+    found = resolve(
+        Record(Source("mutation-requests.alice", 0, 7), 99, request_json(1, user="bob")), timeline(), Policy()
+    )
+    assert found.request.user == "bob"

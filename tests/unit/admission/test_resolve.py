@@ -1,0 +1,102 @@
+"""From records to requests that can be judged, or to dead letters that fit their topic."""
+
+import pytest
+
+from quota.admission.decide import decide
+from quota.admission.resolve import Policy, ResolvedRequest, resolve
+from quota.algorithms.bucket import Bucket, Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
+from quota.records.decision import ENVELOPE, GROWTH, DeadLetter
+from quota.records.entity import QuotaEntity
+from quota.records.record import Record, Source
+from tests.support.factories import record, request_json, timeline
+
+LIMIT = 1024
+
+
+def letter(value, key=None):
+    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(LIMIT))
+    assert isinstance(found, DeadLetter)
+    return found
+
+
+def test_a_request_finds_the_quota_of_its_own_time():
+    quotas = timeline((QuotaEntity("alice"), 5.0, 100), (QuotaEntity("alice"), 7.0, 200))
+    rates = [
+        resolve(record(request_json(1), timestamp=at), quotas, Policy()).resolution.limit.quota.rate
+        for at in (199, 200)
+    ]
+    assert rates == [5.0, 7.0]
+
+
+def test_a_dead_letter_holds_the_record_as_it_came():
+    found = letter(b"{")
+    assert (found.value, found.timestamp, found.source) == ("{", 99, Source("t", 0, 7))
+    assert letter(None).value is None
+    assert letter(b"\xfe\xff").value == "/v8="
+
+
+def test_a_record_at_the_limit_is_judged_and_one_over_it_is_not():
+    request = request_json(1)
+    padded = request + b" " * (LIMIT - len(request))
+    assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
+    found = letter(padded + b" ")
+    assert found.error == "value: a record of more than the 1024 bytes that limits.max_request_bytes allows"
+    assert found.value == padded.decode()
+
+
+def test_a_character_cut_in_two_is_left_out_and_not_taken_for_bytes_that_are_no_text():
+    found = letter(b"x" + "é".encode() * LIMIT)
+    assert found.value == "x" + "é" * 511
+    assert "limits.max_request_bytes" in found.error
+
+
+def test_a_large_record_that_is_no_text_is_base64_of_its_beginning():
+    found = letter(b"\xff" * 3000)
+    assert (found.error, found.value) == ("value: not UTF-8 (byte 0xff at 0)", codec.text(b"\xff" * LIMIT))
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [
+        (b"\x00" * 100_000, b""),
+        (b"\x00" * 200_000, b"k" * 50_000),
+        (b"\xff" * 200_000, b"k" * 50_000),
+        (b"\x01" * 50_000, b"k" * 50_000),
+    ],
+)
+def test_no_dead_letter_is_larger_than_its_topic_takes(value, key):
+    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(100_000))
+    assert len(codec.encode(found)) + len(key) <= GROWTH * 100_000 + ENVELOPE
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        request_json(topics=[{"name": "", "partitions": 0}] * 3600).replace(b" ", b""),
+        request_json(1, user="u" * 90_000),
+        request_json(1, client_id="\x01" * 16_000),
+    ],
+)
+def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
+    """The worst of them: all topics refused, the names in the tags and in the entity once more."""
+    quotas = timeline((QuotaEntity(None, None), 5.0, 0))
+    resolved = resolve(record(request_bytes), quotas, Policy(100_000, max_name_chars=100_000))
+    _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], TokenBucket(Window()))
+    assert decision.topics[0].error_code == 89
+    assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
+
+
+def test_a_record_that_its_producer_stamped_is_dead_without_a_time():
+    stamped = Record(Source("t", 0, 7), 99, request_json(1), stamped=False)
+    found = resolve(stamped, timeline(), Policy())
+    assert isinstance(found, DeadLetter)
+    assert found.error.startswith("timestamp: its producer's own")
+    assert found.timestamp is None
+
+
+def test_what_is_no_text_is_told_as_such_whoever_stamped_it():
+    """Its value is base64 then, which the error tells."""
+    found = resolve(Record(Source("t", 0, 7), 99, b"\xff", stamped=False), timeline(), Policy())
+    assert (found.error, found.value, found.timestamp) == ("value: not UTF-8 (byte 0xff at 0)", "/w==", None)

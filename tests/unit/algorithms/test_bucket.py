@@ -1,0 +1,124 @@
+"""The token bucket, step by step; the expected tokens stand beside each step."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quota.algorithms.bucket import MAX_THROTTLE_MS, Bucket, Window, in_debt, throttle_ms, tokens_at
+from quota.records.quota import Limit, Quota
+
+KIP = Window(num=100)
+rates = st.floats(min_value=1e-3, max_value=1e6)
+tokens = st.floats(min_value=-1e9, max_value=1e6)
+times = st.integers(min_value=0, max_value=10**12)
+
+
+def at_rate(rate: float, since: int = 0) -> Limit:
+    return Limit(Quota(rate), since)
+
+
+def test_a_bucket_never_seen_is_full():
+    assert tokens_at(1234, None, at_rate(5), KIP) == 500
+
+
+def test_kafkas_default_window_is_eleven_seconds_of_quota():
+    assert Window().burst(5) == 55
+
+
+def test_tokens_come_back_at_the_rate():
+    assert tokens_at(2000, Bucket(-60, 0, 5), at_rate(5), KIP) == -50
+
+
+def test_tokens_stop_at_the_burst():
+    assert tokens_at(10**9, Bucket(-60, 0, 5), at_rate(5), KIP) == 500
+
+
+def test_time_never_runs_backwards():
+    assert tokens_at(500, Bucket(7, 1000, 5), at_rate(5), KIP) == 7
+
+
+def test_a_raised_quota_gives_no_present_for_the_past():
+    """Ten seconds at 5, then ten at 20: Kafka would give all twenty at 20."""
+    assert tokens_at(20_000, Bucket(-400, 0, 5), at_rate(20, since=10_000), KIP) == -400 + 50 + 200
+
+
+def test_a_lowered_quota_takes_nothing_of_the_past():
+    assert tokens_at(20_000, Bucket(-400, 0, 20), at_rate(5, since=10_000), KIP) == -400 + 200 + 50
+
+
+def test_the_old_rate_fills_up_to_its_own_burst_only():
+    """At 1/s the bucket holds 100 at most, however long it waits for the rate of 5."""
+    assert tokens_at(1_001_000, Bucket(0, 0, 1), at_rate(5, since=1_000_000), KIP) == 100 + 5
+
+
+def test_a_lowered_quota_cuts_the_bucket_to_its_burst():
+    assert tokens_at(1000, Bucket(400, 0, 5), at_rate(1, since=500), KIP) == 100
+
+
+def test_a_change_before_the_last_use_counts_from_that_use_on():
+    assert tokens_at(2000, Bucket(0, 1000, 5), at_rate(20, since=500), KIP) == 20
+
+
+def test_a_change_that_lies_ahead_of_a_request_gains_nothing_yet():
+    """A request stamped before the bucket's last use: nothing is gained, at no rate."""
+    assert tokens_at(500, Bucket(0, 1000, 5), at_rate(20, since=400), KIP) == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rate", "expected"),
+    [
+        (-60.0, 5.0, 12_000),
+        (-1.0, 3.0, 334),  # rounded up
+        (-0.0001, 1000.0, 1),
+        (0.0, 5.0, 0),
+        (5.0, 5.0, 0),
+        (-1e300, 1e-300, MAX_THROTTLE_MS),
+        (-2147483.647, 1.0, MAX_THROTTLE_MS),
+        (-9.336000000000013, 8.0, 1167),  # -152 after 17,833 ms at 8: exactly -9.336, but for the last bit
+    ],
+)
+def test_the_throttle_time_is_the_debt_at_the_rate_rounded_up(tokens, rate, expected):
+    assert throttle_ms(tokens, tokens, rate) == expected
+
+
+def test_a_debt_within_rounding_is_none():
+    assert not in_debt(-9e-10, stored=0)
+    assert in_debt(-2e-9, stored=0)
+    assert not in_debt(-9e-4, stored=-1e9)
+    assert in_debt(-2e-3, stored=-1e9)
+
+
+def test_the_burst_stays_finite():
+    assert math.isfinite(Window(2**31).burst(1e308))
+
+
+@given(tokens, rates, times, times)
+def test_a_bucket_never_holds_more_than_its_burst(held, rate, written, now):
+    assert tokens_at(now, Bucket(held, written, rate), at_rate(rate), KIP) <= rate * 100
+
+
+@given(tokens, rates, times, st.integers(0, 10**6), st.integers(0, 10**6))
+def test_two_refills_are_as_good_as_one(held, rate, start, first, second):
+    bucket = Bucket(held, start, rate)
+    middle = tokens_at(start + first, bucket, at_rate(rate), KIP)
+    twice = tokens_at(start + first + second, Bucket(middle, start + first, rate), at_rate(rate), KIP)
+    once = tokens_at(start + first + second, bucket, at_rate(rate), KIP)
+    assert twice == pytest.approx(once, rel=1e-9, abs=1e-6)
+
+
+@given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)
+def test_who_waits_the_told_time_is_out_of_debt(debt, rate, now):
+    wait = throttle_ms(debt, debt, rate)
+    later = tokens_at(now + wait, Bucket(debt, now, rate), at_rate(rate), KIP)
+    assert wait == MAX_THROTTLE_MS or not in_debt(later, stored=debt)
+
+
+@given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)
+def test_who_waits_two_milliseconds_less_is_still_in_debt(debt, rate, now):
+    """The told time is no longer than it has to be."""
+    wait = throttle_ms(debt, debt, rate)
+    if 2 <= wait < MAX_THROTTLE_MS:
+        earlier = tokens_at(now + wait - 2, Bucket(debt, now, rate), at_rate(rate), KIP)
+        assert earlier <= 1e-12 * abs(debt)

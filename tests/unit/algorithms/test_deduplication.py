@@ -1,0 +1,190 @@
+"""Requests that are sent twice: charged once, for as long as the bucket remembers them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.enforce.state import bucket_of, state_of
+from quota.admission.decide import decide
+from quota.algorithms.bucket import Bucket, Window
+from quota.algorithms.deduplication import Answered, Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records.decision import Outcome, Repeat
+from tests.support.factories import PERMISSIVE, resolved
+
+KIP = Window(num=100)
+MINUTE = Repeats(window_ms=60_000)
+
+
+def decide_all(*requests, bucket=None, repeats=MINUTE):
+    return decide(bucket, requests, TokenBucket(KIP, repeats))
+
+
+def tokens(decisions):
+    return [(each.outcome, each.tokens_before, each.tokens) for each in decisions]
+
+
+def test_the_same_request_again_is_charged_once_and_told_so():
+    """Q=5, B=500: 300 leave 200, a second later 205; the copy costs nothing, another request does."""
+    _, decisions = decide_all(
+        resolved(300, offset=7), resolved(300, at=1000, offset=8), resolved(300, at=1000, request_id="s", offset=9)
+    )
+    assert tokens(decisions) == [
+        (Outcome.ADMITTED, 500, 200),
+        (Outcome.ADMITTED, 205, 205),
+        (Outcome.ADMITTED, 205, -95),
+    ]
+    assert [each.repeats for each in decisions] == [None, Repeat("mutation-requests-0-7", 1), None]
+
+
+def test_where_nothing_is_remembered_each_is_charged():
+    bucket, decisions = decide(None, [resolved(300), resolved(300)], TokenBucket(KIP))
+    assert [(each.tokens, each.repeats) for each in decisions] == [(200, None), (-100, None)]
+    assert bucket == Bucket(-100, 0, 5)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"user": "bob"},
+        {"client_id": "app"},
+        {"request_id": "s"},
+        {"operation": "DELETE_TOPICS"},
+        {"topics": [{"name": "topic-0", "partitions": 301}]},
+        {"topics": [{"name": "topic-1", "partitions": 300}]},
+        {"topics": [{"name": "topic-0", "partitions": 300, "configs": {"a": "b"}}]},
+        {"topics": [{"name": "topic-0", "partitions": 300}, {"name": "topic-1", "partitions": 1}]},
+    ],
+)
+def test_an_id_that_is_used_for_something_else_buys_nothing(other):
+    _, (_, second) = decide_all(resolved(300), resolved(300, **other))
+    assert second.repeats is None
+    assert second.tokens <= -100
+
+
+@pytest.mark.parametrize("way", [{"request_throttle_ms": 5}, {"purgatory_ms": 5}, {"expires_at": 9}, {"apply": False}])
+def test_how_it_came_here_makes_no_other_request_of_it(way):
+    _, (_, second) = decide_all(resolved(300), resolved(300, **way))
+    assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
+
+
+def test_it_is_forgotten_after_the_window_which_counts_from_the_first():
+    times = [0, 40_000, 60_000, 60_001]
+    _, decisions = decide_all(*[resolved(400, at=at, offset=at) for at in times])
+    assert [each.repeats is not None for each in decisions] == [False, True, True, False]
+    assert [each.tokens for each in decisions] == [100, 300, 400, pytest.approx(0.005)]
+
+
+def test_a_copy_whose_broker_was_behind_is_still_a_copy():
+    _, (_, second) = decide_all(resolved(300, at=5000), resolved(300, at=4000, offset=1))
+    assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
+
+
+def test_what_was_refused_cost_nothing_and_is_judged_anew():
+    """400 of 500, then 200 to -100: the third topic is refused for 20 s, and is what a copy pays for after them."""
+    three = [400, 200, 50]
+    bucket, (first, soon, waited, last) = decide_all(
+        *[resolved(*three, at=at, offset=at) for at in (0, 10_000, 20_000, 20_000)]
+    )
+    assert (first.outcome, first.tokens, first.throttle_time_ms) == (Outcome.PARTIAL, -100, 20_000)
+    assert [each.error_code for each in soon.topics] == [0, 0, 89]
+    assert (soon.tokens, soon.throttle_time_ms, soon.retry_at) == (-50, 10_000, 20_000)
+    assert (waited.outcome, waited.tokens_before, waited.tokens) == (Outcome.ADMITTED, 0, -50)
+    assert (last.outcome, last.tokens_before, last.tokens) == (Outcome.ADMITTED, -50, -50)
+    assert [each.repeats and each.repeats.topics for each in (first, soon, waited, last)] == [None, 2, 2, 3]
+    assert {each.repeats.decision_id for each in (soon, waited, last)} == {"mutation-requests-0-0"}
+    assert bucket.updated_at == 20_000
+
+
+def test_a_request_that_was_wholly_refused_is_no_repeat():
+    indebted = Bucket(-60, 0, 5)
+    bucket, decisions = decide_all(resolved(80), resolved(80), resolved(80, at=12_000), bucket=indebted)
+    assert tokens(decisions) == [
+        (Outcome.REJECTED, -60, -60),
+        (Outcome.REJECTED, -60, -60),
+        (Outcome.ADMITTED, 0, -80),
+    ]
+    assert [each.repeats for each in decisions] == [None] * 3
+    assert len(bucket.remembered) == 1
+
+
+def test_a_repeat_is_admitted_though_the_bucket_is_in_debt_by_now():
+    _, (_, _, again) = decide_all(resolved(300), resolved(300, request_id="s"), resolved(300))
+    assert (again.outcome, again.tokens, again.throttle_time_ms) == (Outcome.ADMITTED, -100, 0)
+
+
+def test_a_permissive_repeat_is_told_the_time_that_is_left():
+    """560 of 500 leave -60: 12 s. Five seconds later 7 s are left, and the copy adds nothing to them."""
+    _, (first, second) = decide_all(
+        resolved(560, api_version=PERMISSIVE), resolved(560, at=5000, api_version=PERMISSIVE)
+    )
+    assert (first.throttle_time_ms, second.throttle_time_ms) == (12_000, 7000)
+    assert first.retry_at == second.retry_at == 12_000
+
+
+def test_what_is_only_checked_is_neither_remembered_nor_a_repeat():
+    bucket, (checked, real, again) = decide_all(
+        resolved(300, validate_only=True), resolved(300), resolved(300, validate_only=True)
+    )
+    assert [checked.repeats, real.repeats, again.repeats] == [None, None, None]
+    assert real.tokens == 200
+    assert len(bucket.remembered) == 1
+
+
+def test_the_oldest_are_forgotten_where_there_are_too_many():
+    two = Repeats(60_000, most=2)
+    requests = [resolved(1, request_id=name) for name in ("a", "b", "c", "a", "c")]
+    bucket, decisions = decide_all(*requests, repeats=two)
+    assert [each.repeats is not None for each in decisions] == [False, False, False, False, True]
+    assert len(bucket.remembered) == 2
+
+
+def test_what_is_too_old_takes_no_room():
+    bucket, _ = decide_all(resolved(1, request_id="a"), resolved(1, request_id="b", at=60_001, offset=3))
+    assert [each.decision_id for each in bucket.remembered.values()] == ["mutation-requests-0-3"]
+
+
+def test_what_is_too_old_takes_no_room_though_it_was_late():
+    """Behind a is b, whose broker was behind; when c comes, b is too old by half a second, and a is not."""
+    times = {"a": 1000, "b": 0, "c": 60_500}
+    requests = [resolved(1, request_id=name, at=at) for name, at in times.items()]
+    _, decisions = decide_all(*requests, resolved(1, request_id="a", at=60_500), repeats=Repeats(60_000, most=2))
+    assert [each.repeats is not None for each in decisions] == [False, False, False, True]
+
+
+def test_a_reset_forgets_requests_too():
+    _, (_, after) = decide_all(resolved(300), resolved(300, at=10, reset_at=5))
+    assert (after.tokens_before, after.tokens, after.repeats) == (500, 200, None)
+
+
+def test_switched_off_it_is_forgotten_with_the_next_charge():
+    remembering, _ = decide_all(resolved(1))
+    bucket, (decision,) = decide(remembering, [resolved(1)], TokenBucket(KIP))
+    assert (decision.tokens, decision.repeats) == (498, None)
+    assert bucket.remembered == {}
+
+
+def test_a_bucket_that_is_given_is_never_changed():
+    """A batch that fails is decided again from the same state."""
+    remembered = {b"digest": Answered("x-0-0", 0, 1)}
+    bucket = Bucket(100, 0, 5, remembered=remembered)
+    decide_all(resolved(1, at=70_000), bucket=bucket)
+    assert remembered == {b"digest": Answered("x-0-0", 0, 1)}
+
+
+asked = st.tuples(st.sampled_from("abc"), st.sampled_from([1, 200, 400]), st.integers(0, 9000), st.sampled_from([5, 6]))
+
+
+@given(st.lists(asked, min_size=1, max_size=12), st.integers(0, 12))
+def test_what_is_remembered_is_the_same_however_the_requests_are_cut(sequence, cut):
+    """Two at most for five seconds, and from the state store in between."""
+    few, now, requests = Repeats(5000, most=2), 0, []
+    for offset, (request_id, partitions, later, api_version) in enumerate(sequence):
+        now += later
+        fields = {"request_id": request_id, "api_version": api_version}
+        requests.append(resolved(partitions, 5, at=now, offset=offset, **fields))
+    _, whole = decide_all(*requests, repeats=few)
+    bucket, first = decide_all(*requests[:cut], repeats=few)
+    kept = None if bucket is None else bucket_of(state_of(bucket))
+    _, second = decide_all(*requests[cut:], bucket=kept, repeats=few)
+    assert first + second == whole

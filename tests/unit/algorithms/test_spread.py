@@ -1,0 +1,124 @@
+"""Charges spread over earlier windows; the windows stand beside each step, from the oldest on."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quota.algorithms.bucket import Window
+from quota.algorithms.spread import NOTHING_SPREAD, Spread
+from quota.algorithms.token_bucket import TokenBucket
+from tests.support.factories import resolved
+
+KIP = Window(num=100)
+FIVE = Window(num=5)
+windows = st.sampled_from([Window(1, 1), Window(2, 1), Window(11, 1), Window(10, 2)])
+charges = st.lists(st.tuples(st.integers(0, 30_000), st.integers(0, 300)), max_size=40)
+rates = st.floats(min_value=1e-3, max_value=1e3)
+
+
+def of(*charges, window, rate):
+    spread = NOTHING_SPREAD
+    for at, cost in charges:
+        spread = spread.add(cost, at, window, rate)
+    return spread
+
+
+def test_the_kips_burst_is_99_windows_of_5_and_one_of_65():
+    """560 at Q = 5, S = 100: the average is still 5.6, and 12 windows later it is 5."""
+    spread = of((1_000_000, 560), window=KIP, rate=5)
+    assert spread.levels == (5.0,) * 99 + (65.0,)
+    assert spread.total / 100 == 5.6
+    assert spread.at(1_011_999, KIP).total == 560 - 11 * 5
+    assert spread.at(1_012_000, KIP).total / 100 == 5.0
+
+
+def test_a_small_charge_goes_to_the_oldest_windows_which_fall_out_first():
+    spread = of((4000, 12), window=FIVE, rate=5)
+    assert spread == Spread(0, (5, 5, 2))
+    assert [spread.at(4000 + later, FIVE).levels for later in (999, 1000, 2000, 3000)] == [
+        (5, 5, 2),
+        (5, 2),
+        (2,),
+        (),
+    ]
+
+
+def test_a_steady_rate_hardly_shows():
+    """5 each second at Q = 5: they go to the window that falls out next. For this the KIP gave it up."""
+    spread = of(*((second * 1000, 5) for second in range(300)), window=KIP, rate=5)
+    assert spread.total / 100 == 0.05
+
+
+def test_what_the_present_window_took_above_the_quota_stays_there_until_that_falls_out():
+    """30 at Q = 5: four of 5 and one of 10; a second later the window of before has room for 5, the present takes 1."""
+    assert of((4000, 30), (5000, 6), window=FIVE, rate=5) == Spread(1000, (5, 5, 5, 10, 6))
+    assert of((4000, 30), (6000, 6), window=FIVE, rate=5) == Spread(2000, (5, 5, 10, 5, 1))
+
+
+def test_a_raised_quota_leaves_more_room_in_the_same_windows():
+    spread = of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, 7)
+    assert spread.levels == (7, 7, 4)
+
+
+def test_a_lowered_quota_takes_nothing_out_of_a_window():
+    spread = of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, 3)
+    assert spread.levels == (5, 5, 3, 3, 2)
+
+
+def test_a_late_charge_counts_as_of_the_newest_window():
+    spread = of((4000, 30), (1000, 2), window=FIVE, rate=5)
+    assert spread == Spread(0, (5, 5, 5, 5, 12))
+
+
+def test_after_all_windows_have_passed_they_begin_anew_with_a_charge():
+    spread = of((4000, 30), (9300, 2), window=FIVE, rate=5)
+    assert spread == Spread(5300, (2,))
+
+
+def test_a_quota_of_one_window_has_no_earlier_ones():
+    assert of((4000, 30), window=Window(num=1), rate=5) == Spread(4000, (30,))
+
+
+@given(charges, windows, rates)
+def test_spreading_conserves_what_is_charged(charges, window, rate):
+    """What was there at that time, and the charge."""
+    spread = NOTHING_SPREAD
+    for at, cost in charges:
+        before = spread.at(at, window).total
+        spread = spread.add(cost, at, window, rate)
+        assert spread.total == pytest.approx(before + cost, rel=1e-12)
+
+
+@given(charges, windows, rates)
+def test_no_earlier_window_is_filled_above_the_quota(charges, window, rate):
+    """It holds Q * W at most, or what it held already as the window of its own time."""
+    spread = NOTHING_SPREAD
+    for at, cost in charges:
+        before = spread.at(at, window).levels
+        spread = spread.add(cost, at, window, rate)
+        assert len(spread.levels) <= window.num
+        for place, level in enumerate(spread.levels[: window.num - 1]):
+            held = before[place] if place < len(before) else 0
+            assert held <= level <= max(held, rate * window.size_seconds * (1 + 1e-12))
+
+
+@given(st.integers(1, 10**6), charges, windows, rates)
+def test_it_takes_the_told_wait_and_at_most_a_window_more(cost, charges, window, rate):
+    """Of whatever was charged before: (R - Q) / Q * S * W, and W."""
+    spread = of(*sorted(charges), (30_000, cost), window=window, rate=rate)
+    allowed = rate * window.num * window.size_seconds
+    wait_ms = max(0, spread.total - allowed) / rate * 1000
+    later = spread.at(30_000 + int(wait_ms) + 1 + window.size_ms, window)
+    assert later.total <= allowed * (1 + 1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=40), st.sampled_from([1, 5, 7]))
+def test_up_to_the_first_overdraft_it_is_the_token_bucket_at_the_ends_of_windows(charges, rate):
+    """What is left of Q * S * W is the bucket's tokens: why the KIP could say that a Rate can behave like one."""
+    bucket, state, spread = TokenBucket(Window()), None, NOTHING_SPREAD
+    for second, cost in sorted(charges):
+        admission = bucket.admit(state, resolved(cost, at=second * 1000, rate=float(rate)))
+        state, spread = admission.state, spread.add(cost, second * 1000, bucket.window, rate)
+        if admission.tokens < 0:
+            return
+        assert 11 * rate - spread.total == admission.tokens

@@ -1,0 +1,454 @@
+"""KIP-257: what a callback is told, when, and what becomes of what it answers."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quota.admission.resolve import Policy, resolve
+from quota.callbacks.default import DefaultQuotaCallback
+from quota.callbacks.instance import CallbackError, close_callbacks
+from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, ConfigEntityType, KafkaPrincipal, QuotaValue
+from quota.callbacks.timeline import CallbackQuotas
+from quota.records.callback import Callbacks, CallbackSetting
+from quota.records.cluster import Cluster
+from quota.records.entity import QuotaEntity, Tags, levels
+from quota.records.quota import Quota
+from quota.timeline.change import (
+    BucketReset,
+    CallbackCancellation,
+    CallbackChange,
+    Cancellation,
+    ClusterChange,
+    QuotaChange,
+)
+from quota.timeline.timeline import UNLIMITED, QuotaTimeline
+from tests.support.callbacks import Answering, Recording, Unmakeable
+from tests.support.factories import record, request_json
+
+HERE = Recording.__module__
+ALICE = QuotaEntity("alice")
+TYPE = ClientQuotaType.CONTROLLER_MUTATION
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    Recording.calls.clear()
+    Answering.tags, Answering.limit, Answering.reset, Answering.asked = {"user": "alice"}, 5, False, 0
+    Unmakeable.broken = True
+    yield
+    close_callbacks()
+
+
+def quotas_of(name, *changes, more=(), configs=()):
+    quotas = CallbackQuotas(Callbacks(f"{HERE}.{name}", tuple(configs), frozenset(f"{HERE}.{each}" for each in more)))
+    for change in changes:
+        quotas.add(change)
+    return quotas
+
+
+def setting(name, **configs):
+    return CallbackSetting(f"{HERE}.{name}", configs)
+
+
+def rate(quotas, at, user="alice", client_id="app"):
+    limit = quotas.resolve(user, client_id, at).limit
+    return limit and limit.quota.rate
+
+
+ENTITIES = st.sampled_from([entity for user in "ab" for client in "xy" for entity, _ in levels(user, client)])
+
+
+@given(
+    st.lists(st.tuples(ENTITIES, st.one_of(st.none(), st.floats(0.5, 9.0)))),
+    st.sampled_from("abc"),
+    st.sampled_from("xyz"),
+)
+def test_the_default_callback_and_the_timeline_agree(changes, user, client_id):
+    """Two ways to the eight levels: by KIP-257's calls, and as of a moment."""
+    timeline, callback = QuotaTimeline(), DefaultQuotaCallback()
+    for moment, (entity, value) in enumerate(changes):
+        timeline.add(QuotaChange(entity, None if value is None else Quota(value), moment))
+        told = ClientQuotaEntity.of(entity)
+        if value is None:
+            callback.remove_quota(TYPE, told)
+        else:
+            callback.update_quota(TYPE, told, value)
+    resolution = timeline.resolve(user, client_id, len(changes))
+    tags = callback.quota_metric_tags(TYPE, KafkaPrincipal("User", user), client_id)
+    assert tags == {"user": resolution.tags.user, "client-id": resolution.tags.client_id}
+    assert callback.quota_limit(TYPE, tags) == (resolution.limit.quota.rate if resolution.limit else None)
+
+
+def test_it_is_told_in_the_order_of_the_log_before_it_is_asked():
+    """Everything up to the moment of the request, and nothing later; once."""
+    quotas = quotas_of(
+        "Recording",
+        QuotaChange(ALICE, Quota(5.0), 100),
+        QuotaChange(QuotaEntity(None, None), Quota(1.0), 300),
+        ClusterChange(Cluster({"t": [0, None]}), 200),
+        QuotaChange(ALICE, None, 400),
+        configs=[("k", "v")],
+    )
+    assert rate(quotas, 99) is None
+    assert Recording.calls == [("configure", {"k": "v"})]
+    assert rate(quotas, 350) == 5.0
+    assert rate(quotas, 350) == 5.0
+    assert [(kind, *rest) for kind, *rest in Recording.calls[1:]] == [
+        ("update", [("alice", ConfigEntityType.USER)], 5.0),
+        ("cluster", {"t": [0, None]}),
+        (
+            "update",
+            [
+                ("", ConfigEntityType.DEFAULT_USER),
+                ("", ConfigEntityType.DEFAULT_CLIENT_ID),
+            ],
+            1.0,
+        ),
+    ]
+    assert rate(quotas, 400) == 1.0
+    assert Recording.calls[-1][0] == "remove"
+
+
+def test_a_request_from_before_a_change_is_judged_as_of_then():
+    """Another instance, which does not know the change; the one that does goes on."""
+    quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), QuotaChange(ALICE, Quota(7.0), 200))
+    assert [rate(quotas, at) for at in (250, 150, 250, 50, 150, 199, 200)] == [7.0, 5.0, 7.0, None, 5.0, 5.0, 7.0]
+
+
+def test_instances_that_are_not_needed_are_closed():
+    """A few are kept; all are closed in the end."""
+    changes = [QuotaChange(ALICE, Quota(float(moment)), moment) for moment in range(1, 20)]
+    quotas = quotas_of("Recording", *changes)
+    assert [rate(quotas, at) for at in range(19, 0, -1)] == [float(at) for at in range(19, 0, -1)]
+    made = Recording.calls.count(("configure", {}))
+    assert (made, Recording.calls.count(("close",))) == (19, 15)
+    quotas.close()
+    assert Recording.calls.count(("close",)) == made
+    assert rate(quotas, 3) == 3.0
+
+
+def test_a_change_that_is_seen_late_is_not_forgotten():
+    quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 300))
+    assert rate(quotas, 400) == 5.0
+    quotas.add(QuotaChange(QuotaEntity("alice", "app"), Quota(3.0), 200))
+    assert [rate(quotas, at) for at in (400, 250, 150)] == [3.0, 3.0, None]
+
+
+def test_parts_of_a_quota_that_two_operators_altered_come_together():
+    """The second record knows nothing of the first; the callback is given both."""
+    burst = QuotaChange(ALICE, Quota(5.0, 99.0), 100, ("controller_mutation_burst",))
+    quotas = quotas_of(
+        "Recording",
+        QuotaChange(ALICE, Quota(5.0), 50),
+        QuotaChange(ALICE, Quota(7.0), 100, ("controller_mutation_rate",)),
+        burst,
+    )
+    assert quotas.resolve("alice", "app", 100).limit.quota == Quota(7.0, 99.0)
+    assert quotas.resolve("alice", "app", 100).entity == ALICE
+
+
+def test_a_scheduled_change_that_was_taken_back_is_not_told():
+    quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), QuotaChange(ALICE, Quota(7.0), 200))
+    quotas.add(Cancellation(ALICE, 200))
+    assert rate(quotas, 300) == 5.0
+
+
+def test_configs_change_while_it_runs():
+    """The same instance, configured again, from the moment of the record on; None is the settings' own."""
+    quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), configs=[("a", "1")])
+    quotas.add(CallbackChange(setting("Recording", a="2"), 200))
+    quotas.add(CallbackChange(None, 300))
+    assert [rate(quotas, at) for at in (150, 250, 350)] == [5.0, 5.0, 5.0]
+    assert [call for call in Recording.calls if call[0] == "configure"] == [
+        ("configure", {"a": "1"}),
+        ("configure", {"a": "2"}),
+        ("configure", {"a": "1"}),
+    ]
+    assert quotas.callback(299) == setting("Recording", a="2")
+    assert quotas.callback(300) == setting("Recording", a="1")
+
+
+def test_configs_that_two_operators_altered_come_together():
+    """One adds b, one takes a away, neither knowing of the other. Configs of a class that is gone change nothing."""
+    quotas = quotas_of("Recording", CallbackChange(setting("Recording", a="1", c="1"), 100), more=["Other"])
+    quotas.add(CallbackChange(setting("Recording", a="1", b="2", c="1"), 200, ("b",)))
+    quotas.add(CallbackChange(setting("Recording", c="1"), 200, ("a",)))
+    assert quotas.callback(200) == setting("Recording", b="2", c="1")
+    quotas.add(CallbackChange(setting("Other"), 300))
+    quotas.add(CallbackChange(setting("Recording", b="9", c="1"), 400, ("b",)))
+    assert quotas.callback(400) == setting("Other")
+
+
+def test_another_class_takes_over_and_is_told_what_came_before():
+    quotas = quotas_of(
+        "Recording", QuotaChange(ALICE, Quota(5.0), 100), CallbackChange(setting("HasAQuota"), 200), more=["HasAQuota"]
+    )
+    quotas.add(CallbackChange(setting("Recording", again="yes"), 300))
+    assert [rate(quotas, at) for at in (150, 250, 350)] == [5.0, 2.0, 5.0]
+    assert [quotas.resolve("alice", "app", at).callback for at in (150, 250, 350)] == [
+        f"{HERE}.Recording",
+        f"{HERE}.HasAQuota",
+        f"{HERE}.Recording",
+    ]
+    assert [call[0] for call in Recording.calls] == ["configure", "update", "configure", "update"]
+
+
+def test_from_the_default_to_a_class_and_back():
+    """By records alone, where the settings allow the class by name."""
+    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+    quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
+    quotas.add(CallbackChange(setting("HasAQuota"), 200))
+    quotas.add(CallbackChange(None, 300))
+    assert [rate(quotas, at) for at in (199, 200, 299, 300)] == [5.0, 2.0, 2.0, 5.0]
+    assert quotas.resolve("alice", "app", 300).callback is None
+
+
+def test_a_class_that_the_settings_do_not_name_is_not_imported():
+    """Requests are dead letters until there is another; an earlier one that was allowed does not come back.
+
+    So the decision is the same when compaction has left the last record alone.
+    """
+    bad, later = CallbackChange(CallbackSetting("os.system"), 100), CallbackChange(None, 200)
+    for changes in ([CallbackChange(setting("HasAQuota"), 50), bad, later], [bad, later]):
+        quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+        quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
+        for change in changes:
+            quotas.add(change)
+        with pytest.raises(CallbackError, match=r"callback: quota.callback_classes lacks os.system"):
+            quotas.resolve("alice", "app", 150)
+        assert rate(quotas, 250) == 5.0
+    quotas = CallbackQuotas()
+    quotas.add(bad)
+    with pytest.raises(CallbackError, match=r"lacks os\.system"):
+        quotas.resolve("alice", "app", 150)
+
+
+def test_a_callback_for_later_is_taken_back():
+    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+    quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
+    quotas.add(CallbackChange(setting("HasAQuota"), 200))
+    assert quotas.scheduled(100) == [CallbackChange(setting("HasAQuota"), 200)]
+    assert rate(quotas, 250) == 2.0
+    quotas.add(CallbackCancellation(200))
+    assert quotas.scheduled(100) == []
+    assert rate(quotas, 250) == 5.0
+
+
+def test_tags_and_options_of_its_own():
+    """Of a quota with its options, half; the bucket is that of the tags, in the order of their names."""
+    found = quotas_of("HasAQuota").resolve("alice", "app", 0)
+    assert found.limit.quota == Quota(2.0, 20.0, 1000, shadow=True)
+    assert found.tags == Tags("", "", (("area", "a"), ("zone", "z")))
+    assert json.loads(found.tags.key) == ["", "", [["area", "a"], ["zone", "z"]]]
+    assert (found.shadow, found.entity) == (True, None)
+
+
+def test_an_entity_that_would_not_fit_into_the_decision_is_left_out():
+    found = quotas_of("OfSomeoneElse").resolve("alice", "app", 0)
+    assert (found.limit.quota.rate, found.entity) == (4.0, None)
+
+
+def test_a_bucket_is_reset_by_any_of_its_tags():
+    quotas = quotas_of("HasAQuota", BucketReset({"zone": "z"}, 70), BucketReset({"zone": "y"}, 80))
+    assert quotas.resolve("alice", "app", 100).reset_at == 70
+
+
+@pytest.mark.parametrize(
+    ("tags", "limit", "expected"),
+    [
+        ({"user": "alice"}, 5, (Tags("alice", ""), 5.0)),
+        ({"user": "", "client-id": "app"}, 0.5, (Tags("", "app"), 0.5)),
+        ({}, 5, None),
+        ({"user": "", "client-id": ""}, 5, None),
+        ({"user": "alice"}, None, None),
+    ],
+)
+def test_what_it_answers(tags, limit, expected):
+    """No tags, and no limit, are no quota."""
+    Answering.tags, Answering.limit = tags, limit
+    found = quotas_of("Answering").resolve("alice", "app", 0)
+    assert ((found.tags, found.limit.quota.rate) if found.limit else None) == expected
+    assert found.limit or found._replace(callback=None) == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ({"tags": RuntimeError("oh\nno")}, "Answering.quota_metric_tags raised RuntimeError: oh no"),
+        ({"tags": KeyError()}, "Answering.quota_metric_tags raised KeyError"),
+        ({"tags": None}, "Answering.quota_metric_tags answered None: expected a dict of texts"),
+        ({"tags": {"user": "\ud800"}}, "expected a dict of texts"),
+        ({"tags": {str(number): "x" for number in range(7)}}, "expected at most 6 tags besides user and client-id"),
+        ({"tags": {"t": "x" * 2000}}, "expected at most 6 tags besides user and client-id, and 1024 bytes more"),
+        ({"limit": ValueError("x" * 9999)}, "Answering.quota_limit raised ValueError: " + "x" * 300),
+        ({"limit": math.nan}, "Answering.quota_limit answered nan: expected a number > 0, or None"),
+        ({"limit": math.inf}, "quota_limit answered inf"),
+        ({"limit": 0}, "quota_limit answered 0"),
+        ({"limit": -1.5}, "quota_limit answered -1.5"),
+        ({"limit": "5"}, "quota_limit answered '5'"),
+        ({"limit": 10**400}, "quota_limit answered 1000"),
+        ({"limit": True}, "quota_limit answered True"),
+        ({"limit": QuotaValue(Quota(5.0, math.inf))}, "quota_limit answered 5.0: expected a number > 0, or None ("),
+        ({"limit": QuotaValue(Quota(5.0, "many"))}, "ValidationError: Expected `float | null`"),
+        ({"limit": QuotaValue(Quota(5.0, None, 0))}, "Expected `int` >= 1"),
+        ({"limit": SystemExit(3)}, "Answering.quota_limit raised SystemExit: 3"),
+        ({"reset": OSError("gone")}, "Answering.quota_reset_required raised OSError: gone"),
+    ],
+)
+def test_what_it_raises_or_answers_amiss_is_the_reason_of_a_dead_letter(answers, reason):
+    """The request is kept, with the class and the method that failed; once the callback is well, so are requests."""
+    quotas = quotas_of("Answering")
+    for name, answer in answers.items():
+        setattr(Answering, name, answer)
+    letter = resolve(record(request_json(1)), quotas, Policy())
+    assert letter.error.startswith("callback: ")
+    assert reason in letter.error
+    assert len(letter.error) < 500
+    assert json.loads(letter.value)["user"] == "alice"
+    Answering.tags, Answering.limit, Answering.reset = {"user": "alice"}, 5, False
+    assert rate(quotas, 0) == 5.0
+
+
+def test_exempt_users_do_not_depend_on_it():
+    Answering.tags = RuntimeError()
+    judged = resolve(record(request_json(1)), quotas_of("Answering"), Policy(exempt_users=frozenset({"alice"})))
+    assert judged.resolution.exempt
+
+
+def test_a_quota_that_it_does_not_take_concerns_the_requests_of_that_entity_alone():
+    """Until it is told one that it takes, or the removal."""
+    quotas = quotas_of(
+        "Failing",
+        QuotaChange(QuotaEntity(None), Quota(9.0), 0),
+        QuotaChange(ALICE, Quota(1.0), 100),
+        QuotaChange(ALICE, Quota(3.0), 200),
+    )
+    assert rate(quotas, 50) == 9.0
+    with pytest.raises(CallbackError, match=r"Failing.update_quota raised ValueError: 1.0 is too little"):
+        quotas.resolve("alice", "app", 150)
+    assert rate(quotas, 150, user="bob") == 9.0
+    assert rate(quotas, 250) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "reason"),
+    [
+        (CallbackChange(setting("Failing", bad="1"), 100), CallbackChange(None, 200), "configure raised ValueError"),
+        (ClusterChange(Cluster({}), 100), ClusterChange(Cluster({"t": [1]}), 200), "no topics"),
+    ],
+)
+def test_configs_or_a_cluster_that_it_does_not_take_concern_all_requests(bad, good, reason):
+    quotas = quotas_of("Failing", QuotaChange(ALICE, Quota(5.0), 0), bad, good)
+    for user in ("alice", "bob"):
+        with pytest.raises(CallbackError, match=reason):
+            quotas.resolve(user, "app", 150)
+    assert [rate(quotas, at) for at in (50, 250)] == [5.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (f"{HERE}.Unmakeable", "raised RuntimeError: no luck"),
+        (f"{HERE}.Nowhere", "has no attribute 'Nowhere'"),
+        (f"{HERE}.NoCallback", "not a ClientQuotaCallback: it has no configure"),
+        ("no_such_package.Callback", "No module named 'no_such_package'"),
+        ("Callback", "expected the full name of a class"),
+        (f"{HERE}.an_instance", "not a ClientQuotaCallback"),
+    ],
+)
+def test_a_class_that_cannot_be_made_makes_dead_letters(name, reason):
+    with pytest.raises(CallbackError, match=reason):
+        CallbackQuotas(Callbacks(name)).resolve("alice", "app", 0)
+
+
+def test_a_class_that_could_not_be_made_is_made_when_it_is_configured_again():
+    """And told then what it has missed."""
+    quotas = quotas_of("Unmakeable", QuotaChange(ALICE, Quota(5.0), 0), CallbackChange(None, 200))
+    with pytest.raises(CallbackError, match="no luck"):
+        quotas.resolve("alice", "app", 100)
+    Unmakeable.broken = False
+    assert rate(quotas, 200) == 5.0
+
+
+def test_limits_are_asked_for_once_until_something_changes():
+    """KIP-257: quota_limit after an update, and when quota_reset_required says so; not on each request."""
+    quotas = quotas_of("Answering", QuotaChange(ALICE, Quota(1.0), 0), ClusterChange(Cluster({}), 500))
+
+    def asked(at):
+        before = Answering.asked
+        quotas.resolve("alice", "app", at)
+        return Answering.asked - before
+
+    assert [asked(100) for _ in range(3)] == [1, 0, 0]
+    quotas.add(QuotaChange(QuotaEntity("bob"), Quota(1.0), 200))
+    assert [asked(200), asked(300)] == [1, 0]
+    Answering.reset = True
+    assert [asked(300), asked(300)] == [1, 1]
+    Answering.reset = False
+    assert asked(600) == 0  # update_cluster_metadata has said that nothing has changed
+
+
+def test_good_configs_heal_what_failed_for_the_bad_ones():
+    """The instance is made anew and told all again, so that nobody has to set every quota once more."""
+    quotas = quotas_of(
+        "NeedsConfigs",
+        QuotaChange(ALICE, Quota(5.0), 100),
+        ClusterChange(Cluster({}), 150),
+        CallbackChange(setting("NeedsConfigs", factor="2"), 200),
+    )
+    with pytest.raises(CallbackError, match=r"NeedsConfigs\.configure raised KeyError"):
+        quotas.resolve("alice", "app", 199)
+    assert rate(quotas, 200) == 10.0
+
+
+def test_a_limit_does_not_outlive_an_update_that_raised():
+    """Whether it was asked for before or not, which depends on the worker."""
+    clusters = [ClusterChange(Cluster({topic: [0] for topic in "ab"[:count]}), count * 100) for count in (1, 2)]
+    before, after = quotas_of("Stale", *clusters), quotas_of("Stale", *clusters)
+    assert rate(before, 50) == 1
+    assert (rate(before, 250), rate(after, 250)) == (3, 3)
+
+
+def test_long_names_are_not_kept():
+    """They may be megabytes each; their limits are asked for anew."""
+    quotas = quotas_of("Answering")
+    long = {"user": "x" * 5000}
+    Answering.tags = long
+    for _ in range(3):
+        quotas.resolve(long["user"], "app", 0)
+    assert Answering.asked == 3
+
+
+def test_since_when_a_limit_holds_is_when_what_it_depends_on_changed_last():
+    """Of a quota that names its entity: its levels, the cluster and the callback; of any other all that is told."""
+    others = [QuotaChange(QuotaEntity("bob"), Quota(1.0), 70), BucketReset({"user": "bob"}, 80)]
+    assert quotas_of("Answering", *others).resolve("alice", "app", 60).limit.since < 0
+    assert quotas_of("Answering", *others).resolve("alice", "app", 99).limit.since == 70
+    quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 10), *others)
+    assert quotas.resolve("alice", "app", 99).limit.since == 10
+    quotas.add(QuotaChange(QuotaEntity("alice", "app"), None, 90))
+    assert quotas.resolve("alice", "app", 99).limit.since == 90
+    quotas.add(ClusterChange(Cluster({}), 95))
+    assert quotas.resolve("alice", "app", 99).limit.since == 95
+    quotas.add(CallbackChange(None, 97))
+    assert quotas.resolve("alice", "app", 99).limit.since == 97
+
+
+def test_back_at_the_default_a_limit_holds_since_then():
+    """No present for the time in which another callback said how much."""
+    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+    quotas.add(QuotaChange(ALICE, Quota(100.0), 0))
+    assert quotas.resolve("alice", "app", 50).limit.since == 0
+    quotas.add(CallbackChange(setting("HasAQuota"), 100))
+    quotas.add(CallbackChange(None, 1000))
+    assert quotas.resolve("alice", "app", 1001).limit.since == 1000
+
+
+def test_a_quota_as_the_kip_has_it_is_a_number():
+    value = QuotaValue(Quota(4.0, 40.0), ALICE)
+    assert value == 4.0
+    assert value * 2 == 8.0
+    assert (value.times(0.5).quota, value.times(0.5).entity) == (Quota(2.0, 20.0), ALICE)

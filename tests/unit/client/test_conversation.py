@@ -1,0 +1,1376 @@
+"""A client's calls, step by step: what is sent when, what becomes of each topic, and what stays silent until when."""
+
+from collections import defaultdict
+
+import msgspec
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from quota.admission.decide import decide
+from quota.admission.resolve import ResolvedRequest
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.client.conversation import AppliedBy, Asking, Call, Conversation, Effects, Throttled, Unheard, Wait
+from quota.kafka.admin.dispatcher import rejected_id
+from quota.records.decision import DeadLetter, ErrorCode, Outcome
+from quota.records.entity import QuotaEntity, Tags
+from quota.records.quota import Limit, Quota
+from quota.records.record import Source
+from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
+from quota.records.result import MutationResult, TopicResult
+from quota.timeline.change import SINCE_EVER
+from quota.timeline.timeline import UNLIMITED, Resolution
+from tests.support.factories import record
+
+CLIENT, APPLIER, NOBODY = AppliedBy.CLIENT, AppliedBy.APPLIER, AppliedBy.NOBODY
+NO_DECISION, NO_RESULT = Wait.DECISION, Wait.RESULT
+THROTTLED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def decision(request, refused="", throttle_time_ms=0, **fields):
+    """The decision on a request, which refuses some of its topics."""
+    _, [admitted] = decide(None, [ResolvedRequest(record(None), request, UNLIMITED)], TokenBucket(Window()))
+    topics = [
+        msgspec.structs.replace(topic, error_code=THROTTLED.value, error=THROTTLED.name, error_message="Refused.")
+        if topic.name in refused
+        else topic
+        for topic in admitted.topics
+    ]
+    count = sum(topic.error_code != 0 for topic in topics)
+    outcome = Outcome.ADMITTED if not count else Outcome.PARTIAL if count < len(topics) else Outcome.REJECTED
+    fields = {"retry_at": admitted.timestamp + throttle_time_ms, "throttle_time_ms": throttle_time_ms} | fields
+    return msgspec.structs.replace(admitted, topics=topics, outcome=outcome, **fields)
+
+
+def result(request, *topics, **fields):
+    """What an applier tells of a request's topics: that it has carried them out, or what is given in place of that."""
+    return MutationResult(
+        decision_id="mutation-requests-0-0",
+        request_id=fields.get("request_id", request.request_id),
+        user=request.user,
+        client_id=request.client_id,
+        operation=request.operation,
+        validate_only=request.validate_only,
+        topics=[TopicResult(topic) if isinstance(topic, str) else topic for topic in topics],
+        timestamp=0,
+        source=Source("mutation-decisions", 0, 0),
+    )
+
+
+def failed(name):
+    return TopicResult(name, 36, "TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
+
+
+class Client:
+    """A conversation with a clock, which starts at 0 s, and a record of what it does. Topics have names of a letter."""
+
+    def __init__(self, applied_by=CLIENT, open_after_seconds=None):
+        self.now = 0.0
+        self.sent, self.expiries, self.begun, self.tasks, self.went_on = [], [], [], [], []
+        self.outcomes = defaultdict(dict)
+        effects = Effects(self.send, self.carry_out, self.settle, self.go_on)
+        self.conversation = Conversation(effects, ("alice", "app"), "me-", applied_by, open_after_seconds)
+
+    def send(self, request, until):
+        self.sent.append(request)
+        self.expiries.append(until)
+
+    def carry_out(self, call, tasks):
+        self.begun.append((call, "".join(task.name for task in tasks)))
+        self.tasks += tasks
+
+    def settle(self, call, topic, outcome):
+        assert topic.name not in self.outcomes[call], "a topic was settled twice"
+        assert outcome.name == topic.name
+        self.outcomes[call][topic.name] = outcome
+
+    def go_on(self, call, topics):
+        self.went_on.append((call, "".join(topic.name for topic in topics)))
+
+    @property
+    def asked(self):
+        """The topics of each request."""
+        return ["".join(topic.name for topic in request.topics) for request in self.sent]
+
+    def ask(self, names, limit=60.0, operation=Operation.CREATE_TOPICS, **wanted):
+        """Begin a call of a topic a letter, with a time limit."""
+        topics = [TopicMutation(name=name, partitions=1) for name in names]
+        call = Call(Asking(operation, **wanted), topics, self.now + limit)
+        self.conversation.submit(call, self.now)
+        return call
+
+    def hear(self, refused="", throttle_ms=0, of=-1):
+        """Hear the decision on a request, by default the last one."""
+        self.conversation.decided(decision(self.sent[of], refused, throttle_ms), self.now)
+
+    def hear_result(self, *topics, of=-1):
+        """Hear of the topics of a request, by default the last one, what an applier did."""
+        self.conversation.applied(result(self.sent[of], *topics))
+
+    def finish(self, call, *topics):
+        """Carry topics out."""
+        self.conversation.carried_out(
+            call, [TopicResult(topic) if isinstance(topic, str) else topic for topic in topics]
+        )
+
+    def wait_until(self, moment):
+        """Come back whenever there is something to do."""
+        while (at := self.conversation.next_at) is not None and at <= moment:
+            self.oversleep(max(self.now, at))
+        self.oversleep(moment)
+
+    def oversleep(self, moment):
+        """Come back once, however late."""
+        self.now = moment
+        self.conversation.due(moment)
+        next_at = self.conversation.next_at
+        assert next_at is None or next_at > moment, "something due was not done"
+
+    def end(self):
+        self.conversation.end(self.now)
+
+    @property
+    def remembered(self):
+        """All that it keeps of requests and calls: what leaks can be seen nowhere else."""
+        kept = self.conversation
+        return [*kept._undecided, *kept._unapplied, *kept._calls]  # noqa: SLF001
+
+
+def muted(seconds, *arguments, **options):
+    """A client that was throttled at 0 s."""
+    client = Client(*arguments, **options)
+    call = client.ask("z")
+    client.hear(throttle_ms=seconds * 1000)
+    client.hear_result("z")
+    client.finish(call, "z")
+    client.sent.clear()
+    client.expiries.clear()
+    client.begun.clear()
+    return client
+
+
+# One request a call
+
+
+def test_a_call_is_one_request_for_all_its_topics_in_their_order():
+    client = Client()
+    client.ask("cab")
+    assert client.asked == ["cab"]
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_a_request_says_who_asks_and_what_for_in_a_version_that_knows_of_throttling(operation):
+    client = Client()
+    client.ask("a", operation=operation)
+    [request] = client.sent
+    assert (request.user, request.client_id) == ("alice", "app")
+    assert request.operation is operation
+    assert request.api_version >= STRICT_SINCE[operation]
+    assert request.mode is Mode.STRICT
+    assert (request.request_throttle_ms, request.purgatory_ms) == (0, 0)
+
+
+def test_a_request_has_all_that_is_known_of_its_topics():
+    client = Client()
+    topic = TopicMutation(name="a", partitions=2, replication_factor=3, configs={"retention.ms": "1"})
+    client.conversation.submit(Call(Asking(Operation.CREATE_TOPICS), [topic], 60.0), 0.0)
+    assert client.sent[0].topics == [topic]
+    client.hear()
+    assert client.tasks[0].topic == topic
+
+
+@pytest.mark.parametrize(("applied_by", "apply"), [(CLIENT, False), (APPLIER, True), (NOBODY, False)])
+def test_an_applier_is_to_carry_out_only_what_the_client_does_not(applied_by, apply):
+    client = Client(applied_by)
+    client.ask("a")
+    assert client.sent[0].apply is apply
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+@pytest.mark.parametrize("open_after", [None, 10.0])
+def test_what_is_only_to_be_checked_is_only_checked(validate_only, open_after):
+    client = Client(open_after_seconds=open_after)
+    client.ask("a", validate_only=validate_only)
+    assert client.sent[0].validate_only is validate_only
+    if open_after is None:
+        client.hear()
+    client.wait_until(10)
+    assert [task.validate_only for task in client.tasks] == [validate_only]
+
+
+def test_the_ids_of_requests_begin_with_the_clients_own_prefix_and_are_never_used_again():
+    client = Client()
+    for round_ in range(10):
+        client.ask("ab")
+        client.ask("c")
+        client.hear(of=-2, refused="b", throttle_ms=1000)
+        client.wait_until(round_ + 1.0)
+    ids = [request.request_id for request in client.sent]
+    assert len(ids) == len(set(ids)) == 30
+    assert all(each.startswith("me-") for each in ids)
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+def test_a_request_is_not_to_be_carried_out_after_the_time_limit_of_its_call(applied_by):
+    client = Client(applied_by)
+    client.now = 5.0
+    client.ask("a", limit=60.0)
+    assert client.expiries == [65.0]
+
+
+def test_a_request_that_is_sent_again_has_what_is_left_of_the_time():
+    client = Client()
+    client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=20_000)
+    client.wait_until(20)
+    assert client.expiries == [60.0, 60.0]
+
+
+# What is admitted
+
+
+def test_a_client_that_carries_out_itself_begins_at_once_and_tells_when_it_is_done():
+    client = Client(CLIENT)
+    call = client.ask("ab")
+    assert client.begun == []
+    client.hear()
+    assert client.begun == [(call, "ab")]
+    assert [task.maybe_done for task in client.tasks] == [False, False]
+    assert client.outcomes[call] == {}
+    client.finish(call, "a")
+    assert client.outcomes[call] == {"a": TopicResult("a")}
+    client.finish(call, failed("b"))
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": failed("b")}
+
+
+def test_what_an_applier_carries_out_is_complete_when_it_tells():
+    client = Client(APPLIER)
+    call = client.ask("ab")
+    client.hear()
+    assert client.outcomes[call] == {}
+    client.hear_result("a", failed("b"))
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": failed("b")}
+    assert client.begun == []
+
+
+def test_behind_a_gateway_what_is_admitted_is_complete():
+    client = Client(NOBODY)
+    call = client.ask("ab")
+    client.hear()
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
+    assert client.begun == []
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+def test_what_is_admitted_does_not_wait_for_what_is_refused(applied_by):
+    client = Client(applied_by)
+    call = client.ask("abc")
+    client.hear(refused="b", throttle_ms=5000)
+    client.hear_result("a", "c")
+    client.finish(call, *[task.name for task in client.tasks])
+    assert client.outcomes[call] == {"a": TopicResult("a"), "c": TopicResult("c")}
+    assert client.asked == ["abc"]
+
+
+def test_the_throttle_of_what_was_admitted_does_not_keep_it_back():
+    """As a permissive decision does: all admitted, and a throttle time."""
+    client = Client(CLIENT)
+    call = client.ask("ab")
+    client.hear(throttle_ms=5000)
+    assert client.begun == [(call, "ab")]
+
+
+# What is refused
+
+
+def test_only_what_is_refused_is_asked_for_again_after_the_throttle_time():
+    client = Client()
+    client.ask("abc")
+    client.hear(refused="ac", throttle_ms=5000)
+    client.wait_until(4.999)
+    assert client.asked == ["abc"]
+    client.wait_until(5.0)
+    assert client.asked == ["abc", "ac"]
+
+
+def test_the_throttle_time_counts_from_the_decision_and_not_from_the_request():
+    client = Client()
+    client.ask("a")
+    client.wait_until(2.0)
+    client.hear(refused="a", throttle_ms=5000)
+    client.wait_until(6.999)
+    assert client.asked == ["a"]
+    client.wait_until(7.0)
+    assert client.asked == ["a", "a"]
+
+
+def test_what_is_refused_again_is_asked_for_again():
+    """At 0 s a and b have to wait 5 s, then b another 10 s."""
+    client = Client(NOBODY)
+    call = client.ask("ab")
+    client.hear(refused="ab", throttle_ms=5000)
+    client.wait_until(5.0)
+    client.hear(refused="b", throttle_ms=10_000)
+    client.wait_until(14.999)
+    assert client.asked == ["ab", "ab"]
+    client.wait_until(15.0)
+    client.hear()
+    assert client.asked == ["ab", "ab", "b"]
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
+
+
+def test_what_is_refused_without_a_throttle_time_is_asked_for_again_at_once():
+    client = Client()
+    client.ask("ab")
+    client.hear(refused="b")
+    assert client.asked == ["ab", "b"]
+
+
+def test_without_retries_what_is_refused_fails_at_once_with_the_throttle_time():
+    client = Client(NOBODY)
+    call = client.ask("abc", retry_on_quota_violation=False)
+    client.hear(refused="ac", throttle_ms=5000)
+    assert client.outcomes[call] == {"a": Throttled("a", 5000), "b": TopicResult("b"), "c": Throttled("c", 5000)}
+    client.wait_until(100.0)
+    assert client.asked == ["abc"]
+
+
+@pytest.mark.parametrize("now", [0.3, 1.1, 7.7, 100.1, 12_345.678])
+@pytest.mark.parametrize("throttle_ms", [1, 100, 1001, 12_000])
+def test_the_throttle_time_that_is_told_is_that_of_the_decision_to_the_millisecond(now, throttle_ms):
+    client = Client()
+    client.wait_until(now)
+    call = client.ask("a", retry_on_quota_violation=False)
+    client.hear(refused="a", throttle_ms=throttle_ms)
+    assert client.outcomes[call] == {"a": Throttled("a", throttle_ms)}
+
+
+class Decider:
+    """The real one, with a bucket: it answers at once, on its own clock."""
+
+    def __init__(self, rate, window):
+        self.bucket, self.limit, self.window = None, Limit(Quota(rate), SINCE_EVER), window
+
+    def answer(self, client):
+        resolution = Resolution(Tags("alice", ""), self.limit, QuotaEntity("alice"))
+        asked = ResolvedRequest(record(None, timestamp=round(client.now * 1000)), client.sent[-1], resolution)
+        self.bucket, [decided] = decide(self.bucket, [asked], TokenBucket(self.window))
+        client.conversation.decided(decided, client.now)
+
+
+def test_the_worked_example_of_kip_599():
+    """Rate 5, burst 500: of eight topics of 80 seven are admitted, 500 - 560 = -60, and the last one 12 s later."""
+    client, decider = Client(NOBODY), Decider(5.0, Window(num=100))
+    call = Call(Asking(Operation.CREATE_TOPICS), [TopicMutation(name=name, partitions=80) for name in "abcdefgh"], 60.0)
+    client.conversation.submit(call, 0.0)
+    decider.answer(client)
+    assert "".join(client.outcomes[call]) == "abcdefg"
+    client.wait_until(11.999)
+    assert client.asked == ["abcdefgh"]
+    client.wait_until(12.0)
+    assert client.asked == ["abcdefgh", "h"]
+    decider.answer(client)
+    assert client.outcomes[call]["h"] == TopicResult("h")
+
+
+# The time limit
+
+
+def test_at_the_time_limit_what_was_refused_fails_with_the_time_that_remains():
+    """Refused at 10 s for 90 s: at 60 s 40 s remain."""
+    client = Client()
+    call = client.ask("ab", limit=60.0)
+    client.wait_until(10.0)
+    client.hear(refused="b", throttle_ms=90_000)
+    client.finish(call, "a")
+    client.wait_until(59.999)
+    assert "b" not in client.outcomes[call]
+    client.wait_until(60.0)
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": Throttled("b", 40_000)}
+
+
+def test_the_time_that_remains_counts_from_the_moment_that_the_failure_is_told():
+    client = Client()
+    call = client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=90_000)
+    client.oversleep(65.0)
+    assert client.outcomes[call] == {"a": Throttled("a", 25_000)}
+
+
+def test_what_never_got_a_decision_fails_at_the_time_limit_as_unheard_of():
+    client = Client()
+    call = client.ask("ab", limit=60.0)
+    client.wait_until(59.999)
+    assert client.outcomes[call] == {}
+    client.wait_until(60.0)
+    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION), "b": Unheard("b", NO_DECISION)}
+
+
+@pytest.mark.parametrize("applied_by", [CLIENT, APPLIER])
+def test_what_was_admitted_and_is_not_confirmed_fails_at_the_time_limit_as_perhaps_done(applied_by):
+    client = Client(applied_by)
+    call = client.ask("ab", limit=60.0)
+    client.hear()
+    client.finish(call, "a")
+    client.wait_until(60.0)
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": Unheard("b", NO_RESULT)}
+
+
+def test_what_was_refused_and_then_admitted_is_perhaps_done_and_not_throttled():
+    client = Client(APPLIER)
+    call = client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=5000)
+    client.wait_until(5.0)
+    client.hear()
+    client.wait_until(60.0)
+    assert client.outcomes[call] == {"a": Unheard("a", NO_RESULT)}
+
+
+def test_what_was_refused_and_not_heard_of_again_was_refused():
+    """Its throttle time is over since 5 s."""
+    client = Client()
+    call = client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=5000)
+    client.wait_until(60.0)
+    assert client.asked == ["a", "a"]
+    assert client.outcomes[call] == {"a": Throttled("a", 0)}
+
+
+def test_each_topic_of_a_call_fails_for_a_reason_of_its_own():
+    client = Client(APPLIER)
+    call = client.ask("abc", limit=60.0)
+    client.hear(refused="c", throttle_ms=70_000)
+    client.hear_result("a")
+    other = client.ask("d", limit=30.0)
+    client.wait_until(60.0)
+    assert client.outcomes[call] == {
+        "a": TopicResult("a"),
+        "b": Unheard("b", NO_RESULT),
+        "c": Throttled("c", 10_000),
+    }
+    assert client.outcomes[other] == {"d": Throttled("d", 40_000)}
+
+
+def test_what_could_not_be_asked_for_because_of_a_throttle_fails_with_the_time_that_remains():
+    """Nobody is silent: muted until 90 s, and at 70 s 20 s remain."""
+    client = muted(90)
+    client.wait_until(10.0)
+    call = client.ask("a", limit=60.0)
+    client.wait_until(70.0)
+    assert client.asked == []
+    assert client.outcomes[call] == {"a": Throttled("a", 20_000)}
+
+
+def test_what_has_failed_is_not_asked_for_when_the_throttle_is_over():
+    client = Client()
+    client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=90_000)
+    client.ask("b", limit=60.0)
+    client.wait_until(200.0)
+    assert client.asked == ["a"]
+
+
+def test_a_throttle_that_is_over_at_the_time_limit_is_over_too_late():
+    client = Client()
+    call = client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=60_000)
+    client.wait_until(60.0)
+    assert client.asked == ["a"]
+    assert client.outcomes[call] == {"a": Throttled("a", 0)}
+
+
+def test_nothing_is_asked_for_after_the_time_limit_however_late_the_throttle_is_seen_to_be_over():
+    """Nobody waits for the answer, and the quota would be charged."""
+    client = Client()
+    call = client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=59_990)
+    client.oversleep(60.02)
+    assert client.outcomes[call] == {"a": Throttled("a", 0)}
+    assert client.asked == ["a"]
+
+
+def test_a_call_whose_time_was_over_before_it_began_is_not_asked_for():
+    client = Client()
+    call = client.ask("a", limit=-0.5)
+    assert client.asked == []
+    client.wait_until(0.0)
+    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION)}
+
+
+def test_a_time_limit_ends_its_own_call_alone():
+    client = Client(NOBODY)
+    short, long = client.ask("a", limit=5.0), client.ask("a", limit=60.0)
+    client.wait_until(5.0)
+    client.hear(of=1)
+    assert client.outcomes == {short: {"a": Unheard("a", NO_DECISION)}, long: {"a": TopicResult("a")}}
+
+
+def test_what_comes_after_the_time_limit_changes_nothing():
+    client = Client(APPLIER)
+    unheard, admitted = client.ask("a", limit=5.0), client.ask("b", limit=5.0)
+    client.hear(of=1)
+    client.wait_until(5.0)
+    failures = {unheard: {"a": Unheard("a", NO_DECISION)}, admitted: {"b": Unheard("b", NO_RESULT)}}
+    assert client.outcomes == failures
+    client.hear(of=0)
+    client.hear_result("a", of=0)
+    client.hear_result("b", of=1)
+    client.finish(admitted, "b")
+    client.wait_until(100.0)
+    assert client.outcomes == failures
+    assert (client.asked, client.begun) == (["a", "b"], [])
+
+
+# Silence after a throttle
+
+
+def throttled_by_a_permissive_decision():
+    client = Client()
+    client.ask("z")
+    client.hear(throttle_ms=5000)
+    return client
+
+
+def throttled_by_a_partial_decision():
+    client = Client()
+    client.ask("yz", retry_on_quota_violation=False)
+    client.hear(refused="z", throttle_ms=5000)
+    return client
+
+
+def throttled_by_a_refusal():
+    client = Client()
+    client.ask("z", retry_on_quota_violation=False)
+    client.hear(refused="z", throttle_ms=5000)
+    return client
+
+
+def throttled_by_a_decision_after_its_request_was_gone_on_with():
+    client = Client(open_after_seconds=1.0)
+    client.now = -1.0
+    client.ask("z")
+    client.wait_until(0.0)
+    client.hear(throttle_ms=5000)
+    return client
+
+
+def throttled_by_a_decision_on_what_could_not_be_sent():
+    """It was sent after all."""
+    client = Client()
+    client.ask("z")
+    client.conversation.rejected(client.sent[0].request_id, 19, "NOT_ENOUGH_REPLICAS", "")
+    client.hear(throttle_ms=5000)
+    return client
+
+
+@pytest.mark.parametrize(
+    "throttled",
+    [
+        throttled_by_a_permissive_decision,
+        throttled_by_a_partial_decision,
+        throttled_by_a_refusal,
+        throttled_by_a_decision_after_its_request_was_gone_on_with,
+        throttled_by_a_decision_on_what_could_not_be_sent,
+    ],
+)
+def test_after_any_throttle_nothing_is_sent_until_its_time_is_over(throttled):
+    client = throttled()
+    client.sent.clear()
+    client.ask("a")
+    client.wait_until(2.0)
+    client.ask("b")
+    client.wait_until(4.999)
+    assert client.asked == []
+    client.wait_until(5.0)
+    assert client.asked == ["a", "b"]
+
+
+def test_the_decision_on_a_call_that_has_failed_throttles_those_after_it():
+    client = Client()
+    client.ask("z", limit=5.0)
+    client.wait_until(10.0)
+    client.hear(throttle_ms=5000)
+    client.ask("a")
+    client.wait_until(14.999)
+    assert client.asked == ["z"]
+    client.wait_until(15.0)
+    assert client.asked == ["z", "a"]
+
+
+def test_a_throttle_holds_for_what_another_call_asks_for_again():
+    """One is refused for 5 s, and at 3 s the other is throttled until 9 s."""
+    client = Client()
+    client.ask("a")
+    client.ask("b")
+    client.hear(of=0, refused="a", throttle_ms=5000)
+    client.wait_until(3.0)
+    client.hear(of=1, throttle_ms=6000)
+    client.wait_until(8.999)
+    assert client.asked == ["a", "b"]
+    client.wait_until(9.0)
+    assert client.asked == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize("times", [(9000, 2000), (2000, 9000)])
+def test_of_two_throttles_the_longer_one_counts(times):
+    client = Client()
+    client.ask("a")
+    client.ask("b")
+    for number, throttle_ms in enumerate(times):
+        client.hear(of=number, throttle_ms=throttle_ms)
+    client.ask("c")
+    client.wait_until(8.999)
+    assert client.asked == ["a", "b"]
+    client.wait_until(9.0)
+    assert client.asked == ["a", "b", "c"]
+
+
+def test_a_decision_without_a_throttle_does_not_end_one():
+    client = Client()
+    client.ask("a")
+    client.ask("b")
+    client.hear(of=0, throttle_ms=5000)
+    client.hear(of=1)
+    client.ask("c")
+    client.wait_until(4.999)
+    assert client.asked == ["a", "b"]
+
+
+def test_all_that_has_waited_goes_out_when_the_throttle_is_over():
+    client = Client()
+    client.ask("ab")
+    client.hear(refused="b", throttle_ms=5000)
+    client.ask("c")
+    client.ask("de")
+    client.wait_until(5.0)
+    assert client.asked == ["ab", "b", "c", "de"]
+    client.wait_until(50.0)
+    assert client.asked == ["ab", "b", "c", "de"]
+
+
+def test_a_call_after_the_throttle_is_sent_although_nobody_has_looked_what_is_due():
+    client = muted(5)
+    client.now = 5.0
+    client.ask("a")
+    assert client.asked == ["a"]
+
+
+def test_what_waits_for_a_throttle_is_told_as_the_next_thing_to_do():
+    client = Client()
+    assert client.conversation.next_at is None
+    client.ask("a", limit=60.0)
+    assert client.conversation.next_at == 60.0
+    client.hear(refused="a", throttle_ms=5000)
+    assert client.conversation.next_at == 5.0
+    client.wait_until(5.0)
+    assert client.conversation.next_at == 60.0
+
+
+# Copies, strangers, and results before decisions
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+def test_a_decision_that_is_seen_twice_is_taken_once(applied_by):
+    client = Client(applied_by)
+    call = client.ask("ab")
+    for _ in range(2):
+        client.hear(of=0, refused="b", throttle_ms=5000)
+    assert "".join(task.name for task in client.tasks) == ("a" if applied_by is CLIENT else "")
+    client.wait_until(5.0)
+    assert client.asked == ["ab", "b"]
+    client.hear(of=0, refused="b")
+    assert client.asked == ["ab", "b"]
+    assert client.outcomes[call] == ({"a": TopicResult("a")} if applied_by is NOBODY else {})
+
+
+def test_the_copy_of_a_decision_throttles_nobody_anew():
+    """Heard at 0 s, and once more at 4 s, as after a crash of who decides: its 5 s are over at 5 s."""
+    client = Client(NOBODY)
+    client.ask("a")
+    client.hear(throttle_ms=5000)
+    client.wait_until(4.0)
+    client.hear(throttle_ms=5000)
+    client.ask("b")
+    client.wait_until(5.0)
+    assert client.asked == ["a", "b"]
+
+
+def test_the_copy_of_a_decision_that_came_after_its_call_had_failed_throttles_nobody_anew():
+    client = Client(NOBODY)
+    client.ask("a", limit=1.0)
+    client.wait_until(2.0)
+    client.hear(throttle_ms=5000)
+    client.wait_until(6.0)
+    client.hear(throttle_ms=5000)
+    client.ask("b")
+    client.wait_until(7.0)
+    assert client.asked == ["a", "b"]
+
+
+def test_a_result_that_is_seen_twice_is_taken_once():
+    client = Client(APPLIER)
+    call = client.ask("ab")
+    client.hear(refused="b", throttle_ms=5000)
+    for _ in range(2):
+        client.hear_result(failed("a"), of=0)
+    client.wait_until(5.0)
+    client.hear()
+    client.hear_result("a", of=0)
+    assert client.outcomes[call] == {"a": failed("a")}
+    client.hear_result("b")
+    assert client.outcomes[call] == {"a": failed("a"), "b": TopicResult("b")}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_result_may_come_before_its_decision(times):
+    client = Client(APPLIER)
+    call = client.ask("abc")
+    for _ in range(times):
+        client.hear_result("a", failed("c"))
+    client.hear(refused="b", throttle_ms=5000)
+    assert client.outcomes[call] == {"a": TopicResult("a"), "c": failed("c")}
+    client.wait_until(5.0)
+    assert client.asked == ["abc", "b"]
+
+
+def test_two_calls_for_a_topic_of_one_name_have_results_of_their_own():
+    client = Client(APPLIER)
+    first, second = client.ask("a"), client.ask("a")
+    client.hear(of=1)
+    client.hear(of=0)
+    client.hear_result("a", of=0)
+    assert client.outcomes == {first: {"a": TopicResult("a")}}
+    client.hear_result(failed("a"), of=1)
+    assert client.outcomes[second] == {"a": failed("a")}
+
+
+def test_what_is_told_to_others_is_passed_over():
+    """Another client's first request has the same number as ours."""
+    client = Client(APPLIER)
+    call = client.ask("a")
+    theirs = msgspec.structs.replace(client.sent[0], request_id=client.sent[0].request_id.replace("me-", "you-"))
+    client.conversation.decided(decision(theirs, "a", 30_000), 0.0)
+    client.conversation.applied(result(theirs, failed("a")))
+    client.conversation.rejected(theirs.request_id, 42, "INVALID_REQUEST", "no request")
+    assert client.outcomes[call] == {}
+    client.ask("b")
+    assert client.asked == ["a", "b"]
+    client.hear(of=0)
+    client.hear_result("a", of=0)
+    assert client.outcomes[call] == {"a": TopicResult("a")}
+
+
+# Failing open
+
+
+@pytest.mark.parametrize(("applied_by", "maybe_done"), [(CLIENT, False), (APPLIER, True)])
+def test_a_client_that_fails_open_carries_out_what_nobody_decides(applied_by, maybe_done):
+    """An applier may have begun it in the last moment; nobody else can have."""
+    client = Client(applied_by, open_after_seconds=10.0)
+    call = client.ask("ab")
+    client.wait_until(9.999)
+    assert (client.begun, client.went_on) == ([], [])
+    client.wait_until(10.0)
+    assert client.begun == [(call, "ab")]
+    assert client.went_on == [(call, "ab")]
+    assert [task.maybe_done for task in client.tasks] == [maybe_done, maybe_done]
+    client.finish(call, "a", failed("b"))
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": failed("b")}
+
+
+def test_behind_a_gateway_a_client_that_fails_open_takes_silence_for_consent():
+    client = Client(NOBODY, open_after_seconds=10.0)
+    call = client.ask("ab")
+    client.wait_until(10.0)
+    assert client.went_on == [(call, "ab")]
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
+    assert client.begun == []
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+def test_a_client_that_fails_closed_never_goes_on_without_a_decision(applied_by):
+    client = Client(applied_by)
+    call = client.ask("a", limit=60.0)
+    client.wait_until(100.0)
+    assert (client.begun, client.went_on) == ([], [])
+    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION)}
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+def test_a_decision_in_time_is_kept_to(applied_by):
+    """Also where its topics are refused, or are carried out later than silence would have been taken for consent."""
+    client = Client(applied_by, open_after_seconds=10.0)
+    client.ask("ab")
+    client.wait_until(9.999)
+    client.hear(refused="b", throttle_ms=40_000)
+    client.wait_until(49.0)
+    assert client.went_on == []
+    assert "".join(task.name for task in client.tasks) == ("a" if applied_by is CLIENT else "")
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+def test_a_decision_that_comes_after_it_went_on_is_not_acted_upon(applied_by):
+    client = Client(applied_by, open_after_seconds=10.0)
+    call = client.ask("ab")
+    client.wait_until(10.0)
+    begun = list(client.begun)
+    client.hear(refused="b")
+    client.finish(call, "a", "b")
+    client.wait_until(100.0)
+    assert client.asked == ["ab"]
+    assert client.begun == begun
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
+
+
+def test_waiting_for_a_throttle_to_be_over_is_not_silence():
+    """Muted until 30 s, 10 s of silence after that."""
+    client = muted(30, open_after_seconds=10.0)
+    call = client.ask("a", limit=60.0)
+    client.wait_until(39.999)
+    assert client.asked == ["a"]
+    assert client.went_on == []
+    client.wait_until(40.0)
+    assert client.went_on == [(call, "a")]
+
+
+def test_the_silence_of_each_request_counts_from_when_it_was_sent():
+    """b is refused at 8 s for 7 s, asked for again at 15 s, and gone on with at 25 s."""
+    client = Client(CLIENT, open_after_seconds=10.0)
+    call = client.ask("ab")
+    client.wait_until(8.0)
+    client.hear(refused="b", throttle_ms=7000)
+    client.wait_until(24.999)
+    assert client.begun == [(call, "a")]
+    client.wait_until(25.0)
+    assert client.begun == [(call, "a"), (call, "b")]
+    assert client.went_on == [(call, "b")]
+
+
+def test_what_may_be_gone_on_with_is_not_to_be_carried_out_later_by_others():
+    """Sent at 5 s and at 57 s: until 15 s, and until half of the 8 s that are left then."""
+    client = Client(APPLIER, open_after_seconds=10.0)
+    client.now = 5.0
+    client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=52_000)
+    client.wait_until(57.0)
+    assert client.expiries == [15.0, 61.0]
+
+
+def test_a_short_time_limit_leaves_its_second_half_for_carrying_out():
+    client = Client(CLIENT, open_after_seconds=10.0)
+    client.ask("a", limit=9.0)
+    client.wait_until(4.4)
+    assert client.went_on == []
+    client.wait_until(4.6)
+    assert len(client.went_on) == 1
+
+
+def test_nothing_is_gone_on_with_after_the_time_limit_however_late_the_silence_is_seen():
+    """Its application was told that it is not begun any more."""
+    client = Client(CLIENT, open_after_seconds=10.0)
+    call = client.ask("a", limit=10.01)
+    client.oversleep(10.02)
+    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION)}
+    assert (client.begun, client.went_on) == ([], [])
+
+
+@pytest.mark.parametrize("refused", ["", "a"])
+def test_what_was_gone_on_with_and_is_not_confirmed_is_perhaps_done(refused):
+    """It was begun: that it was refused before, or that nobody decided, is not the reason why it fails."""
+    client = Client(CLIENT, open_after_seconds=10.0)
+    call = client.ask("a", limit=60.0)
+    if refused:
+        client.hear(refused, throttle_ms=5000)
+    client.wait_until(20.0)
+    assert client.begun == [(call, "a")]
+    client.wait_until(60.0)
+    assert client.outcomes[call] == {"a": Unheard("a", NO_RESULT)}
+
+
+def test_what_an_applier_has_told_is_not_done_again_because_its_decision_is_late():
+    """The applier has seen that decision, and knows best what became of the topic."""
+    client = Client(APPLIER, open_after_seconds=10.0)
+    call = client.ask("a")
+    client.hear_result(failed("a"))
+    client.wait_until(10.0)
+    assert client.begun == []
+    assert client.outcomes[call] == {"a": failed("a")}
+
+
+# Requests that will have no decision
+
+
+def test_the_topics_of_a_request_that_is_rejected_fail_with_the_code():
+    client = Client()
+    call, other = client.ask("ab"), client.ask("c")
+    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "topics: too many")
+    assert client.outcomes == {
+        call: {name: TopicResult(name, 42, "INVALID_REQUEST", "topics: too many") for name in "ab"}
+    }
+    client.hear(of=1)
+    client.finish(other, "c")
+    assert client.outcomes[other] == {"c": TopicResult("c")}
+
+
+def test_what_is_rejected_when_it_is_asked_for_again_fails_alone():
+    client = Client(NOBODY)
+    call = client.ask("ab")
+    client.hear(refused="b", throttle_ms=5000)
+    client.wait_until(5.0)
+    client.conversation.rejected(client.sent[1].request_id, -192, "_MSG_TIMED_OUT", "not delivered")
+    assert client.outcomes[call] == {
+        "a": TopicResult("a"),
+        "b": TopicResult("b", -192, "_MSG_TIMED_OUT", "not delivered"),
+    }
+
+
+def test_what_is_rejected_is_not_gone_on_with():
+    client = Client(CLIENT, open_after_seconds=10.0)
+    client.ask("a")
+    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+    client.wait_until(100.0)
+    assert (client.begun, client.went_on) == ([], [])
+
+
+@pytest.mark.parametrize("applied_by", [CLIENT, APPLIER])
+def test_a_rejection_after_the_decision_changes_nothing(applied_by):
+    client = Client(applied_by)
+    call = client.ask("a")
+    client.hear()
+    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+    assert client.outcomes[call] == {}
+
+
+def test_a_decision_after_the_rejection_changes_nothing():
+    client = Client(CLIENT)
+    call = client.ask("ab")
+    for _ in range(2):
+        client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+    client.hear(refused="b")
+    assert len(client.outcomes[call]) == 2
+    assert (client.asked, client.begun) == (["ab"], [])
+
+
+# The end
+
+
+def test_the_end_settles_all_that_is_open():
+    """Refused for 50 s at 0 s, and ended at 20 s."""
+    client = Client(APPLIER)
+    undecided = client.ask("u", limit=60.0)
+    partly = client.ask("ar", limit=60.0)
+    client.hear(refused="r", throttle_ms=50_000)
+    waiting = client.ask("w", limit=60.0)
+    client.wait_until(20.0)
+    client.end()
+    assert client.outcomes == {
+        undecided: {"u": Unheard("u", NO_DECISION)},
+        partly: {"a": Unheard("a", NO_RESULT), "r": Throttled("r", 30_000)},
+        waiting: {"w": Throttled("w", 30_000)},
+    }
+    assert client.remembered == []
+    assert client.conversation.next_at is None
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+@pytest.mark.parametrize("open_after", [None, 10.0])
+def test_after_the_end_nothing_is_sent_or_carried_out(applied_by, open_after):
+    client = Client(applied_by, open_after)
+    for names in ("ab", "cd"):
+        client.ask(names)
+    client.hear(of=0, refused="b", throttle_ms=5000)
+    client.ask("e")
+    sent, begun = list(client.sent), list(client.begun)
+    client.end()
+    client.end()
+    client.hear(of=1, refused="d")
+    client.hear_result("a", of=0)
+    client.conversation.rejected(client.sent[1].request_id, 42, "INVALID_REQUEST", "")
+    client.oversleep(1000.0)
+    assert (client.sent, client.begun, client.went_on) == (sent, begun, [])
+    assert client.remembered == []
+
+
+def test_a_call_that_comes_after_the_end_is_not_sent_and_fails_at_once():
+    """Nobody would come back for its time limit."""
+    client = Client()
+    client.end()
+    call = client.ask("a")
+    assert client.asked == []
+    assert "".join(client.outcomes[call]) == "a"
+
+
+# What is remembered
+
+
+def refused_and_then_done(client):
+    call = client.ask("ab")
+    client.hear(refused="b", throttle_ms=5000)
+    client.hear_result("a")
+    client.wait_until(5.0)
+    client.hear_result("b")
+    client.hear()
+    client.finish(call, "a", "b")
+
+
+def refused_for_good(client):
+    call = client.ask("ab", retry_on_quota_violation=False)
+    client.hear(refused="b", throttle_ms=5000)
+    client.hear_result("a")
+    client.finish(call, "a")
+
+
+def never_decided(client):
+    client.ask("ab")
+    client.wait_until(60.0)
+
+
+def decided_too_late(client):
+    client.ask("ab")
+    client.hear_result("a")
+    client.wait_until(60.0)
+    client.hear_result("a")
+    client.hear(refused="b", throttle_ms=5000)
+    client.wait_until(70.0)
+
+
+def refused_until_the_time_limit(client):
+    client.ask("ab")
+    for moment in (20.0, 40.0, 60.0):
+        client.hear(refused="ab", throttle_ms=20_000)
+        client.wait_until(moment)
+
+
+def never_sent(client):
+    client.ask("z", retry_on_quota_violation=False)
+    client.hear(refused="z", throttle_ms=90_000)
+    client.ask("ab")
+    client.wait_until(60.0)
+
+
+def rejected(client):
+    client.ask("ab")
+    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+
+
+@pytest.mark.parametrize("applied_by", AppliedBy)
+@pytest.mark.parametrize(
+    "ended",
+    [
+        refused_and_then_done,
+        refused_for_good,
+        never_decided,
+        decided_too_late,
+        refused_until_the_time_limit,
+        never_sent,
+        rejected,
+    ],
+)
+def test_nothing_is_remembered_of_calls_that_have_ended(applied_by, ended):
+    client = Client(applied_by)
+    ended(client)
+    assert client.remembered == []
+    client.wait_until(200.0)
+    assert client.conversation.next_at is None
+
+
+def test_nothing_is_remembered_of_a_request_that_was_gone_on_with_after_its_result():
+    client = Client(APPLIER, open_after_seconds=10.0)
+    call = client.ask("ab")
+    client.hear_result("a", "b")
+    client.wait_until(10.0)
+    client.finish(call, "a", "b")
+    assert client.remembered == []
+
+
+def test_nothing_is_remembered_of_a_request_that_was_rejected_after_its_result():
+    """As where too few replicas had it when it was written."""
+    client = Client(APPLIER)
+    client.ask("ab")
+    client.hear_result("a", "b")
+    client.conversation.rejected(client.sent[0].request_id, 20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "")
+    assert client.remembered == []
+
+
+# Any order of events
+
+
+quarters = st.integers(0, 40).map(lambda number: number / 4)
+indices = st.integers(0, 5)
+
+
+class Witness(Client):
+    """A client whose every act is held against what it was told. Each topic has a name that no other call has."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.applied_by, self.open_after = arguments
+        self.calls, self.requests, self.decisions, self.heard, self.applied = {}, {}, {}, set(), set()
+        self.state, self.request_of, self.refused, self.told = {}, {}, {}, defaultdict(list)
+        self.muted_until = float("-inf")  # by what was heard once
+        self.has_ended = False
+
+    @property
+    def unsettled(self):
+        return [name for name, call in self.calls.items() if name not in self.outcomes[call]]
+
+    def names(self, request):
+        return [topic.name for topic in request.topics]
+
+    def is_open(self, request):
+        """Whether a decision on it is waited for."""
+        unsettled = set(self.names(request)).intersection(self.unsettled)
+        return any(self.request_of[name] == request.request_id and self.state[name] == "asked" for name in unsettled)
+
+    def unconfirmed(self, request):
+        """What was admitted, and waits for a result."""
+        return [name for name in self.names(request) if name in self.unsettled and self.state[name] == "admitted"]
+
+    def send(self, request, until):
+        super().send(request, until)
+        assert not self.has_ended
+        assert self.now >= self.muted_until, "a request was sent before the throttle time was over"
+        [call] = {self.calls[name] for name in self.names(request)}
+        assert request.request_id not in self.requests
+        assert (request.user, request.client_id) == ("alice", "app")
+        assert request.validate_only == call.asking.validate_only
+        assert self.now < call.deadline
+        assert request.apply == (self.applied_by is APPLIER)
+        assert until == (call.deadline if self.open_after is None else self.now + self.patience(call, self.now))
+        for name in self.names(request):
+            assert self.state[name] == "waiting"
+            assert name in self.unsettled
+            self.state[name], self.request_of[name] = "asked", request.request_id
+        self.requests[request.request_id] = request, self.now
+
+    def patience(self, call, sent_at):
+        """How long a decision is waited for."""
+        return min(self.open_after, (call.deadline - sent_at) / 2)
+
+    def go_on(self, call, topics):
+        super().go_on(call, topics)
+        assert self.open_after is not None
+        for topic in topics:
+            _, sent_at = self.requests[self.request_of[topic.name]]
+            assert self.now >= sent_at + self.patience(call, sent_at)
+            assert self.now < call.deadline
+            assert self.state[topic.name] == "asked"
+            assert topic.name in self.unsettled
+            self.state[topic.name] = "gone on"
+            if self.applied_by is NOBODY:
+                self.told[topic.name].append(TopicResult(topic.name))
+
+    def carry_out(self, call, tasks):
+        super().carry_out(call, tasks)
+        assert not self.has_ended
+        for task in tasks:
+            assert self.calls[task.name] is call
+            assert task.validate_only == call.asking.validate_only
+            gone_on = self.state[task.name] == "gone on"
+            assert self.applied_by is not NOBODY
+            assert gone_on or (self.state[task.name] == "admitted" and self.applied_by is CLIENT)
+            assert task.maybe_done == (gone_on and self.applied_by is APPLIER)
+            self.state[task.name] = "begun" if not gone_on else "begun without a decision"
+
+    def settle(self, call, topic, outcome):
+        super().settle(call, topic, outcome)
+        name, state = topic.name, self.state[topic.name]
+        match outcome:
+            case TopicResult():
+                assert outcome in self.told[name]
+                return
+            case Throttled():
+                assert name in self.refused or state == "waiting"
+                shortest, longest = self.refused.get(name, 0), max(self.muted_until, self.refused.get(name, 0))
+                assert max(0, shortest - self.now) <= outcome.throttle_time_ms / 1000 <= max(0, longest - self.now)
+                assert state in {"waiting", "asked"}
+            case Unheard(wait=Wait.DECISION):
+                assert state == "asked"
+                assert name not in self.refused
+            case Unheard(wait=Wait.RESULT):
+                assert state in {"admitted", "begun", "begun without a decision"}
+        is_final = isinstance(outcome, Throttled) and not call.asking.retry_on_quota_violation
+        assert is_final or self.has_ended or self.now >= call.deadline
+
+
+class AnyOrderOfEvents(RuleBasedStateMachine):
+    """Each topic is settled once and in time, nothing is sent while it is muted, and nothing waits longer than that."""
+
+    @initialize(applied_by=st.sampled_from(AppliedBy), open_after=st.sampled_from([None, 2.0]), ends=st.booleans())
+    def begin(self, applied_by, open_after, ends):
+        self.client, self.ends = Witness(applied_by, open_after), ends
+
+    def one_of_the_requests(self, index):
+        requests = list(self.client.requests.values())
+        return requests[-1 - index % len(requests)][0]
+
+    def decision_on(self, request, refusals, throttle_seconds):
+        """What is decided once stays so."""
+        refused = [name for number, name in enumerate(self.client.names(request)) if refusals >> number & 1]
+        return self.client.decisions.setdefault(
+            request.request_id, decision(request, refused, round(throttle_seconds * 1000))
+        )
+
+    @rule(count=st.integers(1, 3), limit=quarters, retry=st.booleans(), validate_only=st.booleans())
+    def ask(self, count, limit, retry, validate_only):
+        client, before = self.client, len(self.client.sent)
+        names = [f"topic-{len(client.calls) + number}" for number in range(count)]
+        asking = Asking(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation=retry)
+        call = Call(asking, [TopicMutation(name=name, partitions=1) for name in names], client.now + 0.25 + limit)
+        client.calls |= dict.fromkeys(names, call)
+        client.state |= dict.fromkeys(names, "waiting")
+        client.conversation.submit(call, client.now)
+        assert len(client.sent) <= before + 1
+        assert client.now < client.muted_until or client.names(client.sent[-1]) == names
+
+    @precondition(lambda self: self.client.requests)
+    @rule(index=indices, refusals=st.integers(0, 7), throttle_seconds=quarters)
+    def decide(self, index, refusals, throttle_seconds):
+        """The first copy of a decision, or another one of the same, also of calls that are over."""
+        client, request = self.client, self.one_of_the_requests(index)
+        if client.decisions.get(request.request_id, ...) is None:
+            return  # it was rejected
+        decided = self.decision_on(request, refusals, throttle_seconds)
+        throttled_until = client.now + decided.throttle_time_ms / 1000
+        if request.request_id not in client.heard:
+            client.heard.add(request.request_id)
+            client.muted_until = max(client.muted_until, throttled_until)
+            if client.is_open(request):
+                for topic in decided.topics:
+                    if topic.error_code:
+                        client.state[topic.name], client.refused[topic.name] = "waiting", throttled_until
+                    elif topic.name in client.unsettled:
+                        client.state[topic.name] = "admitted"
+                        client.refused.pop(topic.name, None)
+                        if client.applied_by is NOBODY:
+                            client.told[topic.name].append(TopicResult(topic.name))
+        client.conversation.decided(decided, client.now)
+        if request.request_id in client.applied:
+            assert client.unconfirmed(request) == []
+        retried = [name for name in client.unsettled if client.state[name] == "waiting"]
+        assert all(client.calls[name].asking.retry_on_quota_violation for name in retried if name in client.refused)
+
+    @precondition(lambda self: self.client.requests and self.client.applied_by is APPLIER)
+    @rule(index=indices, refusals=st.integers(0, 7), throttle_seconds=quarters, failures=st.integers(0, 7))
+    def apply(self, index, refusals, throttle_seconds, failures):
+        """The result of a decision, which the client may have heard or not, and perhaps of one that it heard before."""
+        client, request = self.client, self.one_of_the_requests(index)
+        if client.decisions.get(request.request_id, ...) is None:
+            return
+        decided = self.decision_on(request, refusals, throttle_seconds)
+        admitted = [topic.name for topic in decided.topics if not topic.error_code]
+        results = [
+            failed(name) if failures >> number & 1 else TopicResult(name) for number, name in enumerate(admitted)
+        ]
+        for each in results:
+            client.told[each.name].append(each)
+        if admitted:
+            client.applied.add(request.request_id)
+            client.conversation.applied(result(request, *results))
+            assert client.unconfirmed(request) == []
+
+    @precondition(lambda self: self.client.begun)
+    @rule(index=indices, count=st.integers(0, 3))
+    def finish(self, index, count):
+        """Topics that were carried out, or some of them, or those of before once more."""
+        client = self.client
+        task = client.tasks[-1 - index % len(client.tasks)]
+        call = client.calls[task.name]
+        tasks = [each for each in client.tasks if client.calls[each.name] is call][:count]
+        for each in tasks:
+            client.told[each.name].append(TopicResult(each.name))
+        client.finish(call, *[each.name for each in tasks])
+
+    @precondition(lambda self: self.client.requests)
+    @rule(index=indices)
+    def reject(self, index):
+        client, request = self.client, self.one_of_the_requests(index)
+        if client.decisions.setdefault(request.request_id, None) is not None:
+            return
+        for name in client.names(request):
+            client.told[name].append(TopicResult(name, 42, "INVALID_REQUEST", "no"))
+        was_open = client.is_open(request)
+        client.conversation.rejected(request.request_id, 42, "INVALID_REQUEST", "no")
+        assert not (was_open and set(client.names(request)).intersection(client.unsettled))
+
+    @precondition(lambda self: self.client.requests)
+    @rule(index=indices, throttle_seconds=quarters)
+    def tell_others(self, index, throttle_seconds):
+        request = self.one_of_the_requests(index)
+        theirs = msgspec.structs.replace(request, request_id=f"you-{request.request_id}")
+        names = self.client.names(request)
+        self.client.conversation.decided(decision(theirs, names[:1], round(throttle_seconds * 1000)), self.client.now)
+        self.client.conversation.applied(result(theirs, *names))
+        self.client.conversation.rejected(theirs.request_id, 42, "INVALID_REQUEST", "no")
+
+    @rule(seconds=quarters, late=st.booleans())
+    def wait(self, seconds, late):
+        client = self.client
+        (client.oversleep if late else client.wait_until)(client.now + seconds)
+        assert all(client.calls[name].deadline > client.now for name in client.unsettled)
+        if client.now >= client.muted_until:
+            assert "waiting" not in {client.state[name] for name in client.unsettled}
+        if client.open_after is not None:
+            asked = [client.request_of[name] for name in client.unsettled if client.state[name] == "asked"]
+            assert all(client.requests[each][1] + client.open_after > client.now for each in asked)
+
+    @rule(seconds=quarters)
+    def let_time_pass(self, seconds):
+        """Nobody looks what is due."""
+        self.client.now += seconds
+
+    @invariant()
+    def nothing_is_remembered_of_calls_that_have_ended(self):
+        assert self.client.unsettled or not self.client.remembered
+
+    @invariant()
+    def the_loop_comes_back_in_time(self):
+        deadlines = [self.client.calls[name].deadline for name in self.client.unsettled]
+        assert not deadlines or self.client.conversation.next_at <= min(deadlines)
+
+    def teardown(self):
+        client = self.client
+        if self.ends:
+            client.has_ended = True
+            client.end()
+        else:
+            client.wait_until(client.now + 20)
+            assert client.remembered == []
+        assert client.unsettled == []
+        assert client.conversation.next_at is None
+        sent, begun = len(client.sent), len(client.begun)
+        for request_id, decided in client.decisions.items():
+            if decided is not None:
+                request, _ = client.requests[request_id]
+                client.conversation.applied(result(request, *client.names(request)))
+                client.conversation.decided(decided, client.now)
+        client.wait_until(client.now + 1000)
+        assert (len(client.sent), len(client.begun)) == (sent, begun)
+
+
+TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase
+
+
+@pytest.mark.parametrize("somebody", [{"user": "mallory"}, {"client_id": "other"}])
+def test_an_answer_to_somebody_else_who_guessed_the_id_is_nothing_to_us(somebody):
+    """Neither does it mute, nor is anything carried out or told by it; our own answer still counts."""
+    client = Client(APPLIER)
+    call = client.ask("a")
+    (request,) = client.sent
+    client.conversation.decided(msgspec.structs.replace(decision(request, "a", 99_000), **somebody), client.now)
+    client.conversation.applied(msgspec.structs.replace(result(request, failed("a")), **somebody))
+    assert client.outcomes[call] == {}
+    client.ask("b")
+    assert client.asked == ["a", "b"]
+    client.hear(of=0)
+    client.hear_result("a", of=0)
+    assert client.outcomes[call] == {"a": TopicResult("a")}
+
+
+def test_a_dead_letter_of_somebody_elses_topic_is_nothing_to_us():
+    """Its value is what anybody wrote; where it is cut off our id still stands at its beginning."""
+    letter = DeadLetter(error="e", value='{"request_id":"me-1","us', timestamp=None, source=Source("r.alice", 0, 7))
+    assert rejected_id(letter, "r.alice") == "me-1"
+    assert rejected_id(letter, "r.bob") is None
+    assert rejected_id(msgspec.structs.replace(letter, value=None), "r.alice") is None

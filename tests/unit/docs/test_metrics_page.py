@@ -1,0 +1,44 @@
+"""The page on metrics: every metric, every alert, and nothing that is none."""
+
+import re
+
+import yaml
+
+from jobs.metrics.definitions import METRICS
+from quota.settings.loading import load_settings
+from tests.support.checkout import CHECKOUT
+
+PAGE = (CHECKOUT / "docs" / "metrics.md").read_text()
+
+
+def rows(section):
+    """The rows of a section's table: their cells, without the marks of code."""
+    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^\| (`.*) \|$", text, re.MULTILINE)
+    return [[cell.strip() for cell in line.split(" |")] for line in lines]
+
+
+def test_it_tells_of_each_metric_as_the_code_has_it():
+    told = [[cell.strip(" |") for cell in row] for row in rows("All of them")]
+    expected = [
+        [f"`{each.name}`", each.kind, each.unit, ", ".join(f"`{label}`" for label in each.labels), each.meaning]
+        for each in METRICS
+    ]
+    assert told == expected
+
+
+def test_it_says_what_to_do_about_each_alert():
+    alerts = yaml.safe_load((CHECKOUT / "conf/prometheus/alerts.yaml").read_text())
+    names = [f"`{rule['alert']}`" for group in alerts["groups"] for rule in group["rules"]]
+    assert [row[0] for row in rows("Alerts")] == names
+
+
+def test_the_settings_that_it_names_have_these_defaults():
+    (most,) = re.findall(r"`metrics.max_tenants` \((\d+)\)", PAGE)
+    metrics = load_settings(environment={}).metrics
+    assert (metrics.port, metrics.address, metrics.max_tenants) == (0, "127.0.0.1", int(most))
+
+
+def test_no_name_is_given_to_two():
+    assert len({each.name for each in METRICS}) == len(METRICS)
+    assert all(each.name.endswith("_total") is (each.kind == "counter") for each in METRICS)

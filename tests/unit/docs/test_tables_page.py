@@ -1,0 +1,45 @@
+"""The page on the tables: every column, and nothing that is none."""
+
+import re
+
+import pytest
+from pyspark.sql.types import ArrayType, StructType
+
+from schemas import decisions
+from schemas.table_docs import DOCUMENTED, PAGE, with_columns
+
+
+def names_in(schema, within=""):
+    for field in schema:
+        yield within + field.name
+        inner = field.dataType
+        if isinstance(inner, ArrayType):
+            yield from (
+                names_in(inner.elementType, f"{within}{field.name}[].") if hasattr(inner.elementType, "fields") else ()
+            )
+        elif isinstance(inner, StructType):
+            yield from names_in(inner, f"{within}{field.name}.")
+
+
+def test_the_page_is_as_the_schemas_make_it():
+    """`make schemas` writes it anew."""
+    page = PAGE.read_text()
+    assert with_columns(page) == page
+
+
+@pytest.mark.parametrize("table", DOCUMENTED, ids=lambda table: table.name)
+def test_each_column_and_each_field_in_it_has_a_line_that_says_what_it_means(table):
+    (section,) = re.findall(rf"^## {table.name}\n(.*?)^## ", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^\| `([^`]+)` \| `[^`]+` \| [^|]* \| [^|]+ \|$", section, re.MULTILINE)
+    assert lines == list(names_in(table.schema))
+    assert "```sql" in section
+
+
+def test_a_column_that_is_new_makes_the_page_stale(monkeypatch):
+    monkeypatch.setitem(decisions.TABLE["quota"].metadata, "comment", "another meaning [mutations/h]")
+    assert "| `quota` | `double` | mutations/h | another meaning |" in with_columns(PAGE.read_text())
+
+
+@pytest.mark.parametrize("name", ["tokens", "tokens_before", "quota", "burst", "max_debt_ms", "throttle_time_ms"])
+def test_numbers_have_their_unit(name):
+    assert re.search(rf"^\| `{name}` \| `\w+` \| (mutations|mutations/s|ms) \|", PAGE.read_text(), re.MULTILINE)

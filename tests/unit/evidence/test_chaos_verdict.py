@@ -1,0 +1,239 @@
+"""The verdict on a deployment that was killed: it finds all that could be wrong."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from tests.evidence.chaos import verdict
+from tests.evidence.chaos.evidence import Evidence, Stored
+from tests.evidence.chaos.steps import Step, Written, enforce_step
+from tests.support.factories import PERMISSIVE, STRICT, request_json
+
+DAY = 86_400_000
+
+
+def request(offset, at, *partitions, **fields):
+    return Stored("in", 0, offset, DAY + at, b"alice", request_json(*partitions, **fields))
+
+
+def quota(offset, at, rate):
+    value = {"entity": {"user": "alice"}, "controller_mutation_rate": rate}
+    return Stored("quotas", 0, offset, DAY + at, b'{"user":"alice"}', json.dumps(value).encode())
+
+
+def decision(offset, at, before, after, *codes):
+    """A decision by hand, and its row; of the fields that a decision has besides, one stands for all."""
+    told = {"decision_id": f"in-0-{offset}", "source": {"topic": "in", "partition": 0, "offset": offset}}
+    told |= {"tokens_before": before, "tokens": after, "topics": [{"error_code": code} for code in codes]}
+    told["quota_entity"] = {"user": "alice"}
+    written = Stored("out", 0, offset, DAY + at + 50, b"alice", json.dumps(told | {"timestamp": DAY + at}).encode())
+    row = told | {"date": date(1970, 1, 2), "timestamp": moment(at), "decided_at": moment(at + 50)}
+    return written, row | {"quota_entity": '{"user":"alice"}', "expires_at": None, "more_tags": []}
+
+
+def moment(at):
+    return datetime.fromtimestamp((DAY + at) / 1000, UTC).replace(tzinfo=None)
+
+
+def letter(offset, at):
+    source = {"topic": "in", "partition": 0, "offset": offset}
+    told = {"error": "value: not JSON", "value": "no json", "source": source}
+    written = Stored("dead", 0, 0, DAY + at, b"alice", json.dumps(told | {"timestamp": DAY + at}).encode())
+    return written, told | {"timestamp": moment(at), "date": date(1970, 1, 2)}
+
+
+def quota_row(offset, at, rate):
+    told = {"source": {"topic": "quotas", "partition": 0, "offset": offset}, "kind": "quota", "shadow": False}
+    told |= {"entity": '{"user":"alice"}', "user": "alice", "controller_mutation_rate": rate}
+    return told | {"timestamp": moment(at), "effective_at": moment(at), "date": date(1970, 1, 2), "comment": None}
+
+
+def honest():
+    """Q = 5, so B = 55; from 4 s on Q = 10.
+
+    60 are admitted at 55: -5. A topic is refused 0.5 s later at -2.5; at 1 s one of 10 is admitted at 0, and one of 1
+    refused. At 6 s: 3 s at 5 and 2 s at 10 make 25 of -10 + 15 + 20, and an old client's 30 leave -5.
+    """
+    records = [
+        request(0, 0, 60, api_version=STRICT),
+        request(1, 500, 1, api_version=STRICT),
+        request(2, 1000, 10, 1, api_version=STRICT),
+        Stored("in", 0, 3, DAY + 1500, b"alice", b"no json"),
+        request(4, 6000, 30, api_version=PERMISSIVE),
+        request(5, 6000, 7, api_version=STRICT, validate_only=True),
+    ]
+    decided = [
+        decision(0, 0, 55, -5, 0),
+        decision(1, 500, -2.5, -2.5, 89),
+        decision(2, 1000, 0, -10, 0, 89),
+        decision(4, 6000, 25, -5, 0),
+        decision(5, 6000, -5, -5, 0),
+    ]
+    dead, dead_row = letter(3, 1500)
+    decisions, rows = [list(each) for each in zip(*decided, strict=True)]
+    changes = ((0, 0, 5.0), (1, 4000, 10.0))
+    return Evidence(
+        records,
+        [quota(*change) for change in changes],
+        [*decisions, replace(decisions[1], offset=9)],  # a copy, as after a kill
+        [dead],
+        list(decisions),
+        [dead],
+        rows,
+        [dead_row],
+        [quota_row(*change) for change in changes],
+    )
+
+
+def test_what_is_right_is_found_right():
+    """One copy, one dead letter, two topics refused, and nothing wrong."""
+    found = verdict.judge(honest())
+    assert (found.wrong, found.requests, found.decisions, found.dead_letters) == ({}, 6, 5, 1)
+    assert (found.copies, found.refused, found.quota_changes) == (1, 2, 2)
+
+
+def changed(stored, **fields):
+    return replace(stored, value=json.dumps(json.loads(stored.value) | fields).encode())
+
+
+def without(name, number):
+    return lambda honest: replace(
+        honest, **{name: [*getattr(honest, name)[:number], *getattr(honest, name)[number + 1 :]]}
+    )
+
+
+def instead(name, number, change):
+    def _instead(honest):
+        items = list(getattr(honest, name))
+        items[number] = change(items[number])
+        return replace(honest, **{name: items})
+
+    return _instead
+
+
+def also(name, item):
+    return lambda honest: replace(honest, **{name: [*getattr(honest, name), item]})
+
+
+def refilled(honest):
+    """A restart that forgot the bucket before the third request, as both runs would tell it."""
+    wrong, row = decision(2, 1000, 55, 44, 0, 0)
+    rows = [row if each["decision_id"] == row["decision_id"] else each for each in honest.decision_rows]
+    decisions, others = [
+        [wrong if each.offset == 2 else each for each in answers]
+        for answers in (honest.decisions, honest.undisturbed_decisions)
+    ]
+    return replace(honest, decisions=decisions, undisturbed_decisions=others, decision_rows=rows)
+
+
+MUTANTS = {
+    "a decision is missing": (
+        without("decisions", 0),
+        {verdict.LOST, verdict.UNLIKE_UNDISTURBED, verdict.UNLIKE_IN_DELTA},
+    ),
+    "a dead letter is missing": (
+        without("dead_letters", 0),
+        {verdict.LOST, verdict.UNLIKE_UNDISTURBED, verdict.UNLIKE_IN_DELTA},
+    ),
+    "a copy that differs": (
+        instead("decisions", 5, lambda copy: changed(copy, tokens=-2.4)),
+        {verdict.COPIES_DIFFER},
+    ),
+    "a copy under another key": (
+        instead("decisions", 5, lambda copy: replace(copy, key=b"bob")),
+        {verdict.COPIES_DIFFER},
+    ),
+    "a dead letter for what is decided": (
+        also("dead_letters", letter(4, 6000)[0]),
+        {verdict.UNASKED, verdict.UNLIKE_UNDISTURBED, verdict.NOT_IN_DELTA},
+    ),
+    "an answer to nothing": (
+        also("decisions", decision(6, 6000, -5, -5, 0)[0]),
+        {verdict.UNASKED, verdict.UNLIKE_UNDISTURBED, verdict.NOT_IN_DELTA, verdict.TOKENS_WRONG},
+    ),
+    "another one undisturbed": (
+        instead("undisturbed_decisions", 0, lambda each: changed(each, request_id="other")),
+        {verdict.UNLIKE_UNDISTURBED},
+    ),
+    "one more undisturbed": (
+        also("undisturbed_decisions", decision(6, 6000, -5, -5, 0)[0]),
+        {verdict.UNLIKE_UNDISTURBED},
+    ),
+    "a bucket that was refilled": (refilled, {verdict.REFILLED}),
+    "a bucket that was charged twice": (
+        lambda honest: replace(
+            honest, requests=[replace(honest.requests[0], value=request_json(55)), *honest.requests[1:]]
+        ),
+        {verdict.TOKENS_WRONG},
+    ),
+    "a quota change that came too late": (
+        instead("quotas", 1, lambda change: replace(change, timestamp=DAY + 3000)),
+        {verdict.TOKENS_WRONG, verdict.UNLIKE_IN_DELTA},
+    ),
+    "a decision that Delta has not": (without("decision_rows", 3), {verdict.NOT_IN_DELTA}),
+    "a dead letter that Delta has not": (without("dead_letter_rows", 0), {verdict.NOT_IN_DELTA}),
+    "a quota change that Delta has not": (without("quota_rows", 0), {verdict.NOT_IN_DELTA}),
+    "a decision that Delta has twice": (
+        also("decision_rows", honest().decision_rows[2]),
+        {verdict.TWICE_IN_DELTA},
+    ),
+    "a quota change that Delta has twice": (
+        also("quota_rows", honest().quota_rows[0]),
+        {verdict.TWICE_IN_DELTA},
+    ),
+    "a decision that Delta has otherwise": (
+        instead("decision_rows", 2, lambda row: row | {"tokens": -9.0}),
+        {verdict.UNLIKE_IN_DELTA},
+    ),
+    "a field that Delta has more": (
+        instead("decision_rows", 2, lambda row: row | {"callback": "other"}),
+        {verdict.UNLIKE_IN_DELTA},
+    ),
+    "a time that Delta has otherwise": (
+        instead("decision_rows", 2, lambda row: row | {"decided_at": moment(1001)}),
+        {verdict.UNLIKE_IN_DELTA},
+    ),
+    "a row of no decision": (
+        also("decision_rows", decision(6, 6000, -5, -5, 0)[1]),
+        {verdict.UNLIKE_IN_DELTA},
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_what_is_wrong_is_found(mutant):
+    """Each way of being wrong is told as what it is."""
+    change, expected = MUTANTS[mutant]
+    assert verdict.judge(change(honest())).wrong.keys() == expected
+
+
+def test_every_check_can_fail():
+    """None of them is there for show."""
+    assert set().union(*(expected for _, expected in MUTANTS.values())) == set(verdict.CHECKS)
+
+
+ASKED = frozenset({(0, 0), (0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("step", "written"),
+    [
+        (Step.IDLE, {"batch": None}),
+        (Step.BEFORE_OFFSETS, {"batch": None, "waiting": True}),
+        (Step.BEFORE_OFFSETS, {"committed": True, "waiting": True}),
+        (Step.IDLE, {"committed": True, "answered": ASKED, "states": 2}),
+        (Step.OFFSETS, {"waiting": True}),
+        (Step.OFFSETS, {"answered": frozenset({(1, 7)})}),
+        (Step.SOME_DECIDED, {"answered": frozenset({(0, 1), (1, 7)})}),
+        (Step.ALL_DECIDED, {"answered": ASKED}),
+        (Step.STATE_IN_PART, {"states": 1, "answered": ASKED}),
+        (Step.STATE, {"states": 2, "answered": frozenset({(0, 0)})}),
+        (Step.BEFORE_COMMIT, {"states": 2, "answered": ASKED}),
+    ],
+)
+def test_a_step_is_known_by_what_was_written(step, written):
+    """Of a batch of two requests and two partitions of the state."""
+    nothing = Written(3, committed=False, asked=ASKED, answered=frozenset(), states=0, partitions=2, waiting=False)
+    assert enforce_step(replace(nothing, **written)) is step

@@ -1,0 +1,263 @@
+"""How decisions came about: what is told of them, and that they come out the same again."""
+
+import msgspec
+import pytest
+
+from quota.admission.decide import decide
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.explanation.explanation import Around, Charge, Neighbour, explain
+from quota.explanation.quota_history import KeptQuotas, SetQuota
+from quota.explanation.refill import Gain, Origin
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import LogEntry, QuotaRecord, ResetRecord
+from tests.support.factories import PERMISSIVE, resolved
+
+WINDOW = Window(num=100)
+ALICE = QuotaEntity("alice")
+FIVE = LogEntry(0, -1000, QuotaRecord(ALICE, 5.0, altered_by="ann", comment="as agreed"))
+TEN = LogEntry(1, 2000, QuotaRecord(ALICE, 10.0, altered_by="ben"))
+RESET = LogEntry(1, 1000, ResetRecord({"user": "alice"}, altered_by="ben"))
+
+
+def asked(*requests):
+    """Decisions on requests as they stand in one partition; each is (time, partitions, more)."""
+    return [
+        resolved(*partitions, at=at, offset=offset, **fields)
+        for offset, (at, partitions, fields) in enumerate(requests)
+    ]
+
+
+def decided(*requests, repeats_ms=0):
+    return decide(None, asked(*requests), TokenBucket(WINDOW, Repeats(window_ms=repeats_ms)))[1]
+
+
+def explained(decisions, number=-1, log=(FIVE,), neighbours=0):
+    """The explanation of one of a bucket's decisions, the last one by default."""
+    place = range(len(decisions))[number]
+    around = Around(reversed(decisions[:place]), decisions[place + 1 :], neighbours)
+    return explain(decisions[place], around, KeptQuotas(log), WINDOW)
+
+
+def differs(explanation):
+    return explanation.recomputed.differs
+
+
+WORKED = decided((0, [80] * 7, {}), (0, [80], {}), (12_000, [80], {}))
+"""KIP-599's own example: Q=5, B=500."""
+
+
+def test_the_first_request_of_a_bucket_finds_it_full_and_is_charged_topic_by_topic():
+    found = explained(WORKED, 0)
+    assert (found.refill.origin, found.refill.tokens, found.refill.gains) == (Origin.FIRST_SIGHT, 500, [])
+    assert [each.tokens_before for each in found.charges] == [500, 420, 340, 260, 180, 100, 20]
+    assert found.charges[-1] == Charge("topic-6", 80, 20, -60, admitted=True, charged=True)
+    assert differs(found) == []
+
+
+def test_a_refused_request_is_told_from_the_decision_that_charged_the_bucket():
+    found = explained(WORKED, 1)
+    assert (found.refill.origin, found.refill.written_by) == (Origin.LAST_WRITE, "mutation-requests-0-0")
+    assert found.refill.gains == [Gain(0, 0, 5, 500, -60, -60)]
+    assert found.charges == [Charge("topic-0", 80, -60, -60, admitted=False, charged=False)]
+    assert (found.recomputed.error_codes, found.recomputed.controller_throttle_ms) == ([89], 12_000)
+    assert differs(found) == []
+
+
+def test_what_was_refused_in_between_has_not_written_the_bucket():
+    found = explained(WORKED, 2)
+    assert found.refill.written_by == "mutation-requests-0-0"
+    assert found.refill.gains == [Gain(0, 12_000, 5, 500, -60, 0)]
+    assert found.charges == [Charge("topic-0", 80, 0, -80, admitted=True, charged=True)]
+    assert differs(found) == []
+
+
+def test_the_quota_is_told_with_who_set_it_and_since_when():
+    assert explained(WORKED).set_quota == SetQuota(ALICE, -1000, -1000, "ann", "as agreed")
+
+
+def test_a_quota_that_was_scheduled_is_told_with_when_that_was():
+    later = LogEntry(0, -5000, QuotaRecord(ALICE, 5.0, effective_at=-1000, altered_by="ann"))
+    assert explained(WORKED, log=[later]).set_quota == SetQuota(ALICE, -1000, -5000, "ann", None)
+
+
+def test_of_two_changes_at_one_moment_the_later_record_is_told():
+    again = LogEntry(1, -1000, QuotaRecord(ALICE, 5.0, altered_by="ben"))
+    assert explained(WORKED, log=[FIVE, again]).set_quota.altered_by == "ben"
+
+
+def test_a_change_whose_record_is_not_kept_is_not_guessed():
+    found = explained(WORKED, log=[])
+    assert found.set_quota is None
+    assert differs(found) == []
+
+
+CHANGED = decided((0, [560], {}), (3000, [80], {"rate": 10.0, "since": 2000}))
+
+
+def test_a_quota_that_changed_in_between_counts_from_its_moment_on():
+    """Two seconds at 5/s, one at 10/s: -60, -50, -40; to be paid back in 4 s."""
+    found = explained(CHANGED, log=[FIVE, TEN])
+    assert found.refill.gains == [Gain(0, 2000, 5, 500, -60, -50), Gain(2000, 3000, 10, 1000, -50, -40)]
+    assert found.recomputed.controller_throttle_ms == 4000
+    assert differs(found) == []
+
+
+def test_where_nobody_can_tell_when_the_quota_changed_that_is_said():
+    found = explained(CHANGED, log=[FIVE])
+    assert (found.refill.tokens, found.refill.gains) == (None, [])
+    assert differs(found) == ["tokens_before"]
+
+
+def test_a_refused_try_at_a_new_quota_has_written_the_bucket():
+    """At 3 s it was written with -40, and is judged by 5/s again from 4 s on: -30, and two seconds later -20."""
+    back = LogEntry(2, 4000, QuotaRecord(ALICE, 5.0))
+    decisions = decided(
+        (0, [560], {}), (3000, [80], {"rate": 10.0, "since": 2000}), (6000, [80], {"rate": 5.0, "since": 4000})
+    )
+    found = explained(decisions, log=[FIVE, TEN, back])
+    assert found.refill.written_by == "mutation-requests-0-1"
+    assert found.refill.gains == [Gain(3000, 4000, 10, 1000, -40, -30), Gain(4000, 6000, 5, 500, -30, -20)]
+    assert differs(found) == []
+
+
+def test_after_a_reset_the_bucket_is_full():
+    found = explained(decided((0, [560], {}), (2000, [80], {"reset_at": 1000})), log=[FIVE, RESET])
+    assert (found.refill.origin, found.refill.reset_at, found.refill.tokens) == (Origin.RESET, 1000, 500)
+    assert found.charges[0].tokens == 420
+    assert differs(found) == []
+
+
+def test_a_reset_before_the_last_charge_is_over():
+    found = explained(decided((0, [560], {}), (2000, [80], {"reset_at": 1000}), (3000, [80], {})), log=[FIVE, RESET])
+    assert (found.refill.origin, found.refill.gains) == (Origin.LAST_WRITE, [Gain(2000, 3000, 5, 500, 420, 425)])
+    assert differs(found) == []
+
+
+def test_some_topics_admitted_and_some_refused():
+    found = explained(decided((0, [300, 300, 1, 0], {})))
+    assert [(each.admitted, each.tokens) for each in found.charges] == [
+        (True, 200),
+        (True, -100),
+        (False, -100),
+        (False, -100),
+    ]
+    assert (found.recomputed.error_codes, found.recomputed.controller_throttle_ms) == ([0, 0, 89, 89], 20_000)
+    assert differs(found) == []
+
+
+def test_a_permissive_request_is_charged_in_debt():
+    found = explained(decided((0, [560], {}), (0, [5, 5], {"api_version": PERMISSIVE})))
+    assert [(each.admitted, each.tokens) for each in found.charges] == [(True, -65), (True, -70)]
+    assert found.recomputed.controller_throttle_ms == 14_000
+    assert differs(found) == []
+
+
+def test_a_bound_on_debt_forgives_what_is_beyond_it():
+    """Ten seconds of 5/s: no deeper than -50."""
+    found = explained(decided((0, [900], {"max_debt_ms": 10_000}), (1000, [1], {"max_debt_ms": 10_000})))
+    assert found.refill.gains == [Gain(0, 1000, 5, 500, -50, -45)]
+    assert differs(found) == []
+
+
+def test_what_only_asks_is_not_charged():
+    found = explained(decided((0, [560], {}), (2000, [80], {"validate_only": True}), (4000, [80], {})), 1)
+    assert found.charges == [Charge("topic-0", 80, -50, -50, admitted=True, charged=False)]
+    assert differs(found) == []
+
+
+def test_what_only_asked_has_not_written_the_bucket():
+    found = explained(decided((0, [560], {}), (2000, [80], {"validate_only": True}), (4000, [80], {})))
+    assert found.refill.gains == [Gain(0, 4000, 5, 500, -60, -40)]
+    assert differs(found) == []
+
+
+def test_what_only_asked_at_another_quota_has_not_written_the_bucket():
+    """So for the bucket it was 5/s all the time."""
+    decisions = decided(
+        (0, [560], {}),
+        (3000, [80], {"rate": 10.0, "since": 2000, "validate_only": True}),
+        (6000, [80], {"since": 4000}),
+    )
+    found = explained(decisions, log=[FIVE, TEN, LogEntry(2, 4000, QuotaRecord(ALICE, 5.0))])
+    assert found.refill.gains == [Gain(0, 6000, 5, 500, -60, -30)]
+    assert differs(found) == []
+
+
+def test_a_quota_in_shadow_is_told_as_it_would_have_answered():
+    found = explained(decided((0, [560], {"shadow": True}), (2000, [80], {"shadow": True})))
+    assert found.charges == [Charge("topic-0", 80, -50, -50, admitted=False, charged=False)]
+    assert found.recomputed.controller_throttle_ms == 10_000
+    assert differs(found) == []
+
+
+def test_what_was_paid_for_before_is_not_charged_again():
+    """The first try had two topics admitted of three; a minute later only the third is charged."""
+    first = (0, [300, 300, 7], {})
+    found = explained(decided(first, (60_000, [300, 300, 7], {}), repeats_ms=100_000))
+    assert [(each.charged, each.tokens) for each in found.charges] == [(False, 200), (False, 200), (True, 193)]
+    assert found.recomputed.error_codes == [0, 0, 0]
+    assert differs(found) == []
+
+
+def test_a_repeat_that_cost_nothing_has_not_written_the_bucket():
+    first = (0, [560], {})
+    found = explained(decided(first, (1000, [560], {}), (2000, [1], {}), repeats_ms=100_000))
+    assert found.refill.gains == [Gain(0, 2000, 5, 500, -60, -50)]
+    assert differs(found) == []
+
+
+@pytest.mark.parametrize("fields", [{}, {"exempt": True}])
+def test_an_unlimited_request_has_no_bucket(fields):
+    found = explained(decided((0, [10**6], {"rate": None, **fields})))
+    assert (found.refill, found.charges, found.recomputed, found.set_quota) == (None, [], None, None)
+
+
+@pytest.mark.parametrize(("fields", "taken_off"), [({}, 0), ({"purgatory_ms": 2000}, 2000)])
+def test_what_was_taken_off_for_the_purgatory_is_told(fields, taken_off):
+    found = explained(decided((0, [560], {}), (0, [80], fields)))
+    assert found.purgatory_ms == taken_off
+    assert differs(found) == []
+
+
+def test_a_table_that_does_not_reach_back_is_told_and_the_rest_is_checked():
+    found = explained(WORKED[1:2])
+    assert (found.refill.origin, found.refill.tokens) == (Origin.FIRST_SIGHT, 500)
+    assert differs(found) == ["tokens_before"]
+    assert (found.recomputed.error_codes, found.recomputed.tokens) == ([89], -60)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "name"),
+    [
+        ({"tokens": -81.0}, "tokens"),
+        ({"tokens_before": 1.0, "tokens": -79.0}, "tokens_before"),
+        ({"controller_throttle_ms": 16_000}, "controller_throttle_ms"),
+    ],
+)
+def test_what_was_recorded_otherwise_is_named(recorded, name):
+    changed = msgspec.structs.replace(WORKED[2], **recorded)
+    assert differs(explained([*WORKED[:2], changed])) == [name]
+
+
+def test_a_topic_that_was_answered_otherwise_is_named():
+    changed = msgspec.structs.replace(WORKED[2], topics=WORKED[1].topics)
+    assert differs(explained([*WORKED[:2], changed])) == ["topics"]
+
+
+def test_neighbours_are_told_in_their_order():
+    decisions = decided((0, [1], {}), (1000, [2], {}), (2000, [3], {}), (3000, [4], {}), (4000, [5], {}))
+    found = explained(decisions, 2, neighbours=1)
+    (before,), (after,) = found.before, found.after
+    assert before == Neighbour("mutation-requests-0-1", 1000, "ADMITTED", 2, False, 500, 498, 0)
+    assert (after.decision_id, after.mutations) == ("mutation-requests-0-3", 4)
+    assert found.refill.written_by == "mutation-requests-0-1"
+
+
+def test_no_more_decisions_are_read_than_are_needed():
+    def before():
+        yield from reversed(WORKED[:2])
+        pytest.fail("read on")
+
+    assert differs(explain(WORKED[2], Around(before(), [], 1), KeptQuotas([FIVE]), WINDOW)) == []

@@ -1,0 +1,204 @@
+"""`explain`: out of the tables, without Spark, and a sentence where there is nothing to explain."""
+
+import json
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from jobs.audit.decisions import KeptDecisions
+from jobs.audit.explain import explained, source_of_id
+from jobs.audit.quota_changes import log_entry
+from quota.admission.decide import decide
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.errors import BadInput, MutationQuotaError
+from quota.records.callback import CallbackSetting
+from quota.records.cluster import Cluster
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import CallbackRecord, ClusterRecord, LogEntry, QuotaRecord, ResetRecord
+from quota.records.record import Source
+from quota.settings.loading import load_settings
+from quota.timeline.change import QuotaChange, change_of
+from tests.support.delta_tables import change_row, decision_row, keep
+from tests.support.factories import resolved
+from tests.unit.whatif.test_simulation import run
+
+DAY = 86_400_000
+NOON = 20_000 * DAY + DAY // 2
+NOBODY_THERE = "kafka.bootstrap_servers=127.0.0.1:1"
+
+
+def options(root):
+    return [f"storage.root={root}", NOBODY_THERE, "kafka.timeout_seconds=0.5", "quota.window_num=100"]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return load_settings(options(tmp_path), environment={}, with_default_file=False)
+
+
+def decisions_at(*times, **fields):
+    requests = [resolved(80, at=at, offset=offset, **fields) for offset, at in enumerate(times)]
+    return decide(None, requests, TokenBucket(Window(num=100)))[1]
+
+
+@pytest.fixture
+def kept(settings):
+    """Eight decisions of alice's at noon of two days, and what else is in such tables."""
+    decisions = decisions_at(*[NOON] * 7, NOON + DAY)
+    keep(settings, "decisions", *map(decision_row, decisions[:4]))
+    keep(settings, "decisions", *map(decision_row, decisions[4:]))
+    others = [
+        {"user_tag": "bob"},
+        {"client_tag": "app"},
+        {"more_tags": {"group": "payments"}},
+        {"quota": None, "tokens": None, "tokens_before": None},
+    ]
+    for offset, other in enumerate(others, start=100):
+        source = Source("mutation-requests", 0, offset)
+        changed = msgspec.structs.replace(decisions[3], source=source, decision_id=str(source), **other)
+        keep(settings, "decisions", decision_row(changed))
+    keep(settings, "quota_changes", change_row(0, NOON - DAY))
+    letter = {"source": {"topic": "mutation-requests", "partition": 0, "offset": 50}, "timestamp": NOON}
+    keep(settings, "dead_letters", letter | {"error": "topics: missing", "value": "{}"})
+    return decisions
+
+
+def offsets(decisions):
+    return [each.source.offset for each in decisions]
+
+
+def test_a_decision_comes_out_of_the_table_as_it_went_in(settings, kept):
+    assert KeptDecisions(settings).find(kept[3].source) == kept[3]
+
+
+def test_those_of_its_bucket_come_nearest_first_over_all_days(settings, kept):
+    """At one moment the offset decides."""
+    table = KeptDecisions(settings)
+    assert offsets(table.before(kept[7])) == [6, 5, 4, 3, 2, 1, 0]
+    assert offsets(table.before(kept[2])) == [1, 0]
+    assert offsets(table.behind(kept[5])) == [6, 7]
+
+
+def test_where_a_clock_stepped_back_the_offset_decides(settings):
+    """0 at noon, 1 a second before it; another partition's stands between them by its time, and comes behind both."""
+    first, back, _ = decisions_at(NOON, NOON - 1000, NOON)
+    other = msgspec.structs.replace(
+        first, source=Source("mutation-requests", 1, 0), decision_id="mutation-requests-1-0"
+    )
+    keep(settings, "decisions", *map(decision_row, (first, back, other)))
+    table = KeptDecisions(settings)
+    assert [each.decision_id[-3:] for each in table.behind(first)] == ["0-1", "1-0"]
+    assert [each.decision_id[-3:] for each in table.before(back)] == ["0-0"]
+    assert [each.decision_id[-3:] for each in table.before(other)] == ["0-1", "0-0"]
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_bytes(b"PAR1 and no more")])
+def test_files_of_a_table_that_are_gone_or_damaged_are_told_in_a_line(settings, tmp_path, damage):
+    for file in (tmp_path / "tables/decisions").rglob("*.parquet"):
+        damage(file)
+    with pytest.raises(MutationQuotaError, match=r"/tables cannot be read without Spark: .*; see that storage.root is"):
+        explained(settings, "mutation-requests-0-7", 1)
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_decision_is_explained_and_comes_out_the_same(settings):
+    found = explained(settings, "mutation-requests-0-7", 1)
+    assert (found.refill.written_by, found.refill.tokens) == ("mutation-requests-0-6", 500)
+    assert (found.set_quota.since, found.set_quota.altered_by) == (NOON - DAY, "ann")
+    assert offsets_of(found.before) == ["mutation-requests-0-6"]
+    assert found.recomputed.differs == []
+
+
+def offsets_of(neighbours):
+    return [each.decision_id for each in neighbours]
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_command_prints_lines_or_json(tmp_path):
+    given = [option for each in options(tmp_path) for option in ("--set", each)]
+    lines = run("explain", "mutation-requests-0-6", *given)
+    assert (lines.returncode, lines.stderr) == (0, "")
+    assert "K = 20 - 80 = -60" in lines.stdout
+    found = json.loads(run("explain", "mutation-requests-0-6", "--json", "--neighbours", "2", *given).stdout)
+    assert found["decision"]["tokens"] == -60
+    assert [each["decision_id"][-1] for each in (*found["before"], *found["after"])] == ["4", "5", "7"]
+
+
+@pytest.mark.parametrize("wrong", ["", "7", "mutation-requests-0", "mutation-requests-0-", "a b-0-7", "t-0-x"])
+def test_what_is_no_id_is_refused(wrong):
+    with pytest.raises(BadInput, match="expected topic-partition-offset, as in mutation-requests-0-17"):
+        source_of_id(wrong)
+
+
+def test_names_of_topics_may_look_like_ids():
+    assert source_of_id("a-1-2-3-4") == Source("a-1-2", 3, 4)
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_dead_letter_is_told_as_one(settings):
+    with pytest.raises(BadInput, match="mutation-requests-0-50 is no decision, but a dead letter: topics: missing"):
+        explained(settings, "mutation-requests-0-50", 0)
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_unknown_id_is_told_also_where_no_cluster_answers(settings):
+    with pytest.raises(BadInput, match=r"mutation-requests-0-51: no such decision is kept in the table; .*cannot tell"):
+        explained(settings, "mutation-requests-0-51", 0)
+
+
+def test_where_there_is_no_table_that_is_said(settings):
+    with pytest.raises(
+        MutationQuotaError, match=r"there is no table .*/tables/decisions: mutation-quota audit makes it"
+    ):
+        explained(settings, "mutation-requests-0-7", 0)
+
+
+def test_a_table_of_a_newer_program_is_left_alone(settings):
+    keep(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=99)
+    with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
+        explained(settings, "mutation-requests-0-0", 0)
+
+
+def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
+    keep(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
+    with pytest.raises(
+        MutationQuotaError, match=r"is of version 1, .*; mutation-quota audit --once brings it up to that"
+    ):
+        explained(settings, "mutation-requests-0-0", 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (
+            {"kind": "cancel", "altered_configs": ["max_debt_ms"]},
+            QuotaRecord(QuotaEntity("alice"), 5.0, effective_at=NOON, altered_configs=["max_debt_ms"], cancelled=True),
+        ),
+        ({"kind": "bucket_reset", "bucket": '{"user":"alice"}'}, ResetRecord({"user": "alice"}, NOON)),
+        (
+            {"kind": "callback", "callback": "a.B", "callback_configs": [("c", "d")]},
+            CallbackRecord(CallbackSetting("a.B", {"c": "d"}), NOON),
+        ),
+        ({"kind": "callback_cancel"}, CallbackRecord(None, NOON, cancelled=True)),
+        ({"kind": "cluster", "cluster": '{"t":[1,null]}'}, ClusterRecord(Cluster({"t": [1, None]}), NOON)),
+    ],
+)
+def test_each_kind_of_change_comes_out_of_its_row(fields, expected):
+    moment = datetime(2024, 10, 4, 12, tzinfo=UTC)
+    assert log_entry(change_row(0, moment, altered_by=None, **fields)).record == expected
+
+
+def test_the_quota_log_comes_out_of_its_table_as_it_was():
+    at, later = datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC)
+    row = change_row(7, at, controller_mutation_burst=60.0, comment="why", effective_at=later)
+    entry = log_entry(row)
+    record = QuotaRecord(
+        QuotaEntity("alice"), 5.0, 60.0, effective_at=1_795_305_600_000, altered_by="ann", comment="why"
+    )
+    assert entry == LogEntry(7, 1_795_219_200_000, record)
+    moment = QuotaChange(QuotaEntity("alice"), Quota(5.0, 60.0), 1_795_305_600_000)
+    assert change_of(entry.record, entry.timestamp) == moment

@@ -1,0 +1,72 @@
+"""The quotas in time, from rows of the table of quota changes."""
+
+import json
+
+import pytest
+
+from jobs.audit.quota_history import record_of_change
+from jobs.audit.rows import _read_quota
+from quota.callbacks.timeline import CallbackQuotas
+from quota.records.quota_log import read_log_record
+from quota.records.record import Record, Source
+from quota.timeline.change import change_of
+from schemas import quota_changes
+
+ALICE = {"entity": {"user": "alice"}}
+GROUP = "quota.callbacks.groups.GroupQuotaCallback"
+RECORDS = {
+    "a quota": ALICE | {"controller_mutation_rate": 5.5, "altered_by": "ann", "comment": "why"},
+    "one with all options": ALICE
+    | {"controller_mutation_rate": 5, "controller_mutation_burst": 9, "max_debt_ms": 100, "shadow": True},
+    "a part of one": ALICE | {"controller_mutation_rate": 5, "altered_configs": ["shadow"]},
+    "none": ALICE | {"controller_mutation_rate": None},
+    "the defaults": {"entity": {"user": None, "client-id": None}, "controller_mutation_rate": 5},
+    "one for later": ALICE | {"controller_mutation_rate": 5, "effective_at": 2000},
+    "one taken back": ALICE | {"controller_mutation_rate": 5, "effective_at": 2000, "cancelled": True},
+    "one taken back too late": ALICE | {"controller_mutation_rate": 5, "effective_at": 500, "cancelled": True},
+    "a reset": {"bucket": {"user": "alice", "client-id": "app"}},
+    "a callback": {"callback": {"class": GROUP, "configs": {"a": "b"}}, "altered_configs": ["a"]},
+    "the settings' callback": {"callback": None},
+    "a cluster": {"cluster": {"topics": {"t": [1, None]}}},
+}
+
+
+def row_of(fields, timestamp=1000):
+    """The row of a record, as the audit makes it; what it does not say is null."""
+    made = _read_quota(Record(Source("mutation-quotas", 0, 0), timestamp, json.dumps(fields).encode()))
+    return dict.fromkeys(quota_changes.TABLE.names) | made
+
+
+@pytest.mark.parametrize("fields", RECORDS.values(), ids=RECORDS.keys())
+def test_each_record_comes_back(fields):
+    record = read_log_record(json.dumps(fields).encode())
+    found = record_of_change(row_of(fields))
+    when = record.effective_at
+    assert found.effective_at == (1000 if when is None else when if fields.get("cancelled") else max(1000, when))
+    assert type(found) is type(record)
+    told = {name: getattr(found, name) for name in record.__struct_fields__ if name != "effective_at"}
+    assert told == {name: getattr(record, name) for name in record.__struct_fields__ if name != "effective_at"}
+
+
+def test_rows_make_the_quotas_in_time():
+    rows = [
+        row_of(ALICE | {"controller_mutation_rate": 5}, 1000),
+        row_of(ALICE | {"controller_mutation_rate": 7}, 3000),
+        row_of({"bucket": {"user": "alice"}}, 3500),
+        row_of(ALICE | {"controller_mutation_rate": None}, 4000),
+    ]
+    quotas = CallbackQuotas()
+    for row in rows:
+        quotas.add(change_of(record_of_change(row), row["timestamp"]))
+    limits = [quotas.resolve("alice", "app", at).limit for at in (999, 1000, 3000, 4000)]
+    assert [limit and limit.quota.rate for limit in limits] == [None, 5, 7, None]
+    assert [quotas.resolve("alice", "app", at).reset_at for at in (3499, 3500)] == [None, 3500]
+
+
+def test_a_row_of_an_older_table_says_the_whole():
+    assert record_of_change(row_of(ALICE | {"controller_mutation_rate": 5})).altered_configs is None
+
+
+def test_a_kind_that_is_not_known_is_named():
+    with pytest.raises(ValueError, match="a quota change of kind 'tariff'"):
+        record_of_change(row_of(ALICE | {"controller_mutation_rate": 5}) | {"kind": "tariff"})

@@ -1,0 +1,113 @@
+"""Listing buckets: what each holds now, and which are listed in which order."""
+
+import msgspec
+import pytest
+
+from jobs.buckets.choice import Order, Wanted
+from jobs.buckets.listing import HEAD, bucket_line, bucket_list, listed
+from jobs.buckets.saved import SavedBucket
+from quota.algorithms.bucket import MAX_THROTTLE_MS, Window
+from quota.records.entity import Tags
+
+NOW = 1_795_266_000_000
+WINDOW = Window()
+DEBT = SavedBucket(Tags("alice", "").key, -60.0, NOW - 7000, 5.0)
+GAINING = SavedBucket(Tags("bob", "app").key, 40.0, NOW - 1000, 10.0, 100.0)
+FULL = SavedBucket(Tags("", "tool").key, 8.0, NOW - 60_000, 1.0)
+GROUP = SavedBucket(Tags("", "", (("group", "pay"),)).key, 0.0, NOW, 2.0)
+ALL = [FULL, GROUP, DEBT, GAINING]
+
+
+def choose(order=Order.TOKENS, *, tags=None, in_debt=False, limit=1000):
+    found = bucket_list(ALL, Wanted(tags or {}, in_debt, order, limit), NOW, WINDOW)
+    return [row.bucket for row in found.buckets], found.left_out
+
+
+ALICE, BOB, TOOL, PAY = {"user": "alice"}, {"user": "bob", "client-id": "app"}, {"client-id": "tool"}, {"group": "pay"}
+
+
+def test_a_bucket_in_debt_says_when_that_ends_and_when_it_is_full():
+    """-60 and 7 s of 5/s later -25: 5 s to zero, and 55 tokens more are 11 s."""
+    row = listed(DEBT, NOW, WINDOW)
+    assert (row.bucket, row.tokens, row.updated_at, row.rate) == (ALICE, -60.0, NOW - 7000, 5.0)
+    assert (row.tokens_now, row.burst, row.in_debt) == (-25.0, 55.0, True)
+    assert (row.debt_ends_in_ms, row.full_in_ms) == (5000, 16_000)
+
+
+def test_a_bucket_without_debt_gains_up_to_its_own_burst():
+    row = listed(GAINING, NOW, WINDOW)
+    assert (row.tokens_now, row.burst, row.in_debt, row.debt_ends_in_ms, row.full_in_ms) == (50, 100, False, 0, 5000)
+
+
+def test_a_bucket_that_has_had_time_enough_is_full():
+    row = listed(FULL, NOW, WINDOW)
+    assert (row.tokens, row.tokens_now, row.burst, row.full_in_ms) == (8.0, 11.0, 11.0, 0)
+
+
+def test_a_bucket_of_another_window_has_another_burst():
+    assert listed(DEBT, NOW, Window(100, 1)).burst == 500.0
+
+
+def test_a_clock_that_is_behind_that_of_the_broker_adds_and_takes_nothing():
+    assert listed(DEBT, NOW - 60_000, WINDOW).tokens_now == -60.0
+
+
+def test_what_takes_for_ever_is_bound():
+    row = listed(msgspec.structs.replace(DEBT, rate=1e-300), NOW, WINDOW)
+    assert (row.debt_ends_in_ms, row.full_in_ms) == (MAX_THROTTLE_MS, MAX_THROTTLE_MS)
+    assert "over 24 days" in bucket_line(row)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        (Order.TOKENS, [ALICE, PAY, TOOL, BOB]),
+        (Order.FULL_IN, [ALICE, PAY, BOB, TOOL]),
+        (Order.UPDATED, [PAY, BOB, ALICE, TOOL]),
+        (Order.RATE, [BOB, ALICE, PAY, TOOL]),
+        (Order.NAME, [BOB, TOOL, PAY, ALICE]),
+    ],
+)
+def test_they_are_sorted(order, expected):
+    assert choose(order) == (expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ({"tags": {"user": "alice"}}, [ALICE]),
+        ({"tags": {"client-id": "app"}}, [BOB]),
+        ({"tags": {"user": "alice", "client-id": "app"}}, []),
+        ({"tags": {"group": "pay"}}, [PAY]),
+        ({"in_debt": True}, [ALICE]),
+        ({"in_debt": True, "tags": {"user": "bob"}}, []),
+    ],
+)
+def test_those_that_are_not_wanted_are_left_out(wanted, expected):
+    assert choose(**wanted) == (expected, 0)
+
+
+def test_those_beyond_the_limit_are_counted():
+    assert choose(limit=3) == ([ALICE, PAY, TOOL], 1)
+
+
+def test_a_line_stands_under_its_head():
+    line = bucket_line(listed(DEBT, NOW, WINDOW))
+    assert line.split(maxsplit=6) == [
+        "-25.0",
+        "55",
+        "5",
+        "0:00:05",
+        "0:00:16",
+        "2026-11-21T12:59:53.000Z",
+        "user 'alice'",
+    ]
+    for name, value in (("K now", "-25.0"), ("of B", "55"), ("debt ends in", "0:00:05"), ("full in", "0:00:16")):
+        assert HEAD.index(name) + len(name) == line.index(f"{value} ") + len(value)
+    assert HEAD.index("bucket") == line.index("user")
+    assert " full " in bucket_line(listed(FULL, NOW, WINDOW))
+
+
+@pytest.mark.parametrize("tags", [Tags("a", ""), Tags("", "b"), Tags('"]', "é"), Tags("", "", (("g", "h"), ("i", "")))])
+def test_tags_come_back_out_of_the_identity_of_their_bucket(tags):
+    assert Tags.of_key(tags.key) == tags

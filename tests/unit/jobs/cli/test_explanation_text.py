@@ -1,0 +1,138 @@
+"""Explanations as people read them."""
+
+import msgspec
+import pytest
+
+from jobs.cli.analysis.explanation_text import explanation_lines
+from quota.algorithms.bucket import MAX_THROTTLE_MS
+from tests.support.factories import PERMISSIVE
+from tests.unit.explanation.test_explanation import CHANGED, FIVE, RESET, TEN, WORKED, decided, explained
+
+
+def told(decisions, number=-1, **more):
+    return "\n".join(explanation_lines(explained(decisions, number, **more)))
+
+
+def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
+    """KIP-599's own: K = -60 is paid back in 12 s."""
+    assert told(WORKED, 1, neighbours=1).splitlines() == [
+        "mutation-requests-0-1: REJECTED, and told to wait for 12000 ms, until 1970-01-01T00:00:12.000Z",
+        "  asked       CREATE_TOPICS, topics: 1, mutations: 80",
+        "  by          user 'alice', client-id '<none>'",
+        "  request     r, at 1970-01-01T00:00:00.000Z",
+        "  quota       R = 5 mutations/s, set for user-principal 'alice'",
+        "              B = 500 mutations at once",
+        "              since 1969-12-31T23:59:59.000Z by ann  # as agreed",
+        "  bucket      of user 'alice', shared by all its client-ids",
+        "  mode        STRICT: its client knows the error: a topic is admitted while K >= 0 before it, else refused",
+        "  K before    -60: the bucket was written last by mutation-requests-0-0",
+        "              K = min(K + t * R, B) = min(-60 + 0 s * 5/s, 500) = -60 at 1970-01-01T00:00:00.000Z",
+        "  charges     'topic-0' of 80: refused, since K = -60 < 0; K stays",
+        "  K after     -60",
+        "  throttle    -K / R = 60 / 5 s = 12000 ms, rounded up",
+        "  told        REJECTED, and told to wait for 12000 ms, until 1970-01-01T00:00:12.000Z",
+        "  recomputed  the same, from the decision before it",
+        "Decisions of the bucket around it:",
+        "  1970-01-01T00:00:00.000Z  mutation-requests-0-0  ADMITTED, 560 mutations, K 500 -> -60",
+        "> 1970-01-01T00:00:00.000Z  mutation-requests-0-1",
+        "  1970-01-01T00:00:12.000Z  mutation-requests-0-2  ADMITTED, 80 mutations, K 0 -> -80",
+    ]
+
+
+DEBT = (0, [560], {})
+
+
+@pytest.mark.parametrize(
+    ("decisions", "log", "expected"),
+    [
+        (WORKED, [FIVE], "min(-60 + 12 s * 5/s, 500) = 0 at 1970-01-01T00:00:12.000Z"),
+        (WORKED, [FIVE], "'topic-0' of 80: admitted, K = 0 - 80 = -80"),
+        (WORKED, [FIVE], "none: no topic was refused, though the next one will be"),
+        (WORKED, [], "since when and by whom is not kept"),
+        (WORKED[:1], [FIVE], "500: no earlier decision charged the bucket, and one never charged is full"),
+        (WORKED[:1], [FIVE], "recomputed  the same"),
+        (WORKED[1:2], [FIVE], "K before comes out as 500, recorded -60: the table does not reach back"),
+        (WORKED[1:2], [FIVE], "all else, from there, is the same"),
+        (CHANGED, [FIVE, TEN], "min(-60 + 2 s * 5/s, 500) = -50 at 1970-01-01T00:00:02.000Z"),
+        (CHANGED, [FIVE, TEN], "min(-50 + 1 s * 10/s, 1000) = -40 at 1970-01-01T00:00:03.000Z"),
+        (CHANGED, [FIVE], "K before -40 cannot be checked: the quota changed since the bucket was written"),
+        (
+            decided(DEBT, (2000, [80], {"reset_at": 1000})),
+            [FIVE, RESET],
+            "500: full, an operator reset the bucket at 1970-01-01T00:00:01.000Z",
+        ),
+        (decided(DEBT, (0, [5], {"api_version": PERMISSIVE})), [FIVE], "-K / R = 65 / 5 s = 13000 ms"),
+        (
+            decided(DEBT, (0, [5], {"api_version": PERMISSIVE})),
+            [FIVE],
+            "PERMISSIVE: its client does not know the error",
+        ),
+        (decided((0, [5], {"api_version": PERMISSIVE})), [FIVE], "none: K is not below 0"),
+        (decided(DEBT, (2000, [80], {"validate_only": True})), [FIVE], "never charged, never refused"),
+        (decided(DEBT, (2000, [80], {"validate_only": True})), [FIVE], "admitted, and not charged; K = -50 stays"),
+        (
+            decided(DEBT, (2000, [80], {"shadow": True})),
+            [FIVE],
+            "in shadow: it decides and reports, and all is admitted",
+        ),
+        (
+            decided(DEBT, (2000, [80], {"shadow": True})),
+            [FIVE],
+            "would have been REJECTED, topics refused: 1, and told to wait for 10000 ms",
+        ),
+        (
+            decided(DEBT, (1000, [560], {}), repeats_ms=5000),
+            [FIVE],
+            "admitted by mutation-requests-0-0; topics that are not charged again, the first ones: 1",
+        ),
+        (decided((0, [9], {"rate": None})), [FIVE], "none: none of the eight levels had one then"),
+        (decided((0, [9], {"rate": None, "exempt": True})), [FIVE], "none: the user is exempt (quota.exempt_users)"),
+        (
+            decided((0, [900], {"max_debt_ms": 10_000})),
+            [FIVE],
+            "K = 500 - 900, but no less than the bound on debt = -50",
+        ),
+        (decided((0, [900], {"max_debt_ms": 10_000})), [FIVE], "no debt longer than 10000 ms"),
+        (
+            decided(DEBT, (0, [80], {"purgatory_ms": 2000})),
+            [FIVE],
+            "less 2000 ms for which the request was kept back (purgatory)",
+        ),
+        (
+            decided(DEBT, (0, [80], {"purgatory_ms": 20_000})),
+            [FIVE],
+            "less at least 12000 ms for which the request was kept back (purgatory)",
+        ),
+        (
+            decided(DEBT, (0, [80], {"request_throttle_ms": 15_000})),
+            [FIVE],
+            "the request quota's own throttle: 15000 ms, which is longer",
+        ),
+        (decided((0, [2**31 - 1], {}), (0, [1], {})), [FIVE], "ms, rounded up"),
+        (
+            decided((0, [2**31 - 1], {"rate": 1e-3}), (0, [1], {"rate": 1e-3})),
+            [FIVE],
+            f"{MAX_THROTTLE_MS} ms, rounded up, the longest that there is",
+        ),
+    ],
+)
+def test_each_case_is_told_in_plain_words(decisions, log, expected):
+    assert expected in told(decisions, log=log)
+
+
+def test_what_differs_is_told_with_both_numbers():
+    changed = msgspec.structs.replace(WORKED[2], tokens=-81.0)
+    assert "from the recorded K before: K after -80, recorded -81" in told([*WORKED[:2], changed])
+
+
+def test_of_thousands_of_topics_the_first_and_the_last_are_told():
+    lines = told(decided((0, [1] * 100, {}))).splitlines()
+    assert sum("admitted, K =" in line for line in lines) == 40
+    assert any("... 60 more topics (--json tells them) ..." in line for line in lines)
+
+
+def test_what_others_wrote_cannot_command_a_terminal():
+    written = msgspec.structs.replace(FIVE.record, comment="\x1b[2J")
+    text = told(WORKED, log=[msgspec.structs.replace(FIVE, record=written)])
+    assert "\x1b" not in text
+    assert r"\x1b[2J" in text

@@ -1,0 +1,86 @@
+"""The options of `quotas`, and what is refused before any cluster is asked."""
+
+import pytest
+
+from jobs.cli.control.entities import short_form
+from quota.errors import BadInput
+from tests.unit.whatif.test_simulation import run
+
+ALICE = ["--user", "alice"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--user", "a"], ["--user", "a"]),
+        (["--entity-type", "users", "--entity-name", "a"], ["--user=a"]),
+        (["--entity-type=users", "--entity-default"], ["--user-defaults"]),
+        (
+            ["--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-name", "-x", "--json"],
+            ["--json", "--user-defaults", "--client=-x"],
+        ),
+        (
+            ["--entity-type", "clients", "--entity-type", "users", "--entity-name", "c", "--entity-name", "u"],
+            ["--client=c", "--user=u"],
+        ),
+    ],
+)
+def test_the_long_form_of_an_entity_is_understood(given, expected):
+    assert short_form(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (["--entity-type", "users"], "needs an --entity-name"),
+        (["--entity-name", "a"], "each --entity-type"),
+        (
+            ["--entity-type", "users", "--entity-name", "a", "--entity-type", "users", "--entity-name", "b"],
+            "--entity-type users is given twice",
+        ),
+        (["--entity-type", "topics", "--entity-name", "a"], "--entity-type topics: expected users or clients"),
+        (["--entity-type"], "--entity-type needs a value"),
+    ],
+)
+def test_a_long_form_that_does_not_add_up_is_refused(given, error):
+    with pytest.raises(BadInput, match=error):
+        short_form(given)
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        *[
+            ([*ALICE, "--add-config", f"controller_mutation_rate={value}"], f"above 0, got {value!r}")
+            for value in ("nan", "inf", "-inf", "0", "-1", "fast", "1_000", "1e_5", "1e999", "\uff11\uff10", "")
+        ],
+        ([*ALICE, "--add-config", "producer_byte_rate=5"], "unknown quota 'producer_byte_rate'"),
+        ([*ALICE, "--delete-config", "producer_byte_rate"], "unknown quota 'producer_byte_rate'"),
+        ([*ALICE, "--delete-config", "controller_mutation_rate=7"], "unknown quota 'controller_mutation_rate=7'"),
+        (["--user", "\udcff", "--add-config", "controller_mutation_rate=5"], "--user '\\udcff': not UTF-8"),
+        (ALICE, "give --add-config"),
+        (["--add-config", "controller_mutation_rate=5"], "whose quota?"),
+        (["--user", "", "--add-config", "controller_mutation_rate=5"], "--user: the name is empty"),
+        ([*ALICE, "--user-defaults", "--add-config", "controller_mutation_rate=5"], "exclude each other"),
+        (["--frobnicate"], "No such option: --frobnicate"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
+    done = run("quotas", "alter", *args, "--bootstrap-server", "127.0.0.1:1")
+    assert done.returncode == 2
+    assert error in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_cluster_that_cannot_be_reached_is_one_line():
+    done = run("quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
+    assert done.returncode == 1
+    assert "at 127.0.0.1:1" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [[], ["quotas"], ["quotas", "alter"], ["enforce"], ["broker"], ["simulate"]])
+def test_every_command_helps(command):
+    done = run(*command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: " in done.stdout

@@ -1,0 +1,223 @@
+"""`mutation-quota report`: from tables to a file, and what it says where it cannot."""
+
+import errno
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.__main__ import app
+from jobs.report import library
+from jobs.report.page import json_in_html
+from quota.errors import BadInput, MutationQuotaError
+from quota.settings.loading import load_settings
+from tests.support.audited import DAY, HOUR, decision, letter, write
+
+NASTY = "</script><script>alert(1)</script><!--"
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return load_settings([f"storage.root={tmp_path / 'root'}"], environment={})
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Run the command; the page that it has written."""
+
+    def _report(*options):
+        out = tmp_path / "page.html"
+        given = ["--out", str(out), "--set", f"storage.root={tmp_path / 'root'}"]
+        done = CliRunner().invoke(app, ["report", *given, *options])
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == 0, done.output
+        return out.read_text(encoding="utf-8")
+
+    return _report
+
+
+def figures(page):
+    (text,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+def test_the_page_holds_what_the_tables_do(report, settings):
+    write(settings, decisions=[decision(DAY, admitted=[3]), decision(DAY + HOUR, admitted=[4])])
+    page = report()
+    assert sum(figures(page)["total"]["admitted"]) == 7
+    assert "var uPlot=function" in page
+    assert "Copyright (c) 2022 Leon Sorokin" in page
+    assert "uPlot 1.6.31" in page
+
+
+def test_it_can_be_of_a_time_and_of_a_user(report, settings):
+    rows = [decision(DAY + hour * HOUR, user=user, admitted=[1]) for hour in range(4) for user in ("alice", "bob")]
+    write(settings, decisions=rows)
+    page = report("--from", "2026-11-21T01:00", "--to", "2026-11-21T03:00", "--user", "bob")
+    assert sum(figures(page)["total"]["admitted"]) == 2
+    assert "<bdi>of user &#x27;bob&#x27;</bdi>" in page
+
+
+LOAD = {
+    "requests": 4,
+    "refused_requests": 1,
+    "admitted": 9,
+    "refused": 1,
+    "throttled_seconds": 2.5,
+    "newly_admitted": 3,
+    "newly_refused": 0,
+    "peak": 7,
+}
+BACKTEST = {
+    "repetition": {"decisions": 4, "differing": 0, "examples": []},
+    "outcomes": [
+        {
+            "name": "twice as much",
+            "load": LOAD | {"admitted": 11},
+            "senders": [{"user": "a", "client_id": "app", "load": LOAD}],
+        }
+    ],
+}
+"""As `backtest --json` prints it."""
+
+
+def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, settings, tmp_path):
+    write(settings, decisions=[decision(DAY)])
+    (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
+    page = report("--backtest", str(tmp_path / "comparison.json"))
+    assert ">What if<" in page
+    by = {"candidate": "twice as much"}
+    assert figures(page)["candidates"] == {
+        "tried": [
+            by | {"sender": "all together", "load": LOAD | {"admitted": 11}},
+            by | {"sender": "user 'a', client-id 'app'", "load": LOAD},
+        ],
+        "left_out": 0,
+    }
+    assert ">What if<" not in report()
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (None, "No such file or directory"),
+        ("{}", "not what backtest --json prints: Object missing required field `repetition`"),
+        ("\x00", "not what backtest --json prints: JSON is malformed"),
+    ],
+)
+def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, content, error):
+    write(settings, decisions=[decision(DAY)])
+    file = tmp_path / "comparison.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(BadInput, match=f"^--backtest {file}: {error}"):
+        report("--backtest", str(file))
+
+
+def test_a_new_report_takes_the_place_of_an_old_one(report, settings, tmp_path):
+    write(settings, decisions=[decision(DAY)])
+    (tmp_path / "page.html").write_text("an old one")
+    assert report().startswith("<!DOCTYPE html>")
+
+
+def test_whatever_names_and_errors_say_ends_no_element_of_the_page(report, settings):
+    write(
+        settings,
+        decisions=[decision(DAY, user=NASTY, client="{{policy}}\u202e\u2028\x00", admitted=[1])],
+        letters=[letter(DAY, f"{NASTY}: no field")],
+    )
+    page = report("--user", NASTY)
+    assert page.count("</script>") == 3
+    assert NASTY not in page
+    (tenant,) = figures(page)["tenants"]
+    assert tenant["user"] == NASTY
+    assert tenant["name"] == f"user '{NASTY}', client-id '{{{{policy}}}}\\u202e\\u2028\\x00'"
+    assert "{{policy}}" in page  # a name is no place of the template
+
+
+def test_json_in_html_is_the_same_json():
+    value = {"a": "<!-- </script> & \u2028\u2029 é"}
+    assert json.loads(json_in_html(value)) == value
+    assert not re.search("[<>&\u2028\u2029]", json_in_html(value))
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 4\); start that"),
+        ("3", r"is of version 3, and this program reads version 4; mutation-quota audit --once brings it up"),
+        ("", r"is no table of this version \(it has no mutationQuota.schemaVersion\)"),
+    ],
+)
+def test_a_table_of_another_version_is_named(report, settings, version, error):
+    write(settings, {"decisions": version}, decisions=[decision(DAY)])
+    with pytest.raises(MutationQuotaError, match=error):
+        report()
+
+
+def test_where_nothing_was_audited_it_says_so(report, settings):
+    with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: mutation-quota audit makes it"):
+        report()
+    write(settings)
+    with pytest.raises(BadInput, match=r"^nothing was audited yet: the tables are empty$"):
+        report()
+
+
+def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp_path):
+    write(settings, decisions=[decision(DAY)])
+    (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
+    file.unlink()
+    with pytest.raises(
+        MutationQuotaError,
+        match=r"/tables cannot be read without Spark: .*; see that storage.root is reached, and whole$",
+    ):
+        report()
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_path, monkeypatch):
+    write(settings, decisions=[decision(DAY)])
+    page = tmp_path / "page.html"
+    page.write_text("an old one")
+
+    def full(self, *_, **__):
+        self.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BadInput, match=f"^--out {page}: No space left on device$"):
+        report()
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
+    assert page.read_text() == "an old one"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--from", "2026-11-22", "--to", "2026-11-21"], "--from 2026-11-22 --to 2026-11-21: there is no time between"),
+        (["--from", "yesterday"], "--from 'yesterday': expected a time"),
+        (["--out", "/nowhere/page.html"], "--out /nowhere/page.html: not a file in a folder that is there"),
+        (
+            ["--from", "2030-01-01"],
+            "no decisions from 2030-01-01T00:00:00.000Z on: the table holds those of 2026-11-21",
+        ),
+    ],
+)
+def test_what_cannot_be_told_of_is_bad_input(report, settings, options, error):
+    write(settings, decisions=[decision(DAY)])
+    with pytest.raises(BadInput) as raised:
+        report(*options)
+    assert str(raised.value).startswith(error)
+
+
+def test_a_library_that_somebody_has_changed_gets_into_no_page(monkeypatch):
+    path, digest = library._SCRIPT  # noqa: SLF001
+    monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
+    with pytest.raises(MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; install"):
+        library.library()
+    monkeypatch.setattr(library, "_PACKAGE", "no-such")
+    with pytest.raises(MutationQuotaError, match="is not installed, which draws charts; run make setup"):
+        library.library()

@@ -1,0 +1,51 @@
+"""What Spark tells of a batch; the JSON is of a run, shortened."""
+
+from jobs.metrics.query_progress import QueryProgress
+
+PROGRESS = {
+    "batchId": 41,
+    "timestamp": "2026-11-22T04:00:00.250Z",
+    "durationMs": {"addBatch": 98, "latestOffset": 3, "triggerExecution": 130},
+    "stateOperators": [{"numRowsTotal": 7, "memoryUsedBytes": 1000}, {"numRowsTotal": 2, "memoryUsedBytes": 24}],
+    "sources": [
+        {"startOffset": {"requests": {"0": 3}}, "endOffset": {"requests": {"0": 5, "1": 9}, "requests.bob": {"0": 1}}}
+    ],
+}
+ENDED_AT = 1_795_320_000.38
+"""2026-11-22T04:00:00Z, 250 ms, and the 130 that the batch took."""
+
+
+def test_a_batch_is_read():
+    progress = QueryProgress.read(PROGRESS)
+    assert progress.batch == 41
+    assert round(progress.ended_at, 3) == ENDED_AT
+    assert progress.phases == {"addBatch": 0.098, "latestOffset": 0.003, "triggerExecution": 0.13}
+    assert progress.positions == {("requests", 0): 5, ("requests", 1): 9, ("requests.bob", 0): 1}
+    assert (progress.state_rows, progress.state_bytes) == (9, 1024)
+
+
+def test_a_query_without_state_tells_of_none():
+    progress = QueryProgress.read({**PROGRESS, "stateOperators": []})
+    assert (progress.state_rows, progress.state_bytes) == (None, None)
+
+
+def test_a_source_that_has_read_nothing_has_no_place():
+    progress = QueryProgress.read({**PROGRESS, "sources": [{"startOffset": None, "endOffset": None}]})
+    assert progress.positions == {}
+
+
+def test_a_source_that_is_a_table_has_no_place_in_a_topic():
+    offset = {"sourceVersion": 1, "reservoirId": "5ba3", "reservoirVersion": 7, "index": -1, "isStartingVersion": False}
+    assert QueryProgress.read({**PROGRESS, "sources": [{"endOffset": offset}]}).positions == {}
+
+
+def test_the_lag_is_what_stands_behind_the_batch():
+    """Two more in one partition, none in another; of a third it is not known where it ends, of a fourth where it is."""
+    progress = QueryProgress.read(PROGRESS)
+    assert progress.lag({("requests", 0): 7, ("requests", 1): 9, ("requests", 2): 50}) == 2
+
+
+def test_ends_that_are_older_than_the_batch_make_no_lag_less_than_none():
+    """They are asked for less often than the batch."""
+    progress = QueryProgress.read(PROGRESS)
+    assert progress.lag({("requests", 0): 1, ("requests", 1): 12}) == 3

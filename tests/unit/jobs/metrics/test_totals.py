@@ -1,0 +1,32 @@
+"""What all answers so far come to."""
+
+import msgspec
+
+from jobs.metrics.totals import Account
+from quota.algorithms.bucket import Window
+from quota.records.decision import DeadLetter, Outcome, Repeat, Shadow
+from quota.records.record import Source
+from tests.support.factories import decided
+
+
+def test_all_answers_are_added_up():
+    """60 of 55 are admitted, 20 of 10 too and 40 more then not; 7 and 8 in debt are refused."""
+    account = Account(Window(), 10)
+    shadow = Shadow(Outcome.REJECTED, [89], 1000, 1000)
+    for decision in (
+        decided(60, at=0),
+        decided(20, 40, at=3000, state=10.0),
+        decided(7, 8, at=4000, state=-45.0),
+        msgspec.structs.replace(decided(5, at=5000), shadow=shadow),
+        msgspec.structs.replace(decided(5, at=6000), repeats=Repeat("requests-0-3", 1)),
+    ):
+        account.hear(decision, at=decision.timestamp + 300)
+    account.hear(
+        DeadLetter(error="value: not JSON", value="?", timestamp=7000, source=Source("requests", 0, 9)), at=7001
+    )
+
+    assert account.decisions == {Outcome.ADMITTED: 3, Outcome.PARTIAL: 1, Outcome.REJECTED: 1}
+    assert (account.topics_admitted, account.topics_refused) == (3, 3)
+    assert (account.mutations_admitted, account.mutations_refused) == (85, 55)
+    assert (account.shadow_refused, account.repeats, account.dead_letters) == (1, 1, 1)
+    assert account.latencies.total_ms == 5 * 300

@@ -1,0 +1,223 @@
+"""What a report adds up, from rows written by hand."""
+
+import pyarrow.dataset as ds
+import pytest
+
+from jobs.report import aggregation
+from jobs.report.aggregation import Wanted, figures_of
+from quota.errors import BadInput
+from quota.records.fields import LATEST
+from tests.support.audited import arrow, change, decision, letter, moment
+
+NOON = 1_795_262_400_000
+
+
+def figures(wanted=Wanted(), **rows):  # noqa: B008 it cannot be changed
+    return figures_of({name: ds.dataset(table) for name, table in arrow(**rows).items()}, wanted)
+
+
+def test_requests_and_mutations_are_added_up_by_interval():
+    found = figures(
+        decisions=[
+            decision(NOON, admitted=[3, 4]),
+            decision(NOON + 900, admitted=[1], refused=[20]),
+            decision(NOON + 2000, refused=[5]),
+        ]
+    )
+    assert (found.start, found.width, found.count) == (NOON, 1000, 3)
+    (alice,) = found.tenants
+    assert alice.name == "user 'alice'"
+    assert (alice.requests, alice.admitted, alice.refused) == ([2, 0, 1], [8, 0, 0], [20, 0, 5])
+    assert found.total.admitted == [8, 0, 0]
+    assert found.others is None
+
+
+def test_what_only_asks_and_what_was_charged_before_counts_as_a_request_alone():
+    found = figures(
+        decisions=[
+            decision(NOON, admitted=[100], validate_only=True),
+            decision(NOON + 1, admitted=[10, 20, 3], repeats={"decision_id": "requests-0-1", "topics": 2}),
+        ]
+    )
+    assert (found.total.requests, found.total.admitted) == ([2], [3])
+
+
+def test_the_busiest_second_is_that_of_its_interval():
+    """12 and 1 within one second, by two tenants; an interval is ten seconds."""
+    rows = [decision(NOON, admitted=[5]), decision(NOON + 3000, admitted=[12])]
+    rows += [decision(NOON + 3900, user="bob", admitted=[1]), decision(NOON + 2_400_000, admitted=[2])]
+    found = figures(decisions=rows)
+    assert found.width == 10_000
+    assert (found.total.peak[0], found.total.peak[-1]) == (13, 2)
+    assert found.tenants[0].peak[0] == 12
+
+
+def test_a_wait_is_told_once_however_often_it_was_told_and_lies_where_it_was():
+    """Until 2,500, told at 0 and at 1,000; then from 2,700 until 3,000."""
+    found = figures(
+        decisions=[
+            decision(NOON, throttled_ms=2500),
+            decision(NOON + 1000, throttled_ms=1500),
+            decision(NOON + 2700, throttled_ms=300),
+            decision(NOON + 3999),
+        ]
+    )
+    assert found.total.throttled == [1000, 1000, 800, 0]
+
+
+def test_who_was_told_to_wait_before_the_time_that_is_told_of_still_waits_in_it():
+    """Told at noon to wait for 2,500 ms, and asked nothing more; another asks at 1,000."""
+    rows = [decision(NOON, throttled_ms=2500), decision(NOON + 1000, user="bob"), decision(NOON + 3000, user="bob")]
+    found = figures(Wanted(first=NOON + 1500), decisions=rows)
+    assert (found.start, found.total.throttled, found.total.requests) == (NOON + 1000, [500, 500, 0], [0, 0, 1])
+    assert {each.name: sum(each.throttled) for each in found.tenants} == {"user 'bob'": 0, "user 'alice'": 1000}
+
+
+def test_two_that_wait_at_once_wait_twice_as_long():
+    found = figures(decisions=[decision(NOON, throttled_ms=800), decision(NOON + 100, user="bob", throttled_ms=400)])
+    assert found.total.throttled == [1200]
+
+
+def test_a_wait_beyond_the_period_ends_with_it():
+    assert figures(decisions=[decision(NOON, throttled_ms=2**31 - 1)]).total.throttled == [1000]
+
+
+def test_tokens_are_the_lowest_of_an_interval_and_unknown_where_nothing_was_charged():
+    rows = [decision(NOON, tokens=-11.0), decision(NOON + 1, tokens=44.0)]
+    rows += [decision(NOON + 2000, user="admin", user_tag="", tokens=None, burst=None)]
+    found = figures(decisions=rows)
+    assert found.tenants[0].tokens == [-11.0, None, None]
+    assert found.tenants[0].share == [-0.2, None, None]
+    assert found.tenants[1].name == "no quota"
+
+
+def test_latency_is_from_the_request_to_its_decision():
+    rows = [decision(NOON + number, latency_ms=number + 1) for number in range(200)]
+    found = figures(decisions=rows).total
+    assert (found.p50, found.p99) == ([100], [198])
+
+
+def test_a_clock_that_runs_behind_is_no_negative_latency():
+    assert figures(decisions=[decision(NOON, latency_ms=-50)]).total.p99 == [0]
+
+
+def test_those_behind_the_busiest_are_added_up(monkeypatch):
+    monkeypatch.setattr(aggregation, "TENANTS", 2)
+    rows = [decision(NOON + size, user=f"u{size}", admitted=[size]) for size in (7, 5, 3, 1)]
+    found = figures(decisions=rows)
+    assert [each.name for each in found.tenants] == ["user 'u7'", "user 'u5'"]
+    assert (found.others.name, found.others.admitted) == ("2 others", [4])
+
+
+def test_a_tenant_is_who_shares_a_bucket():
+    rows = [
+        decision(NOON, client="app", admitted=[9]),
+        decision(NOON + 1, user="bob", user_tag="", client="app", admitted=[5]),
+        decision(NOON + 2, user="bob", user_tag="", more_tags=[("group", "pay")], admitted=[1]),
+    ]
+    names = [each.name for each in figures(decisions=rows).tenants]
+    assert names == ["user 'alice', client-id 'app'", "client-id 'app'", "group 'pay'"]
+
+
+def test_dead_letters_are_counted_by_the_field_that_was_wrong():
+    found = figures(
+        decisions=[decision(NOON)],
+        letters=[
+            letter(NOON, "topics[0].partitions: expected `int` >= 0"),
+            letter(NOON + 1500, "topics[17].partitions: expected `int` >= 0"),
+            letter(NOON + 1, "value: not JSON"),
+        ],
+    )
+    assert {each.field: each.counts for each in found.letters} == {"topics[].partitions": [1, 1], "value": [1, 0]}
+
+
+def test_quota_changes_stand_where_they_took_effect():
+    found = figures(
+        decisions=[decision(NOON), decision(NOON + 5000)],
+        changes=[
+            change(NOON - 5000, rate=1.0),
+            change(NOON + 1000, rate=7.5, altered_by="ann", comment="why"),
+            change(NOON + 2000, rate=None),
+            change(NOON + 3000, kind="bucket_reset", entity=None, bucket='{"user":"alice"}'),
+            change(NOON + 4000, kind="cluster", entity=None, user=None),
+        ],
+    )
+    assert [(each.at - NOON, each.what) for each in found.changes] == [
+        (1000, "user-principal 'alice': 7.5 mutations/s"),
+        (2000, "user-principal 'alice': removed"),
+        (3000, "buckets with user 'alice' reset"),
+    ]
+    assert (found.changes[0].altered_by, found.changes[0].comment, found.changes[0].user) == ("ann", "why", "alice")
+
+
+def test_of_one_user_there_are_their_requests_and_the_changes_that_may_concern_them():
+    found = figures(
+        Wanted(user="bob"),
+        decisions=[decision(NOON, admitted=[1]), decision(NOON + 1, user="bob", admitted=[2])],
+        letters=[letter(NOON, "value: not JSON")],
+        changes=[change(NOON + 1), change(NOON + 2, user="bob"), change(NOON + 3, user=None)],
+    )
+    assert (found.total.admitted, found.letters, found.user) == ([2], None, "'bob'")
+    assert [each.at - NOON for each in found.changes] == [2, 3]
+
+
+def test_of_a_time_there_is_what_was_in_it():
+    rows = [decision(NOON + 1000 * second, admitted=[1]) for second in range(10)]
+    found = figures(Wanted(NOON + 3000, NOON + 5999), decisions=rows)
+    assert (found.start, found.total.admitted) == (NOON + 3000, [1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rows", "error"),
+    [
+        (Wanted(), [], "nothing was audited yet: the tables are empty"),
+        (
+            Wanted(first=NOON + 60_000),
+            [decision(NOON)],
+            "no decisions from 2026-11-21T12:01:00.000Z on: the table holds those of 2026-11-21T12:00:00.000Z to 2026",
+        ),
+        (Wanted(last=NOON - 1), [decision(NOON)], "no decisions until 2026-11-21T12:00:00.000Z: the table"),
+        (Wanted(user="bob"), [decision(NOON)], "no decisions of user 'bob': the table"),
+    ],
+)
+def test_where_there_is_nothing_it_is_said_why(wanted, rows, error):
+    with pytest.raises(BadInput) as raised:
+        figures(wanted, decisions=rows)
+    assert str(raised.value).startswith(error)
+
+
+def test_a_time_far_beyond_what_is_there_is_cut_to_it():
+    rows = [decision(NOON), decision(NOON + 5000)]
+    found = figures(Wanted(0, LATEST), decisions=rows)
+    assert (found.start, found.width, found.count) == (NOON, 1000, 6)
+
+
+def test_what_was_taken_back_in_time_is_told_and_what_was_too_late_holds():
+    late = {"kind": "cancel", "timestamp": moment(NOON + 500), "effective_at": moment(NOON)}
+    found = figures(
+        decisions=[decision(NOON)],
+        changes=[
+            change(NOON + 1, rate=7.0, **late),
+            change(NOON + 2, kind="cancel", effective_at=moment(NOON + 900)),
+            change(NOON + 3, kind="callback_cancel", entity=None, effective_at=moment(NOON + 950)),
+        ],
+    )
+    assert [each.what for each in found.changes] == [
+        "user-principal 'alice': 7 mutations/s",
+        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z taken back",
+        "callback: the change for 2026-11-21T12:00:00.950Z taken back",
+    ]
+
+
+def test_reasons_behind_the_commonest_are_added_up(monkeypatch):
+    monkeypatch.setattr(aggregation, "_REASONS", 1)
+    letters = [letter(NOON + number, error) for number, error in enumerate(["a: x", "a: y", "b: x", "c: x"])]
+    assert [(each.field, each.counts) for each in figures(letters=letters).letters] == [
+        ("a", [2]),
+        ("other reasons", [2]),
+    ]
+
+
+def test_dead_letters_alone_are_told_of():
+    found = figures(letters=[letter(NOON, "value: not JSON")])
+    assert (found.tenants, found.total.requests, found.letters[0].counts) == ([], [0], [1])

@@ -1,0 +1,55 @@
+"""The archive of the environment: what is in it, and what Spark brings along."""
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from jobs.spark.packing import pack
+from quota.errors import BadInput
+
+INTERPRETER = Path("/opt/python/bin/python3.11")
+
+
+@pytest.fixture
+def packed(tmp_path):
+    """Pack a project that needs these; the members by their names, and the archive."""
+
+    def _pack(*requirements):
+        wheel, archive = tmp_path / "project.whl", tmp_path / "environment.tar.gz"
+        with zipfile.ZipFile(wheel, "w") as files:
+            needs = "".join(f"Requires-Dist: {each}\n" for each in requirements)
+            files.writestr("project-1.dist-info/METADATA", f"Name: project\nVersion: 1\n{needs}")
+            files.writestr("project.py", "")
+        pack(wheel, archive, INTERPRETER)
+        with tarfile.open(archive) as tar:
+            return {member.name: member for member in tar}, archive
+
+    return _pack
+
+
+def test_it_holds_the_project_and_what_that_needs_and_no_more(packed):
+    members, _ = packed("typer>=0.1", 'pytest; extra == "dev"', "delta_spark")
+    parts = {part for name in members for part in Path(name).parts}
+    assert {"project.py", "typer", "delta"} <= parts
+    assert {"shellingham", "importlib_metadata"} <= parts  # what typer and delta-spark need
+    assert not {"pytest", "pyspark", "py4j", "__pycache__", ".."} & parts
+
+
+def test_the_interpreter_is_the_one_of_the_nodes(packed):
+    members, archive = packed("typer")
+    assert members["bin/python"].linkname == str(INTERPRETER)
+    with tarfile.open(archive) as tar:
+        assert tar.extractfile("pyvenv.cfg").read().startswith(b"home = /opt/python/bin\n")
+
+
+def test_what_is_not_installed_is_named(packed):
+    with pytest.raises(BadInput, match="no-such, which project needs, is not installed here; run make setup"):
+        packed("no_such[extra]>=1; python_version > '3'")
+
+
+def test_what_is_no_wheel_is_refused(tmp_path):
+    (tmp_path / "x.whl").write_bytes(b"no wheel")
+    with pytest.raises(BadInput, match=r"x\.whl: no wheel: File is not a zip file"):
+        pack(tmp_path / "x.whl", tmp_path / "y.tar.gz", INTERPRETER)

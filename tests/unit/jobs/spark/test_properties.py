@@ -1,0 +1,95 @@
+"""Spark's properties: what spark-submit was told, what the settings say, what was measured."""
+
+from itertools import starmap
+
+import pytest
+
+from jobs.spark.properties import measured, spark_properties, submitted_properties
+from quota.settings.loading import load_settings
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+
+
+def load(*overrides):
+    return load_settings(overrides, environment={}, with_default_file=False)
+
+
+def test_what_was_measured_is_in_the_file_that_spark_submit_reads():
+    found = measured()
+    assert all(starmap(lambda name, value: name.startswith("spark.") and value == value.strip(), found.items()))
+    assert found["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+    assert spark_properties(load()).items() >= found.items()
+
+
+def test_what_spark_submit_was_told_goes_before_settings_and_what_was_measured():
+    given = {"spark.master": "yarn", "spark.ui.enabled": "true", "spark.executorEnv.A": "theirs"}
+    found = submitted_properties(load("spark.conf.spark.executorEnv.A=ours", "spark.conf.spark.x=ours"), given)
+    assert not found.keys() & given.keys()
+    assert found["spark.x"] == "ours"
+    assert found["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_what_a_jvm_is_started_with_is_left_to_spark_submit():
+    found = submitted_properties(load("spark.jars=nowhere"), {})
+    assert not found.keys() & {"spark.jars", "spark.driver.memory", "spark.driver.extraJavaOptions", "spark.master"}
+
+
+def test_a_cluster_has_no_say_in_state_partitions_and_secrets(caplog):
+    settings = load("enforce.state_partitions=3", "storage.options.fs.x=mine")
+    given = {PARTITIONS: "200", "spark.hadoop.fs.x": "theirs", "spark.redaction.regex": "shy"}
+    found = submitted_properties(settings, given)
+    assert found[PARTITIONS] == "3"
+    assert found["spark.hadoop.fs.x"] == "mine"
+    assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
+    assert f"{PARTITIONS}=200 does not count; enforce.state_partitions=3 does" in caplog.text
+
+
+def test_a_setting_goes_before_what_was_measured_also_where_spark_submit_was_given_that_file():
+    found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), measured())
+    assert found["spark.ui.enabled"] == "true"
+
+
+def test_a_spark_that_the_jobs_start_keeps_state_partitions_and_secrets_too(caplog):
+    settings = load(f"spark.conf.{PARTITIONS}=8", "spark.conf.spark.redaction.regex=shy", "storage.options.fs.x=mine")
+    found = spark_properties(settings)
+    assert found[PARTITIONS] == "2"
+    assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
+    assert f"{PARTITIONS}=8 does not count" in caplog.text
+
+
+def test_where_nothing_is_contradicted_nothing_is_said(caplog):
+    submitted_properties(load(), {PARTITIONS: "2"})
+    assert not caplog.text
+
+
+LOCAL_FILES, CLASS_PATH = "spark.hadoop.fs.file.impl", "spark.driver.extraClassPath"
+
+
+@pytest.fixture
+def jars(tmp_path):
+    (tmp_path / "hadoop-bare-naked-local-fs-0.1.0.jar").touch()
+    return tmp_path
+
+
+def test_local_files_are_written_without_a_process_for_each(jars):
+    found = spark_properties(load(f"spark.jars={jars}"))
+    assert found[LOCAL_FILES] == "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+    assert found[CLASS_PATH] == f"{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
+
+
+def test_ones_own_class_path_and_file_system_are_kept(jars):
+    given = (f"spark.jars={jars}", f"spark.conf.{CLASS_PATH}=/mine.jar", f"spark.conf.{LOCAL_FILES}=mine.Files")
+    found = spark_properties(load(*given))
+    assert found[LOCAL_FILES] == "mine.Files"
+    assert found[CLASS_PATH] == f"{jars}/hadoop-bare-naked-local-fs-0.1.0.jar:/mine.jar"
+
+
+def test_a_cluster_has_hadoops_own_files(jars):
+    found = spark_properties(load(f"spark.jars={jars}", "spark.master=spark://host:7077"))
+    assert not found.keys() & {LOCAL_FILES, CLASS_PATH}
+
+
+def test_jars_of_ones_own_without_that_one_have_hadoops_own_files(tmp_path):
+    (tmp_path / "another.jar").touch()
+    found = spark_properties(load(f"spark.jars={tmp_path}"))
+    assert not found.keys() & {LOCAL_FILES, CLASS_PATH}

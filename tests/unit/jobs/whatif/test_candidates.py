@@ -1,0 +1,98 @@
+"""The candidates of a backtest, as the command line names them."""
+
+import codecs
+
+import pytest
+
+from jobs.whatif.candidates import candidates_of
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.rate_quota import RateQuota
+from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.timeline import CallbackQuotas
+from quota.errors import BadInput
+from quota.settings.loading import load_settings
+
+RECORDED = CallbackQuotas()
+YAML = b"quotas:\n- {user: alice, controller_mutation_rate: 7}\n"
+LOG = b'{"entity": {"user": "alice"}, "controller_mutation_rate": 7, "effective_at": 100}\n'
+
+
+def candidates(*texts, settings=()):
+    return candidates_of(texts, RECORDED, load_settings(settings, environment={}, with_default_file=False))
+
+
+def test_the_recorded_quotas_come_first_as_they_are_enforced():
+    (only,) = candidates(settings=["repeats.window_seconds=2", "quota.window_num=5"])
+    assert (only.name, only.quotas) == ("recorded quotas", RECORDED)
+    assert only.algorithm == TokenBucket(Window(num=5), Repeats(window_ms=2000))
+
+
+def test_what_a_candidate_does_not_say_is_as_recorded():
+    found = candidates("window-num=3", "name=old,algorithm=sampled-rate,window-size-seconds=2")[1:]
+    assert [each.name for each in found] == ["window-num=3", "old"]
+    assert [each.quotas for each in found] == [RECORDED, RECORDED]
+    assert found[0].algorithm == TokenBucket(Window(num=3))
+    assert isinstance(found[1].algorithm, RateQuota)
+    assert found[1].algorithm.window == Window(size_seconds=2)
+
+
+def test_a_file_of_requests_has_no_recorded_quotas_to_judge_by(tmp_path):
+    (tmp_path / "q.yaml").write_bytes(YAML)
+    settings = load_settings(environment={}, with_default_file=False)
+    (only,) = candidates_of([f"name=seven,quotas={tmp_path / 'q.yaml'}"], None, settings)
+    assert only.name == "seven"
+    with pytest.raises(BadInput, match="--candidate window-num=3: a file of requests has no quotas of its own; add"):
+        candidates_of(["window-num=3"], None, settings)
+
+
+def test_a_rate_charges_each_request_where_the_bucket_would_remember_it():
+    found = candidates("algorithm=spread-rate", settings=["repeats.window_seconds=2"])[1]
+    assert isinstance(found.algorithm, RateQuota)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rates"),
+    [
+        ("q.yaml", YAML, {0: 7, 100: 7}),
+        ("q.jsonl", LOG, {0: None, 100: 7}),
+        ("of-windows.jsonl", codecs.BOM_UTF8 + LOG, {0: None, 100: 7}),
+    ],
+)
+def test_quotas_are_read_as_apply_and_simulate_read_them(tmp_path, name, text, rates):
+    (tmp_path / name).write_bytes(text)
+    found = candidates(f"quotas={tmp_path / name}")[1].quotas
+    limits = {at: found.resolve("alice", "app", at).limit for at in rates}
+    assert {at: limit and limit.quota.rate for at, limit in limits.items()} == rates
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tight.yaml", "--candidate tight.yaml: expected KEY=VALUE,... with each of name, quotas, window-num, "),
+        ("quota=x", "--candidate quota=x: expected KEY=VALUE,..."),
+        ("window-num=1,window-num=2", "at most once"),
+        ("window-num=", "expected KEY=VALUE,..."),
+        ("window-num=0", "--candidate window-num=0: window-num is a whole number above 0"),
+        ("window-num=-1", "window-num is a whole number above 0"),
+        ("window-size-seconds=1.5", "window-size-seconds is a whole number above 0"),
+        ("algorithm=bucket", "algorithm is one of token-bucket, sampled-rate, spread-rate"),
+        ("quotas=nowhere.yaml", "nowhere.yaml: No such file or directory"),
+        ("name=recorded quotas", "two are called 'recorded quotas'"),
+    ],
+)
+def test_what_cannot_be_tried_is_said(text, message):
+    with pytest.raises(BadInput) as caught:
+        candidates(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [("q.yaml", b"quotas: 7", "q.yaml:1:9: quotas: expected a list"), ("q.jsonl", b"{}\nno", "q.jsonl:1: ")],
+)
+def test_a_bad_file_of_quotas_is_named_with_its_line(tmp_path, name, text, message):
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(BadInput) as caught:
+        candidates(f"quotas={tmp_path / name}")
+    assert message in str(caught.value)

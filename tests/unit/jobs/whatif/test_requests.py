@@ -1,0 +1,66 @@
+"""A file of requests for a what-if: which of its lines count, and what is said of the others."""
+
+import logging
+
+import msgspec
+import pytest
+
+from jobs.whatif.requests import read_requests
+from quota.errors import BadInput, MutationQuotaError
+from quota.whatif.recorded import RecordedDecision
+from tests.unit.whatif.test_simulation import at, run
+
+
+@pytest.fixture
+def read(base_settings, tmp_path):
+    """Decisions on the requests of a file of these lines."""
+
+    def _read(*lines, **times):
+        (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+        table = read_requests(base_settings, str(tmp_path / "requests.jsonl"), **times)
+        return [msgspec.json.decode(row, type=RecordedDecision) for row in table["decision"].to_pylist()]
+
+    return _read
+
+
+def test_requests_of_a_file_are_decisions_that_admit_all_of_it(read):
+    first, second = read(at(1000, 60, 1, client_id="a", user="bob"), at(2000, 99, validate_only=True))
+    assert (first.user, first.client_id, first.timestamp, first.source.offset) == ("bob", "a", 1000, 0)
+    assert [(each.partitions, each.error_code) for each in first.topics] == [(60, 0), (1, 0)]
+    assert (first.quota, first.retry_at) == (None, 1000)
+    assert (second.source.offset, second.validate_only) == (1, True)
+
+
+def test_those_of_a_time_can_be_wanted(read):
+    lines = [at(ms, 1) for ms in (999, 1000, 1999, 2000)]
+    assert [each.timestamp for each in read(*lines, since=1000, until=2000)] == [1000, 1999]
+
+
+def test_more_than_a_batch_is_read_whole(read):
+    assert [each.source.offset for each in read(*[at(0, 1)] * 10_001)] == list(range(10_001))
+
+
+def test_what_is_no_request_does_not_count_and_is_said_in_one_line(read, caplog):
+    with caplog.at_level(logging.WARNING):
+        found = read(at(0, 1), b"no", at(0, 1), b'{"timestamp": 7}')
+    assert [each.source.offset for each in found] == [0, 2]
+    (said,) = caplog.messages
+    assert "requests.jsonl: 2 of 4 lines are no requests and do not count; line 2: value: not JSON" in said
+
+
+@pytest.mark.parametrize(
+    ("lines", "error", "message"),
+    [
+        ([], BadInput, "requests.jsonl: empty"),
+        ([b"no", b"{}"], BadInput, "requests.jsonl: not one line is a request; line 1: value: not JSON"),
+        ([at(2000, 1)], MutationQuotaError, "requests.jsonl: none of its 1 requests is of that time"),
+    ],
+)
+def test_a_file_without_requests_is_an_error(read, lines, error, message):
+    with pytest.raises(error, match=message):
+        read(*lines, until=2000)
+
+
+def test_a_file_that_is_not_there_is_said_before_spark_starts(tmp_path):
+    done = run("backtest", "--requests", "nowhere.jsonl", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "mutation-quota: nowhere.jsonl: No such file or directory\n")

@@ -1,0 +1,216 @@
+"""The JSON Schemas of the records: as the code has them, and of one mind with its readers."""
+
+import json
+import re
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+
+from quota.admission.resolve import Policy
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.errors import BadRecord
+from quota.records import codec
+from quota.records.callback import CallbackSetting
+from quota.records.cluster import Cluster
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
+from quota.records.record import Source
+from quota.records.request import Operation, read_request
+from quota.records.result import MutationResult, TopicResult
+from quota.whatif.simulation import read_quotas, simulate
+from schemas.json_schemas import FOLDER, file_of, record_schemas, text_of
+from tests.support.checkout import CHECKOUT
+from tests.support.factories import PERMISSIVE, request_json
+from tests.unit.whatif.test_simulation import at
+
+README = (CHECKOUT / "README.md").read_text()
+NAMES = ["request", "decision", "dead-letter", "result", "quota-log"]
+READERS = {"request": read_request, "quota-log": read_log_record}
+ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
+
+
+def validator(name):
+    return Draft202012Validator(json.loads(file_of(name).read_text()))
+
+
+def problems(name, record):
+    return [error.message for error in validator(name).iter_errors(json.loads(record))]
+
+
+def test_the_files_are_as_the_code_makes_them():
+    """`make schemas` writes them anew."""
+    assert {file.name: file.read_text() for file in FOLDER.iterdir()} == {
+        file_of(name).name: text_of(schema) for name, schema in record_schemas().items()
+    }
+    assert sorted(record_schemas()) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_a_schema_of_the_newest_draft_under_a_name_of_its_own(name):
+    schema = json.loads(file_of(name).read_text())
+    Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$id"] == f"urn:kafka-mutation-quota:{name}"
+    assert schema["title"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_type_and_field_says_what_it_means(name):
+    schema = json.loads(file_of(name).read_text())
+    for each in [schema, *schema["$defs"].values()]:
+        assert each["description"]
+        assert [field for field, said in each.get("properties", {}).items() if not said["description"]] == []
+
+
+def test_the_example_of_the_readme_is_a_request():
+    (block,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+    assert problems("request", block) == []
+
+
+def test_what_is_decided_is_a_decision_or_a_dead_letter():
+    """Strict, permissive, unlimited, in shadow, refused, repeated, with all that a request may carry."""
+    details = [
+        {
+            "name": "t",
+            "partitions": 60,
+            "count": 3,
+            "replication_factor": -1,
+            "assignments": [[0, 1]],
+            "configs": {"a": "b"},
+        }
+    ]
+    lines = [
+        at(0, 60, 60),
+        at(0, 60, 60),
+        at(1, 60),
+        at(2, 60, api_version=PERMISSIVE),
+        at(3, 1, user="nobody", expires_at=5, apply=False),
+        at(4, 600, user="bob", client_id="app"),
+        at(5, 1, user="bob", client_id="app"),
+        at(6, user="alice", operation="CREATE_PARTITIONS", topics=details),
+        b"no request",
+        b"\xff",
+    ]
+    bob = {"entity": {"user": "bob", "client-id": None}, "controller_mutation_rate": 1, "shadow": True}
+    quotas = read_quotas([json.dumps(each).encode() for each in (ALICE, bob)])
+    policy = Policy(repeats=Repeats(window_ms=1000))
+    answers = [
+        codec.encode(each) for each in simulate(lines, quotas, TokenBucket(Window(), policy.repeats), policy=policy)
+    ]
+    assert [problems("decision", each) for each in answers[:-2]] == [[]] * 8
+    assert [problems("dead-letter", each) for each in answers[-2:]] == [[]] * 2
+    assert all(problems("decision", each) for each in answers[-2:])
+    shown = [json.loads(each) for each in answers[:-2]]
+    assert [bool(each["repeats"]) for each in shown].count(True) == 1
+    assert [bool(each["shadow"]) for each in shown].count(True) == 2
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        QuotaRecord(QuotaEntity("alice"), 5.0),
+        QuotaRecord(QuotaEntity(None, "app"), None, altered_by="ann", comment="gone"),
+        QuotaRecord(QuotaEntity("a", None), 5.0, 9.0, 60_000, shadow=True, effective_at=7, altered_configs=["shadow"]),
+        QuotaRecord(QuotaEntity("alice"), 5.0, effective_at=7, cancelled=True),
+        ResetRecord({"user": "alice", "client-id": "app"}, comment="one huge deletion"),
+        CallbackRecord(CallbackSetting("a.B", {"c": "d"}), altered_configs=["c"]),
+        CallbackRecord(None),
+        ClusterRecord(Cluster({"t": [0, None, 2]})),
+    ],
+)
+def test_each_kind_of_the_quota_log_is_one_of_its_records(record):
+    assert problems("quota-log", codec.encode(record)) == []
+
+
+def test_what_became_of_a_mutation_is_a_result():
+    topics = [TopicResult("t"), TopicResult("u", 36, "TOPIC_ALREADY_EXISTS", "Topic 'u' already exists.")]
+    result = MutationResult(
+        decision_id="mutation-requests-0-7",
+        request_id="r",
+        user="alice",
+        client_id="app",
+        operation=Operation.CREATE_TOPICS,
+        validate_only=False,
+        topics=topics,
+        timestamp=5,
+        source=Source("mutation-decisions", 0, 8),
+    )
+    assert problems("result", codec.encode(result)) == []
+    assert problems("result", codec.encode(msgspec.structs.replace(result, topics=None)))
+
+
+GOOD = {
+    "request": [
+        request_json(1),
+        request_json(0, user="", client_id="", api_version=0),
+        request_json(2**31 - 1, purgatory_ms=1, request_throttle_ms=2, validate_only=True),
+        request_json(1, unknown={"field": 1}),
+        request_json(1, expires_at=253_402_300_799_999),
+    ],
+    "quota-log": [
+        json.dumps(ALICE).encode(),
+        json.dumps(ALICE | {"unknown": 1}).encode(),
+        json.dumps({"entity": {"client-id": None}, "controller_mutation_rate": None}).encode(),
+    ],
+}
+BAD = {
+    "request": [
+        b"[]",
+        b"{}",
+        request_json(),
+        request_json(-1),
+        request_json(2**31),
+        request_json(1, operation="ALTER_TOPICS"),
+        request_json(1, api_version=-1),
+        request_json(1, api_version="6"),
+        request_json(1, user=None),
+        request_json(1, request_id=7),
+        request_json(1, purgatory_ms=-1),
+        request_json(1, expires_at=253_402_300_800_000),
+        request_json(1, expires_at=None),
+        request_json(1, topics=[{"name": "t"}]),
+        request_json(1, topics=[{"name": "t", "partitions": 1, "configs": {"a": 1}}]),
+        request_json(1, topics=[{"name": "t", "partitions": 1, "replication_factor": 40_000}]),
+    ],
+    "quota-log": [
+        b"{}",
+        *(
+            json.dumps(each).encode()
+            for each in (
+                {"entity": {"user": "alice"}},
+                ALICE | {"entity": {}},
+                ALICE | {"entity": {"user": ""}},
+                ALICE | {"entity": {"user": "alice", "group": "g"}},
+                ALICE | {"controller_mutation_rate": 0},
+                ALICE | {"controller_mutation_burst": -1},
+                ALICE | {"max_debt_ms": 0},
+                ALICE | {"shadow": "yes"},
+                ALICE | {"effective_at": -1},
+                ALICE | {"bucket": {"user": "alice"}},
+                {"entity": {"user": "alice"}, "bucket": {"user": "alice"}},
+                {"bucket": {}},
+                {"bucket": {"user": ""}},
+                {"callback": {"configs": {}}},
+                {"callback": {"class": "a.B", "configs": {"c": 1}}},
+                {"cluster": {"topics": {"t": [-1]}}},
+                {"cluster": {}, "callback": None},
+            )
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "record"), [(name, each) for name, some in GOOD.items() for each in some])
+def test_what_the_reader_takes_is_valid(name, record):
+    READERS[name](record)
+    assert problems(name, record) == []
+
+
+@pytest.mark.parametrize(("name", "record"), [(name, each) for name, some in BAD.items() for each in some])
+def test_what_the_reader_refuses_is_not_valid(name, record):
+    with pytest.raises(BadRecord):
+        READERS[name](record)
+    assert problems(name, record)

@@ -1,0 +1,61 @@
+"""How much a request may ask, and how long its names may be."""
+
+import pytest
+
+from quota.admission.resolve import Policy, ResolvedRequest, resolve
+from quota.records.decision import DeadLetter
+from quota.settings.loading import load_settings
+from tests.support.factories import record, request_json, timeline
+
+POLICY = Policy(max_topics=3, max_name_chars=10)
+FITS = "ü" * 10
+"""As many characters as may be, and twice as many bytes."""
+
+
+def judged(value):
+    return resolve(record(value), timeline(), POLICY)
+
+
+def error_of(value):
+    found = judged(value)
+    assert isinstance(found, DeadLetter)
+    assert found.value == value.decode()
+    return found.error
+
+
+def named(name):
+    return {"topics": [{"name": "short", "partitions": 1}, {"name": name, "partitions": 1}]}
+
+
+def test_the_most_topics_are_judged_and_one_more_is_not():
+    assert isinstance(judged(request_json(1, 1, 1)), ResolvedRequest)
+    assert error_of(request_json(1, 1, 1, 1)) == "topics: more than the 3 that limits.max_topics allows (4)"
+
+
+@pytest.mark.parametrize("field", ["user", "client_id", "request_id"])
+def test_a_name_may_be_so_long_and_no_longer(field):
+    assert isinstance(judged(request_json(1, **{field: FITS})), ResolvedRequest)
+    assert error_of(request_json(1, **{field: "x" * 11})) == (
+        f"{field}: longer than the 10 characters that limits.max_name_chars allows (11, value: 'xxxxxxxxxxx')"
+    )
+
+
+def test_a_topics_name_may_be_so_long_and_no_longer():
+    assert isinstance(judged(request_json(**named(FITS))), ResolvedRequest)
+    assert error_of(request_json(**named("x" * 11))) == (
+        "topics[1].name: longer than the 10 characters that limits.max_name_chars allows (11, value: 'xxxxxxxxxxx')"
+    )
+
+
+def test_an_enormous_name_is_not_repeated_in_the_error():
+    """The value holds it once, and the error fits a line."""
+    assert len(error_of(request_json(1, user="x" * 900_000))) < 200
+
+
+def test_the_limits_are_settings():
+    settings = load_settings(["limits.max_topics=3", "limits.max_name_chars=10"], environment={})
+    assert (settings.policy.max_topics, settings.policy.max_name_chars) == (POLICY.max_topics, POLICY.max_name_chars)
+    policy = load_settings(environment={}, with_default_file=False).policy
+    assert (
+        (policy.max_topics, policy.max_name_chars) == (10_000, 1_024) == (Policy().max_topics, Policy().max_name_chars)
+    )

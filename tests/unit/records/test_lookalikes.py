@@ -1,0 +1,94 @@
+"""Names that look alike, or have separators in them: each is a principal of its own, and people can tell them apart."""
+
+import itertools
+import json
+import unicodedata
+
+import msgspec
+import pytest
+
+from jobs.sandbox.view import View
+from quota.admission.decide import decide
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.errors import BadRecord
+from quota.kafka.requests import Heard
+from quota.records.decision import Decision
+from quota.records.entity import QuotaEntity, Tags, quoted, written_tags
+from quota.records.request import read_request
+from quota.timeline.change import SINCE_EVER
+from quota.whatif.simulation import simulate
+from tests.support.factories import request_json, resolved, timeline
+
+LOOKALIKES = [
+    "alice",
+    "Alice",
+    "alice ",
+    "\u0430lice",  # Cyrillic a
+    "al\u0456ce",  # Ukrainian i
+    "ali\u200bce",  # zero width space
+    "\ufeffalice",  # zero width no-break space
+    "\u202eecila",  # right-to-left override
+    "\uff41lice",  # full width a
+    "ali\u00adce",  # soft hyphen
+]
+ACCENTS = [unicodedata.normalize(form, "müller") for form in ("NFC", "NFD")]
+SEPARATORS = ['a","b', "a", "b", 'a"', "a\\", '["a', "a,b", "a\x00", "a\x00b", "a\n", "a/b", "a|b", "null", "<default>"]
+NAMES = [*LOOKALIKES, *ACCENTS, *SEPARATORS]
+
+
+def test_each_name_is_a_user_of_its_own_with_a_bucket_of_its_own():
+    """Each spends the same burst of 11 down to -1; whoever shared one would be refused."""
+    requests = [request_json(12, user=user, timestamp=0) for user in NAMES]
+    found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, SINCE_EVER)), TokenBucket(Window())))
+    assert [(each.user, each.user_tag, each.tokens) for each in found] == [(user, user, -1.0) for user in NAMES]
+
+
+def test_a_quota_for_one_name_is_none_for_another():
+    quotas = timeline((QuotaEntity("alice"), 1.0, SINCE_EVER))
+    found = simulate([request_json(1, user=user, timestamp=0) for user in LOOKALIKES], quotas, TokenBucket(Window()))
+    assert [each.quota for each in found] == [1.0, *[None] * (len(LOOKALIKES) - 1)]
+
+
+def test_no_separator_in_names_makes_two_buckets_one():
+    pairs = list(itertools.product(["", *SEPARATORS], repeat=2))
+    assert len({Tags(*pair).key for pair in pairs}) == len(pairs)
+
+
+def test_a_bucket_of_names_with_separators_reads_back():
+    assert json.loads(Tags('a","b', "\\\x00").key) == ['a","b', "\\\x00"]
+
+
+def test_a_person_can_tell_all_of_them_apart():
+    """Where two differ, what is shown of them differs in ASCII characters that can be seen."""
+    for show in (quoted, lambda name: str(QuotaEntity(name)), lambda name: written_tags({"user": name})):
+        seen = [show(name).encode("ascii", "ignore").decode() for name in NAMES]
+        assert len(set(seen)) == len(NAMES)
+        assert all(each.isprintable() for each in seen)
+
+
+def test_the_live_view_tells_them_apart_too():
+    view = View("title", Window())
+    names = ["alice", "\u0430lice", "\x1b[2Jalice"]
+    for user in names:
+        _, (decision,) = decide(None, [resolved(1, user=user)], TokenBucket(Window()))
+        view.hear(Heard(with_tag(decision, user), 0), 0.0)
+    drawn = view.draw(0.0).renderables[2]
+    shown = [cell.plain for cell in drawn.columns[0].cells]
+    assert shown == ["alice", "'\u0430lice' (spelled '\\u0430lice')", "'\\x1b[2Jalice'"]
+
+
+def with_tag(decision: Decision, user: str) -> Decision:
+    return msgspec.structs.replace(decision, user_tag=user)
+
+
+@pytest.mark.parametrize("surrogate", [b"\\ud800", b"\\udfff", b"\\ud800\\ud800"])
+def test_half_a_character_is_no_name(surrogate):
+    """It could not be written to any topic, nor told from others once it is replaced."""
+    with pytest.raises(BadRecord, match="value: not JSON"):
+        read_request(request_json(1).replace(b'"alice"', b'"' + surrogate + b'"'))
+
+
+def test_half_a_character_as_bytes_is_no_text():
+    with pytest.raises(BadRecord, match="value: not UTF-8"):
+        read_request(request_json(1).replace(b'"alice"', b'"\xed\xa0\x80"'))

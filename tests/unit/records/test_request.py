@@ -1,0 +1,146 @@
+"""Reading requests: what is one, and what is said of what is none."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quota.errors import BadRecord
+from quota.records.request import Mode, read_request
+from tests.support.factories import request_json
+
+
+def without(field):
+    request = json.loads(request_json(1))
+    del request[field]
+    return json.dumps(request).encode()
+
+
+def test_what_is_left_out_has_a_default():
+    request = read_request(without("user"))
+    assert (request.user, request.client_id) == ("ANONYMOUS", "<none>")
+    assert (request.validate_only, request.request_throttle_ms, request.purgatory_ms) == (False, 0, 0)
+
+
+def test_empty_names_are_as_good_as_none():
+    request = read_request(request_json(1, user="", client_id=""))
+    assert (request.user, request.client_id) == ("ANONYMOUS", "<none>")
+
+
+def test_unknown_fields_are_ignored():
+    assert read_request(request_json(1, sender="x", timestamp=5)) == read_request(request_json(1))
+
+
+@pytest.mark.parametrize(
+    ("operation", "first_strict"), [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
+)
+def test_clients_are_strict_from_the_version_that_knows_the_error_on(operation, first_strict):
+    modes = [
+        read_request(request_json(1, operation=operation, api_version=version)).mode
+        for version in (first_strict - 1, first_strict)
+    ]
+    assert modes == [Mode.PERMISSIVE, Mode.STRICT]
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (None, "value: null, expected a JSON object"),
+        (b"", "value: not JSON: Input data was truncated (value: )"),
+        (b"hello", "value: not JSON: invalid character (byte 0) (value: hello)"),
+        (b"[]", "value: expected object, got array (value: [])"),
+        (b"null", "value: expected object, got null (value: null)"),
+        (b'{"user": "\xff"}', "value: not UTF-8 (byte 0xff at 10)"),
+        (request_json(1) + b"x", "value: not JSON: trailing characters"),
+        (without("request_id"), "request_id: missing"),
+        (without("operation"), "operation: missing"),
+        (without("topics"), "topics: missing"),
+        (request_json(), "topics: expected array of length >= 1 (value: [])"),
+        (request_json(1, topics=[{"name": "a"}]), "topics[0].partitions: missing"),
+        (request_json(1, topics=[{"name": 7, "partitions": 1}]), "topics[0].name: expected str, got int (value: 7)"),
+        (request_json(3, -1), "topics[1].partitions: expected int >= 0 (value: -1)"),
+        (request_json(2**31), "topics[0].partitions: expected int <= 2147483647 (value: 2147483648)"),
+        (request_json(2**63), "topics[0].partitions: expected int <= 2147483647 (value: 9223372036854775808)"),
+        (request_json(10**40), "topics[0].partitions: expected int <= 2147483647"),
+        (request_json(1, topics=[{"name": "a", "partitions": 1.5}]), "topics[0].partitions: expected int, got float"),
+        (request_json(1, topics=[{"name": "a", "partitions": True}]), "topics[0].partitions: expected int, got bool"),
+        (
+            request_json(1, operation="TRUNCATE"),
+            'operation: expected one of CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS (value: "TRUNCATE")',
+        ),
+        (request_json(1, operation=3), "operation: expected"),
+        (request_json(1, api_version="6"), 'api_version: expected int, got str (value: "6")'),
+        (request_json(1).replace(b": 6", b": 1e999"), "api_version: number out of range"),
+        (request_json(1, api_version=-1), "api_version: expected int >= 0 (value: -1)"),
+        (request_json(1, user=5), "user: expected str, got int (value: 5)"),
+        (request_json(1, user=None), "user: expected str, got null (value: null)"),
+        (request_json(1, validate_only="yes"), 'validate_only: expected bool, got str (value: "yes")'),
+        (request_json(1, purgatory_ms=2**31), "purgatory_ms: expected int <= 2147483647 (value: 2147483648)"),
+        (request_json(1).replace(b'"alice"', b'"\\ud800"'), "value: not JSON"),
+        (b"[" * 1_000_000, "value: JSON nested deeper than 100 levels"),
+        (b'{"x": ' * 101, "value: JSON nested deeper than 100 levels"),
+    ],
+)
+def test_what_is_no_request_is_told_by_its_field_and_value(value, error):
+    with pytest.raises(BadRecord) as raised:
+        read_request(value)
+    assert str(raised.value).startswith(error)
+
+
+def test_a_field_given_twice_is_told_too():
+    value = b'{"topics": [{"name": 5}], "topics": 3}'
+    with pytest.raises(BadRecord, match=r"topics\[0\].name: expected str, got int"):
+        read_request(value)
+
+
+def test_what_breaks_off_behind_a_bad_field_is_no_json():
+    with pytest.raises(BadRecord, match="value: not JSON"):
+        read_request(b'{"request_id": 5, "user": Infinity}')
+
+
+def test_an_error_shows_no_more_than_the_beginning_of_a_value():
+    with pytest.raises(BadRecord) as raised:
+        read_request(request_json(1, user=["x" * 10_000]))
+    assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "tail", [b'"' + b'\\"' * 500_000, b'"' + b"\\" * 999_999, b'"["' * 300_000, b"{" + b"[]," * 300_000]
+)
+def test_a_megabyte_that_was_made_to_be_slow_is_not(tail):
+    """Each of these took minutes or hours with a bracket scan that goes back."""
+    with pytest.raises(BadRecord):
+        read_request(b"[]," * 101 + tail)
+
+
+def test_brackets_in_strings_are_no_depth():
+    assert read_request(request_json(1, user="[" * 1000 + '"')).user == "[" * 1000 + '"'
+
+
+def test_many_topics_are_no_depth():
+    assert len(read_request(request_json(*[1] * 5000)).topics) == 5000
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+fields = st.sampled_from(["request_id", "user", "client_id", "operation", "api_version", "topics", "purgatory_ms"])
+
+
+@given(st.binary() | st.dictionaries(fields, json_values).map(lambda value: json.dumps(value).encode()))
+def test_nothing_but_a_bad_record_ever_comes_of_bad_bytes(value):
+    try:
+        read_request(value)
+    except BadRecord as error:
+        assert ": " in str(error)  # noqa: PT017 some of these are requests
+
+
+@given(fields, json_values)
+def test_nothing_but_a_bad_record_ever_comes_of_a_bad_field(field, value):
+    try:
+        read_request(request_json(1, **{field: value}))
+    except BadRecord as error:
+        assert str(error).startswith((field, "value"))  # noqa: PT017 some of these are requests

@@ -1,0 +1,127 @@
+"""Settings: where they come from, and what is said of wrong ones."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from quota.errors import BadInput
+from quota.settings.loading import DEFAULT_FILE, Settings, in_bytes, load_settings
+from tests.support.checkout import CHECKOUT
+
+
+@pytest.fixture
+def write(tmp_path):
+    def _write(text: str) -> Path:
+        path = tmp_path / "settings.toml"
+        path.write_text(text)
+        return path
+
+    return _write
+
+
+def test_the_defaults_are_kafkas():
+    settings = load_settings(environment={})
+    assert (settings.quota.window_num, settings.quota.window_size_seconds) == (11, 1)
+    assert settings.topics.requests == "mutation-requests"
+
+
+def test_the_nearer_one_wins(write):
+    file = write("[quota]\nwindow_num = 2\n[topics]\nrequests = 'a'\n[storage]\nroot = 'from-file'")
+    environment = {"MUTATION_QUOTA__QUOTA__WINDOW_NUM": "3", "MUTATION_QUOTA__TOPICS__REQUESTS": "b"}
+    settings = load_settings(["quota.window_num=4"], file, environment)
+    assert (settings.quota.window_num, settings.topics.requests, settings.storage.root) == (4, "b", "from-file")
+
+
+def test_the_usual_name_of_the_cluster_is_understood():
+    environment = {"KAFKA_BOOTSTRAP_SERVERS": "k:1"}
+    assert load_settings(environment=environment).kafka.bootstrap_servers == "k:1"
+    assert load_settings(["kafka.bootstrap_servers=l:2"], environment=environment).kafka.bootstrap_servers == "l:2"
+
+
+def test_any_spark_property_can_be_given(write):
+    file = write('[spark.conf]\n"spark.a.b" = "1"\n"spark.b" = true\n')
+    settings = load_settings(["spark.conf.spark.c=2"], file, {})
+    assert settings.spark.conf == {"spark.a.b": "1", "spark.b": "true", "spark.c": "2"}
+
+
+@pytest.mark.parametrize(
+    ("override", "error"),
+    [
+        (
+            "quota.window_nun=3",
+            "unknown setting quota.window_nun (--set quota.window_nun=3): did you mean quota.window_num?",
+        ),
+        ("quotas.window_num=3", "did you mean quota.window_num?"),
+        ("kafka.bootstrap=x", "did you mean kafka.bootstrap_servers?"),
+        ("quota.window_num=abc", "quota.window_num: input should be a valid integer"),
+        ("quota.window_num=0", "quota.window_num: input should be greater than or equal to 1, got '0'"),
+        ("spark.driver_memory=lots", "spark.driver_memory: "),
+        ("topics.requests=a b", "topics.requests: "),
+        ("quota.window_num=1" + "0" * 310, "quota.window_num: "),
+        ("kafka.timeout_seconds=inf", "kafka.timeout_seconds: "),
+        ("topics.decisions=mutation-requests", "topics: value error, mutation-requests cannot be the name"),
+        ("topics.identity=header", "topics.identity: "),
+        ("spark.conf=x", "spark.conf takes its entries one by one"),
+        ("spark.conf.=x", "spark.conf takes its entries one by one"),
+        ("window_num=3", "expected section.key=value"),
+        ("quota.window_num", "expected section.key=value"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_with_its_key_and_value(override, error):
+    with pytest.raises(BadInput) as raised:
+        load_settings([override], environment={})
+    assert error in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_no_topic_of_the_jobs_may_be_a_users():
+    names = ["topics.decisions=mutation-requests.decisions", "topics.identity=topic"]
+    with pytest.raises(BadInput, match=r"mutation-requests.decisions would be a user's topic"):
+        load_settings(names, environment={})
+    assert load_settings(names[:1], environment={}).topics.requests_of("alice") == "mutation-requests"
+
+
+def test_a_wrong_variable_is_named():
+    with pytest.raises(BadInput, match=r"MUTATION_QUOTA__QUOTA__WINDOW_NUN.*did you mean quota.window_num"):
+        load_settings(environment={"MUTATION_QUOTA__QUOTA__WINDOW_NUN": "3"})
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[quota\n", "not TOML"),
+        ("window_num = 3\n", "window_num is no \\[section\\]"),
+        ("[quotas]\n", "unknown setting quotas .*: did you mean quota?"),
+        ("[quota]\nwindow_num = [1]\n", "quota.window_num: input should be a valid integer"),
+        ("[spark]\nconf = 3\n", "spark.conf takes its entries one by one"),
+        ("[spark.conf]\n'spark.x' = [3]\n", "spark.conf.spark.x: input should be a valid string"),
+        ("[[quota]]\nwindow_num = 3\n", "\\[section\\]"),
+    ],
+)
+def test_a_wrong_file_is_named(write, text, error):
+    file = write(text)
+    with pytest.raises(BadInput, match=error) as raised:
+        load_settings((), file, {})
+    assert str(file) in str(raised.value)
+
+
+def test_a_file_that_was_named_has_to_exist(tmp_path):
+    with pytest.raises(BadInput, match="no such file"):
+        load_settings((), tmp_path / "none.toml", {})
+
+
+def test_the_shipped_file_shows_every_setting_and_its_default():
+    """What is commented out there, put to use, changes nothing."""
+    shipped = (CHECKOUT / DEFAULT_FILE).read_text()
+    lines = [line.removeprefix("# ") for line in shipped.splitlines() if " = " in line or line.startswith("[")]
+    shown = tomllib.loads("\n".join(lines))
+    defaults = Settings().model_dump(mode="json")
+    for section, table in (("spark", "conf"), ("quota", "callback_configs"), ("storage", "options")):
+        assert shown[section].pop(table)
+        assert defaults[section].pop(table) == {}
+    assert shown == defaults
+
+
+def test_memory_in_bytes():
+    assert (in_bytes("512m"), in_bytes("2g")) == (512 * 1024 * 1024, 2 * 1024**3)

@@ -1,0 +1,58 @@
+"""Where tables are, and what they are reached with."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from deltalake import DeltaTable
+
+from quota.settings.loading import load_settings
+from quota.settings.storage import delta_options, hadoop_properties, table_path
+
+
+@pytest.fixture
+def object_store():
+    """A server that has nothing, and who asked it."""
+    asked = []
+
+    class Nothing(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append((self.path, self.headers["Authorization"]))
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Nothing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_one_table_of_options_serves_spark_and_deltalake(object_store):
+    """Deltalake signs its requests by them; Spark has them for Hadoop."""
+    endpoint, asked = object_store
+    options = {
+        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.endpoint.region": "eu-central-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": "the-key",
+        "fs.s3a.secret.key": "the-secret",
+    }
+    overrides = [f"storage.options.{name}={value}" for name, value in options.items()]
+    settings = load_settings(["storage.root=s3a://bucket/root", *overrides], environment={}, with_default_file=False)
+    with pytest.raises(OSError, match="404 Not Found"):
+        DeltaTable(table_path(settings, "decisions"), storage_options=delta_options(settings))
+    path, signed = asked[0]
+    assert path.startswith("/bucket")
+    assert "Credential=the-key/" in signed
+    assert "/eu-central-1/s3/" in signed
+    assert hadoop_properties(settings) == {f"spark.hadoop.{name}": value for name, value in options.items()}
+
+
+def test_without_options_deltalake_is_left_alone():
+    assert delta_options(load_settings(environment={}, with_default_file=False)) == {}

@@ -1,0 +1,93 @@
+"""Reading the records of the quota topic."""
+
+import json
+
+import pytest
+
+from quota.errors import BadRecord
+from quota.records.callback import CallbackSetting
+from quota.records.cluster import Cluster
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import read_log_record
+from quota.timeline.change import CallbackCancellation, CallbackChange, ClusterChange, QuotaChange, change_of
+
+
+def quota_json(entity, rate=5, **fields):
+    return json.dumps({"entity": entity, "controller_mutation_rate": rate, **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    ("entity", "expected"),
+    [
+        ({"user": "alice"}, QuotaEntity("alice")),
+        ({"user": None}, QuotaEntity(None)),
+        ({"user": "alice", "client-id": None}, QuotaEntity("alice", None)),
+        ({"client-id": "app"}, QuotaEntity(client_id="app")),
+    ],
+)
+def test_a_part_is_a_name_or_the_default_or_left_out(entity, expected):
+    record = read_log_record(quota_json(entity))
+    assert (record.entity, record.controller_mutation_rate) == (expected, 5.0)
+
+
+def test_null_removes_a_quota():
+    assert read_log_record(quota_json({"user": "alice"}, None)).controller_mutation_rate is None
+
+
+def test_a_tombstone_removes_the_quota_of_its_key():
+    record = read_log_record(None, b'{"user": "alice"}')
+    assert (record.entity, record.controller_mutation_rate) == (QuotaEntity("alice"), None)
+
+
+@pytest.mark.parametrize(
+    ("effective_at", "moment"), [({}, 100), ({"effective_at": 50}, 100), ({"effective_at": 150}, 150)]
+)
+def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, moment):
+    record = read_log_record(quota_json({"user": "alice"}, **effective_at))
+    assert change_of(record, 100) == QuotaChange(QuotaEntity("alice"), Quota(5.0), moment)
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (quota_json({"user": "a"}, 0), "controller_mutation_rate: expected float > 0.0 (value: 0)"),
+        (quota_json({"user": "a"}, -1), "controller_mutation_rate: expected float > 0.0 (value: -1)"),
+        (quota_json({"user": "a"}, "fast"), 'controller_mutation_rate: expected float | null, got str (value: "fast")'),
+        (quota_json({"user": "a"}, True), "controller_mutation_rate: expected float | null, got bool"),
+        (quota_json({"user": "a"}, float("nan")), "value: not JSON"),
+        (quota_json({"user": "a"}, float("inf")), "value: not JSON"),
+        (quota_json({"user": "a"}).replace(b"5", b"1e999"), "controller_mutation_rate: "),
+        (b'{"entity": {"user": "a"}}', "controller_mutation_rate: missing"),
+        (quota_json({}), "entity: an entity needs a user, a client-id or both"),
+        (b'{"entity": {"user": "a"}, "bucket": {"user": "a"}}', "bucket: a record has one of entity, bucket, callback"),
+        (b'{"callback": {"class": "a.B"}, "cluster": {"topics": {}}}', "cluster: a record has one of entity, bucket"),
+        (b'{"callback": {"configs": {}}}', "callback.class: missing"),
+        (b'{"callback": {"class": "a.B", "configs": {"n": 5}}}', "callback.configs[...]: expected str, got int"),
+        (b'{"cluster": {"topics": {"t": [-1]}}}', "cluster.topics[...][0]: expected int >= 0"),
+        (quota_json({"user": ""}), "entity.user: expected str of length >= 1"),
+        (quota_json({"usr": "a"}), "entity: object contains unknown field usr"),
+        (quota_json({"user": "a"}, effective_at=-1), "effective_at: expected int >= 0"),
+        (None, "value: null"),
+        (b"\xff", "value: not UTF-8"),
+    ],
+)
+def test_what_is_no_quota_is_told_by_its_field_and_value(value, error):
+    with pytest.raises(BadRecord) as raised:
+        read_log_record(value)
+    assert str(raised.value).startswith(error)
+
+
+def test_a_callback_and_a_cluster_are_records_too():
+    """Each under one key, so that compaction keeps the last; a callback for later under one of its own."""
+    callback = read_log_record(b'{"callback": {"class": "a.B", "configs": {"n": "5"}}, "altered_by": "ann"}')
+    assert change_of(callback, 7) == CallbackChange(CallbackSetting("a.B", {"n": "5"}), 7)
+    later = read_log_record(b'{"callback": null, "effective_at": 90}')
+    assert change_of(later, 7) == CallbackChange(None, 90)
+    cluster = read_log_record(b'{"cluster": {"topics": {"t": [1, null]}}}')
+    assert change_of(cluster, 7) == ClusterChange(Cluster({"t": [1, None]}), 7)
+    taken_back = read_log_record(b'{"callback": null, "effective_at": 90, "cancelled": true}')
+    assert change_of(taken_back, 89) == CallbackCancellation(90)
+    assert change_of(taken_back, 90) == CallbackChange(None, 90)
+    assert len({callback.key, later.key, cluster.key}) == 3
+    assert taken_back.key == later.key

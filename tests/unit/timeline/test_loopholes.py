@@ -1,0 +1,85 @@
+"""A fresh client-id for each request: which layouts of quotas it passes by."""
+
+import pytest
+from msgspec import UNSET
+
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records.decision import Outcome
+from quota.records.entity import QuotaEntity
+from quota.timeline.change import SINCE_EVER
+from quota.timeline.loopholes import loopholes
+from quota.whatif.simulation import simulate
+from tests.support.factories import request_json, timeline
+from tests.unit.whatif.test_simulation import run
+
+NEW_BUCKET, NO_QUOTA = "gets a full bucket with each new client-id", "has no quota with a client-id that none names"
+
+
+@pytest.mark.parametrize(
+    ("entities", "expected"),
+    [
+        ([], [("a user whom no quota names", NO_QUOTA)]),
+        ([QuotaEntity(None)], []),
+        ([QuotaEntity(None), QuotaEntity("alice")], []),
+        ([QuotaEntity("alice")], [("a user whom no quota names", NO_QUOTA)]),
+        ([QuotaEntity(None), QuotaEntity("alice", "app")], []),
+        ([QuotaEntity(None), QuotaEntity("alice", None)], [("user 'alice'", NEW_BUCKET)]),
+        ([QuotaEntity(None, None)], [("a user whom no quota names", NEW_BUCKET)]),
+        ([QuotaEntity(None, None), QuotaEntity(None)], [("a user whom no quota names", NEW_BUCKET)]),
+        ([QuotaEntity(None, None), QuotaEntity("alice")], [("a user whom no quota names", NEW_BUCKET)]),
+        ([QuotaEntity(UNSET, None)], [("a user whom no quota names", NEW_BUCKET)]),
+        ([QuotaEntity(UNSET, "app")], [("a user whom no quota names", NO_QUOTA)]),
+        (
+            [QuotaEntity("alice", "app")],
+            [("user 'alice'", NO_QUOTA), ("a user whom no quota names", NO_QUOTA)],
+        ),
+        ([QuotaEntity(None, "app"), QuotaEntity(None)], []),
+    ],
+)
+def test_who_can_pass_quotas_by(entities, expected):
+    found = loopholes(entities)
+    assert len(found) == len(expected)
+    for text, (who, how) in zip(found, expected, strict=True):
+        assert str(text).startswith(f"{who} {how}")
+
+
+def test_what_stops_it_is_told():
+    (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
+    assert str(found) == (
+        "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
+        "the default client-id; set one for user-principal 'alice' alone, without a client-id, in its place"
+    )
+
+
+LAYOUTS = {
+    "a default for each client-id of alice": [QuotaEntity(None), QuotaEntity("alice", None)],
+    "a default for each client-id of anybody": [QuotaEntity(None, None)],
+    "a default for client-ids, whoever uses them": [QuotaEntity(UNSET, None)],
+    "a quota of one client-id": [QuotaEntity(UNSET, "app")],
+    "no quota": [],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_layout_that_validate_offers_stops_fresh_client_ids(layout):
+    """Each request of ten mutations by another client-id, at a rate of 1 and so a burst of 11: all, or two of them."""
+    entities = LAYOUTS[layout]
+    assert admitted(entities) == 50
+    found = [each for each in loopholes(entities) if each.user in {"alice", None}]
+    assert admitted([each for each in entities if each not in {hole.by for hole in found}] + [found[0].instead]) == 2
+
+
+def admitted(entities):
+    """How many of fifty requests of alice at one moment get through, each under a client-id of its own."""
+    requests = [request_json(10, client_id=f"fresh-{number}", timestamp=0) for number in range(50)]
+    quotas = timeline(*[(entity, 1.0, SINCE_EVER) for entity in entities])
+    return sum(each.outcome is Outcome.ADMITTED for each in simulate(requests, quotas, TokenBucket(Window())))
+
+
+def test_validate_warns_of_them(tmp_path):
+    file = tmp_path / "quotas.yaml"
+    file.write_text("quotas:\n  - user-defaults: true\n    client-defaults: true\n    controller_mutation_rate: 1\n")
+    done = run("quotas", "validate", str(file), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"{file}: 1 quotas, valid\n")
+    assert done.stderr.startswith("warning: a user whom no quota names gets a full bucket with each new client-id")

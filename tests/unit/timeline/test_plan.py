@@ -1,0 +1,66 @@
+"""From the quotas that are set to those that are wanted."""
+
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import QuotaRecord
+from quota.timeline.change import QuotaChange
+from quota.timeline.plan import back_to, plan
+from tests.support.factories import timeline
+
+ALICE, BOB, CAROL = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol")
+
+
+def told(steps):
+    return [(step.sign, step.record.entity, step.before, step.after) for step in steps]
+
+
+def test_a_plan_sets_changes_and_removes_and_leaves_the_rest_alone():
+    present = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (CAROL, 1.0, 0))
+    wanted = [QuotaRecord(ALICE, 5.0, comment="another comment alone is no change"), QuotaRecord(BOB, 7.0, 99.0)]
+    new = QuotaEntity("dora")
+    assert told(plan([*wanted, QuotaRecord(new, 2.0)], present, 10)) == [
+        ("~", BOB, Quota(7.0), Quota(7.0, 99.0)),
+        ("-", CAROL, Quota(1.0), None),
+        ("+", new, None, Quota(2.0)),
+    ]
+
+
+def test_a_plan_for_later_starts_from_what_holds_then():
+    present = timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100))
+    assert told(plan([QuotaRecord(ALICE, 7.0)], present, 99)) == [
+        ("~", ALICE, Quota(5.0), Quota(7.0)),
+        ("-", ALICE, Quota(7.0), None),
+    ]
+    assert plan([QuotaRecord(ALICE, 7.0)], present, 100) == []
+
+
+def test_a_plan_takes_back_what_is_scheduled():
+    """What is in the file is all there is, also later."""
+    (step,) = plan([QuotaRecord(ALICE, 5.0)], timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100)), 10)
+    assert (step.before, step.after, step.record) == (
+        Quota(7.0),
+        None,
+        QuotaRecord(ALICE, 7.0, effective_at=100, cancelled=True),
+    )
+
+
+def test_going_back_sets_what_was_and_schedules_what_was_scheduled():
+    """At 50 alice had 5, bob's 9 was scheduled for 1000 and dora's 2 for 3000.
+
+    Since then alice got 7, carol 1, bob another 8 for 1000, alice 8 for 2000, and dora's was taken back.
+    """
+    dora = QuotaEntity("dora")
+    past = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (dora, 2.0, 3000))
+    quotas = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (ALICE, 7.0, 60), (CAROL, 1.0, 70), (BOB, 8.0, 1000))
+    quotas.add(QuotaChange(ALICE, Quota(8.0), 2000))
+    steps = back_to(past, 50, quotas, 100)
+    assert told(steps) == [
+        ("~", ALICE, Quota(7.0), Quota(5.0)),
+        ("-", CAROL, Quota(1.0), None),
+        ("-", ALICE, Quota(8.0), None),
+        ("+", BOB, None, Quota(9.0)),
+        ("+", dora, None, Quota(2.0)),
+    ]
+    assert steps[2].record == QuotaRecord(ALICE, 8.0, effective_at=2000, cancelled=True)
+    assert [step.record.effective_at for step in steps[3:]] == [1000, 3000]
+    assert [(each.entity, each.quota.rate) for each in quotas.scheduled(100)] == [(BOB, 8.0), (ALICE, 8.0)]

@@ -1,0 +1,120 @@
+"""The declarative file of quotas."""
+
+import pytest
+
+from quota.errors import BadInput
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.timeline.quota_file import read_quota_file, write_quota_file
+from tests.unit.whatif.test_simulation import run
+
+WHOLE = """\
+quotas:
+  - user: alice
+    controller_mutation_rate: 5
+    controller_mutation_burst: 100
+    max_debt_ms: 60000
+    comment: as agreed
+  - {user-defaults: true, client: app, controller_mutation_rate: 1.5, shadow: true}
+  - {client-defaults: true, controller_mutation_rate: 3}
+  - {user: "12", controller_mutation_rate: 1}
+"""
+
+
+def test_a_file_is_read_as_it_is_meant():
+    assert read_quota_file(WHOLE.encode(), "f") == [
+        QuotaRecord(QuotaEntity("alice"), 5.0, 100.0, 60_000, comment="as agreed"),
+        QuotaRecord(QuotaEntity(None, "app"), 1.5, shadow=True),
+        QuotaRecord(QuotaEntity(client_id=None), 3.0),
+        QuotaRecord(QuotaEntity("12"), 1.0),
+    ]
+
+
+def test_what_is_written_is_read_again():
+    """Names that YAML would take for something else, and quotas with all their options."""
+    quotas = [
+        QuotaRecord(QuotaEntity(name, None), 0.1, 7.0, 9, shadow=True, comment=f"as agreed with {name}")
+        for name in ("12", "null", "~", "true", "a: b", "<default>", " x ", "naïve", "line\nbreak", "- #", "2020-01-01")
+    ]
+    assert read_quota_file(write_quota_file(quotas).encode(), "f") == quotas
+
+
+def test_numbers_are_read_as_they_look():
+    """To YAML 1.1 010 is 8, and 1e5 is text."""
+    for written, rate in (("010", 10.0), ("1e5", 1e5), (".5", 0.5), ("7", 7.0)):
+        (record,) = read_quota_file(f"quotas: [{{user: a, controller_mutation_rate: {written}}}]".encode(), "f")
+        assert record.controller_mutation_rate == rate
+
+
+def test_no_quotas_at_all_has_to_be_said():
+    assert read_quota_file(b"quotas: []", "f") == []
+    assert read_quota_file(write_quota_file([]).encode(), "f") == []
+    with pytest.raises(BadInput, match="empty"):
+        read_quota_file(b"# nothing\n", "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("quotas:\n- user: a\n  rate: 5\n", "f:3:3: unknown key 'rate'; known are user,"),
+        ("quota: []\n", "f:1:1: unknown key 'quota'; known are quotas"),
+        (
+            "quotas:\n- user: a\n  controller_mutation_rate: fast\n",
+            "f:3:29: controller_mutation_rate: expected a finite",
+        ),
+        ("quotas:\n- user: a\n  controller_mutation_rate: '5'\n", "f:3:29: .* above 0, got '5'"),
+        ("quotas:\n- user: a\n  controller_mutation_rate: .inf\n", "f:3:29: .* got '.inf'"),
+        ("quotas:\n- user: a\n  controller_mutation_rate: .nan\n", "f:3:29: .* got '.nan'"),
+        ("quotas:\n- user: a\n  controller_mutation_rate: 0\n", "f:3:29: .* got '0'"),
+        ("quotas:\n- user: a\n  controller_mutation_rate: yes\n", "f:3:29: .* got 'yes'"),
+        ("quotas:\n- user: a\n  controller_mutation_rate:\n", "f:3:28: .* got ''"),
+        (
+            "quotas:\n- {user: a, controller_mutation_rate: 1, max_debt_ms: 1.5}\n",
+            "f:2:55: max_debt_ms: expected a whole",
+        ),
+        ("quotas:\n- {user: a, controller_mutation_rate: 1, shadow: 1}\n", "shadow: expected true or false, got '1'"),
+        ("quotas:\n- {user: a, controller_mutation_rate: 1:30}\n", "expected a finite number above 0, got '1:30'"),
+        ("quotas:\n- {user: a, controller_mutation_rate: !!int ''}\n", "cannot be read"),
+        ("quotas:\n- {user: a, controller_mutation_rate: 1, max_debt_ms: 010}\n", "whole number of milliseconds"),
+        ("quotas:\n- {user: !!timestamp x, controller_mutation_rate: 1}\n", "user: 'x' cannot be read"),
+        ("quotas:\n- user: a\n", "f:2:3: controller_mutation_rate: missing"),
+        ("quotas:\n- controller_mutation_rate: 1\n", "f:2:3: whose quota?"),
+        ("quotas:\n- {user: , controller_mutation_rate: 1}\n", "user: the name is empty; user-defaults: true is"),
+        ("quotas:\n- {user: '', controller_mutation_rate: 1}\n", "user: the name is empty"),
+        ("quotas:\n- {user: 12, controller_mutation_rate: 1}\n", "user: expected text, got 12; put it in quotes"),
+        ("quotas:\n- {user: [a], controller_mutation_rate: 1}\n", "user: expected a single value"),
+        ("quotas:\n- {user: a, user-defaults: true, controller_mutation_rate: 1}\n", "exclude each other"),
+        ("quotas:\n- {user-defaults: no, controller_mutation_rate: 1}\n", "user-defaults: expected true, got 'no'"),
+        (
+            "quotas:\n- {user: a, controller_mutation_rate: 1}\n- {user: a, controller_mutation_rate: 2}\n",
+            "f:3:3: user-principal 'a' has a quota already, in line 2",
+        ),
+        ("quotas:\n- {user: a, user: b, controller_mutation_rate: 1}\n", "f:2:13: user is given twice"),
+        ("quotas: 5\n", "f:1:9: quotas: expected a list"),
+        ("- a\n", "f:1:1: expected keys and values"),
+        ("quotas:\n- ? [a]\n  : b\n", "f:2:5: expected a key"),
+        ("quotas: [\n", "f:2:1: not YAML"),
+        ("quotas:\n\t- a\n", "f:2:1: not YAML"),
+        ("quotas:\n- *x\n", "f:2:3: not YAML: found undefined alias"),
+        ("[" * 100_000, "f:1:11: nested too deep"),
+        ("a: 1\n---\nb: 2\n", "f:2:1: not YAML"),
+    ],
+)
+def test_what_is_wrong_is_told_by_its_position(text, error):
+    with pytest.raises(BadInput, match=error):
+        read_quota_file(text.encode(), "f")
+
+
+def test_a_file_of_other_bytes_is_refused():
+    with pytest.raises(BadInput, match=r"f: not UTF-8 \(byte 0xff at 0\)"):
+        read_quota_file(b"\xff\xfe", "f")
+
+
+@pytest.mark.parametrize("command", ["validate", "apply"])
+def test_a_bad_file_is_one_line_and_exit_2_and_asks_no_cluster(tmp_path, command):
+    (tmp_path / "quotas.yaml").write_text("quotas:\n- user: a\n  controller_mutation_rate: fast\n")
+    options = ["--bootstrap-server", "127.0.0.1:1"] if command == "apply" else []
+    done = run("quotas", command, "quotas.yaml", *options, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("mutation-quota: quotas.yaml:3:29: controller_mutation_rate:")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,162 @@
+"""Quotas as of a moment: which one holds, for whom, and since when."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from quota.records.entity import QuotaEntity, levels
+from quota.records.quota import Quota
+from quota.timeline.change import SINCE_EVER, QuotaChange
+from quota.timeline.timeline import UNLIMITED
+from tests.support.factories import timeline
+
+ALICE, DEFAULT_USER = QuotaEntity("alice"), QuotaEntity(None)
+ALICE_APP, ALICE_ANY = QuotaEntity("alice", "app"), QuotaEntity("alice", None)
+
+
+def resolve(quotas, at, user="alice", client="app"):
+    resolution = quotas.resolve(user, client, at)
+    return (resolution.limit.quota.rate, resolution.limit.since, resolution.tags[:2]) if resolution.limit else None
+
+
+def test_without_quotas_everybody_is_unlimited():
+    assert timeline().resolve("alice", "app", 0) == UNLIMITED
+
+
+def test_the_most_specific_level_wins_and_says_who_shares_its_bucket():
+    """Taking the winner away again and again goes down all eight levels."""
+    expected_tags = (
+        [("alice", "app")] * 2 + [("alice", "")] + [("alice", "app")] * 2 + [("alice", "")] + [("", "app")] * 2
+    )
+    entities = [entity for entity, _ in levels("alice", "app")]
+    for winner, tags in enumerate(expected_tags):
+        quotas = timeline(
+            *[(entity, 1.0 + level, SINCE_EVER) for level, entity in enumerate(entities) if level >= winner]
+        )
+        resolution = quotas.resolve("alice", "app", 0)
+        assert (resolution.limit.quota.rate, resolution.entity, resolution.tags[:2]) == (
+            1.0 + winner,
+            entities[winner],
+            tags,
+        )
+
+
+def test_a_default_gives_each_user_a_bucket_of_its_own():
+    quotas = timeline((DEFAULT_USER, 5.0, SINCE_EVER))
+    assert resolve(quotas, 0, user="alice")[2] == ("alice", "")
+    assert resolve(quotas, 0, user="bob")[2] == ("bob", "")
+
+
+def test_others_quotas_are_not_ones_own():
+    quotas = timeline((ALICE, 5.0, SINCE_EVER), (QuotaEntity(UNSET, "other"), 5.0, SINCE_EVER))
+    assert resolve(quotas, 0, user="bob") is None
+
+
+def test_a_change_holds_from_its_own_millisecond_on():
+    quotas = timeline((ALICE, 5.0, 100), (ALICE, 7.0, 200))
+    assert [resolve(quotas, at) for at in (99, 100, 199, 200)] == [
+        None,
+        (5.0, 100, ("alice", "")),
+        (5.0, 100, ("alice", "")),
+        (7.0, 200, ("alice", "")),
+    ]
+
+
+def test_of_two_changes_at_one_moment_the_later_record_wins():
+    assert resolve(timeline((ALICE, 5.0, 100), (ALICE, 7.0, 100)), 100) == (7.0, 100, ("alice", ""))
+
+
+def test_a_removed_quota_is_none():
+    assert resolve(timeline((ALICE, 5.0, 100), (ALICE, None, 200)), 200) is None
+
+
+def test_a_change_seen_late_holds_for_its_time():
+    """The log is read on while requests are judged; what was looked up before must not stick."""
+    quotas = timeline((ALICE, 5.0, 100))
+    assert resolve(quotas, 300) == (5.0, 100, ("alice", ""))
+    quotas.add(QuotaChange(ALICE, Quota(7.0), 200))
+    assert resolve(quotas, 300) == (7.0, 200, ("alice", ""))
+    assert resolve(quotas, 150) == (5.0, 100, ("alice", ""))
+
+
+def test_setting_the_same_quota_again_is_no_change():
+    assert resolve(timeline((ALICE, 5.0, 100), (ALICE, 5.0, 200)), 300) == (5.0, 100, ("alice", ""))
+
+
+def test_a_quota_that_comes_to_light_holds_for_its_bucket_since_then():
+    """Both levels have the bucket (alice, app): its rate is 7 only since the quota above it went away."""
+    quotas = timeline((ALICE_ANY, 7.0, 100), (ALICE_APP, 5.0, 200), (ALICE_APP, None, 300))
+    assert resolve(quotas, 250) == (5.0, 200, ("alice", "app"))
+    assert resolve(quotas, 350) == (7.0, 300, ("alice", "app"))
+
+
+def test_what_is_configured_is_listed_as_of_a_moment():
+    quotas = timeline((DEFAULT_USER, 1.0, 100), (ALICE, 5.0, 100), (ALICE, None, 200))
+    assert [(each.entity, each.quota.rate, each.moment) for each in quotas.configured(150)] == [
+        (ALICE, 5.0, 100),
+        (DEFAULT_USER, 1.0, 100),
+    ]
+    assert [each.entity for each in quotas.configured(200)] == [DEFAULT_USER]
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from([entity for entity, _ in levels("alice", "app")]),
+        st.sampled_from([None, 1.0, 2.0]),
+        st.integers(0, 20),
+    ),
+    max_size=12,
+)
+
+
+@given(changes, st.lists(st.integers(0, 25), min_size=1, max_size=6))
+def test_a_lookup_agrees_with_playing_the_log_again(log, moments):
+    """Against the plainest reading: apply the changes up to then in order, and take the first level that is set."""
+    quotas = timeline(*log)
+    for at in moments:
+        held = sorted((change for change in log if change[2] <= at), key=lambda change: change[2])
+        now = {entity: rate for entity, rate, _ in held}
+        expected = next((now[entity] for entity, _ in levels("alice", "app") if now.get(entity) is not None), None)
+        found = resolve(quotas, at)
+        assert (found and found[0]) == expected
+        assert found is None or found[1] <= at
+
+
+def changed(rate, *configs, **options):
+    quota = None if rate is None else Quota(rate, **options)
+    return QuotaChange(ALICE, quota, 100, configs)
+
+
+BURST = changed(5.0, "controller_mutation_burst", burst=9.0)
+DEBT = changed(5.0, "max_debt_ms", max_debt_ms=7)
+RATE = changed(6.0, "controller_mutation_rate")
+GONE = changed(None, "controller_mutation_rate")
+COPY = changed(5.0, burst=9.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([BURST, DEBT, RATE], Quota(6.0, 9.0, 7)),
+        ([BURST, DEBT, COPY], Quota(5.0, 9.0, 7)),
+        ([QuotaChange(ALICE, Quota(50.0, None, 3), 90), BURST], Quota(50.0, 9.0, 3)),
+        ([BURST, QuotaChange(ALICE, Quota(7.0), 100)], Quota(7.0)),
+        ([BURST, GONE], None),
+        ([GONE, DEBT], None),
+        ([GONE, RATE], Quota(6.0)),
+    ],
+)
+def test_a_change_of_a_part_keeps_what_another_has_changed_of_the_rest(changes, expected):
+    """From 5; none of those who wrote has seen what the others wrote."""
+    quotas = timeline((ALICE, 5.0, 0))
+    for change in changes:
+        quotas.add(change)
+    assert quotas.latest(ALICE, 100).quota == expected
+
+
+@pytest.mark.parametrize("change", [DEBT, COPY, GONE])
+def test_what_compaction_has_left_is_taken_whole(change):
+    quotas = timeline()
+    quotas.add(change)
+    assert quotas.latest(ALICE, 100).quota == change.quota

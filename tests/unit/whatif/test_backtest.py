@@ -1,0 +1,94 @@
+"""What-if: what a verdict comes to, and whether it is what was recorded."""
+
+import pytest
+
+from quota.admission.decide import decide
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.whatif.backtest import Again, AsRecorded, Effect, Verdict, effect_of
+from quota.whatif.recorded import RecordedDecision
+from tests.support.factories import PERMISSIVE, resolved
+
+REMEMBERED = Repeats(window_ms=60_000)
+TIGHT, ROOMY = TokenBucket(Window(num=1), REMEMBERED), TokenBucket(Window(num=100), REMEMBERED)  # B = 5 and 500 at 5/s
+NARROW, WIDE = TokenBucket(Window()), TokenBucket(Window(num=100))  # B = 55 and 500 at 5/s
+
+
+def recorded(*requests, by=NARROW):
+    return [RecordedDecision.of(each) for each in decide(None, requests, by)[1]]
+
+
+def effects(requests, by, recorded_by=NARROW):
+    judge = Again(by)
+    return [
+        effect_of(kept, judge.judge(kept, request))
+        for kept, request in zip(recorded(*requests, by=recorded_by), requests, strict=True)
+    ]
+
+
+def test_what_was_decided_comes_out_again():
+    requests = [resolved(60, 1, at=0), resolved(1, at=500), resolved(3, at=2000, api_version=PERMISSIVE)]
+    judge = Again(NARROW)
+    verdicts = [judge.judge(kept, request) for kept, request in zip(recorded(*requests), requests, strict=True)]
+    assert [(each.admitted, each.retry_at, each.differing) for each in verdicts] == [
+        ([True, False], 1000, ()),  # 55 - 60 = -5: a second
+        ([False], 1000, ()),
+        ([True], 2000, ()),
+    ]
+
+
+def test_what_comes_out_otherwise_is_named_by_its_fields():
+    (kept,) = recorded(resolved(60, 1))
+    assert Again(WIDE).judge(kept, resolved(60, 1)).differing == (
+        "burst",
+        "outcome",
+        "topics",
+        "controller_throttle_ms",
+        "throttle_time_ms",
+        "retry_at",
+        "tokens_before",
+        "tokens",
+    )
+
+
+def test_an_effect_tells_what_reaches_the_controller_and_what_has_changed():
+    narrow, wide = [effects([resolved(60, 7, at=1500)], by)[0] for by in (NARROW, WIDE)]
+    assert narrow == Effect("alice", "<none>", 1500, 2500, 1, 1, 60, 7, 0, 0)
+    assert wide == Effect("alice", "<none>", 1500, 1500, 1, 0, 67, 0, 7, 0)
+    (back,) = effects([resolved(60, 7, at=1500)], NARROW, recorded_by=WIDE)
+    assert (back.newly_admitted, back.newly_refused) == (0, 7)
+
+
+def test_of_what_was_before_a_time_only_the_wait_that_is_left_counts():
+    (effect,) = effects([resolved(60, 1, at=1500)], NARROW)  # until 2,500
+    assert effect.since(1500) == effect
+    assert effect.since(1600) == Effect("alice", "<none>", 1600, 2500)
+    assert effect.since(2500) is None
+
+
+def test_what_costs_nothing_is_no_load():
+    remembering = TokenBucket(Window(), Repeats(window_ms=1000))
+    validated = effects([resolved(60, validate_only=True)], NARROW)[0]
+    first, again = effects([resolved(50, offset=1), resolved(50, at=10, offset=2)], remembering, remembering)
+    assert [each.admitted for each in (validated, first, again)] == [0, 50, 0]
+
+
+@pytest.mark.parametrize(
+    ("recorded_by", "by", "sums"),
+    [
+        (ROOMY, TIGHT, [(0, 100, 0, 100), (100, 0, 0, 0)]),
+        (TIGHT, ROOMY, [(100, 0, 100, 0), (0, 0, 0, 0)]),
+    ],
+)
+def test_what_is_sent_twice_costs_where_a_candidate_charges_it(recorded_by, by, sums):
+    """Enough for both, 100 are charged at first, and the same again costs nothing; with 5 - 6 at first, it is later."""
+    requests = [resolved(6, at=0, request_id="before", offset=0)]
+    requests += [resolved(100, at=at, request_id="twice", offset=at) for at in (1, 2001)]
+    found = effects(requests, by, recorded_by)[1:]
+    assert [(each.admitted, each.refused, each.newly_admitted, each.newly_refused) for each in found] == sums
+
+
+def test_what_was_recorded_stands_as_it_was():
+    (kept,) = recorded(resolved(60, 1))
+    assert AsRecorded().judge(kept, None) == Verdict([True, False], 0, 1000)

@@ -1,0 +1,127 @@
+"""How a capacity is divided among tenants: by hand, by the rules of docs/recommend.md."""
+
+import pytest
+
+from quota.algorithms.bucket import Window
+from quota.records.entity import QuotaEntity
+from quota.whatif.recommendation import Demand, Ground, recommended
+from quota.whatif.tenancy import Tenancy
+
+
+def demand(user, need, load=None, *, asked=100, largest=11):
+    """A request of 11 mutations is what a quota of 1 holds at once."""
+    return Demand(QuotaEntity(user), asked, largest, need, need if load is None else load)
+
+
+def divided(*demands, capacity=100.0, together=None, reserve=0.2, over_allocation=1.0):
+    loads = sum(each.load for each in demands)
+    ground = Ground(capacity, reserve, over_allocation, Window())
+    return recommended(demands, loads if together is None else together, ground)
+
+
+def quotas(recommendation):
+    own = {share.demand.entity.user: share.quota for share in recommendation.shares}
+    return recommendation.default, own
+
+
+def test_what_is_spare_goes_to_all_in_proportion_to_their_needs():
+    """80 are available. 2 is the median need, for the default and for who needs less: 2, 2, 2 and 3 are claimed."""
+    found = divided(demand("a", 1), demand("b", 2), demand("c", 3))
+    assert (found.rules.claims, found.rules.headroom) == (9, pytest.approx(80 / 9))
+    assert quotas(found) == (17.8, {"a": 17.8, "b": 17.8, "c": 26.7})  # 17.77… and 26.66… rounded up
+
+
+def test_only_who_gets_more_than_the_default_takes_a_quota_of_its_own():
+    found = divided(demand("a", 1), demand("b", 2), demand("c", 3))
+    assert [(each.demand.entity.user, each.own) for each in found.shares] == [("a", False), ("b", False), ("c", True)]
+
+
+def test_where_there_is_not_enough_small_ones_get_what_they_need_and_large_ones_an_even_share():
+    """The default and three tenants claim 4 each, which leaves 64 of 80 for two."""
+    found = divided(demand("a", 1), demand("b", 4), demand("c", 4), demand("d", 50), demand("e", 90))
+    assert (found.rules.headroom, found.rules.most) == (None, 32.0)
+    assert quotas(found) == (4.0, {"a": 4.0, "b": 4.0, "c": 4.0, "d": 32.0, "e": 32.0})
+
+
+def test_where_there_is_next_to_nothing_all_share_it_evenly():
+    found = divided(demand("a", 30), demand("b", 60), demand("c", 90), capacity=10.0)
+    assert quotas(found) == (2.0, {"a": 2.0, "b": 2.0, "c": 2.0})
+
+
+def test_nobody_gets_more_than_is_available_and_the_others_get_the_rest():
+    """240 for claims of 1, 1, 1 and 9: 20 times 9 is more than 80, so 160 are left for three."""
+    found = divided(demand("a", 1), demand("b", 1), demand("c", 9), over_allocation=3.0)
+    assert found.rules.budget == 240.0
+    assert quotas(found) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
+
+
+def test_nobody_claims_more_than_is_available():
+    """240 for claims of 1, 1, 1 and not 500 but 80: 160 are left for three, who have not to do with 1 each."""
+    found = divided(demand("a", 1), demand("b", 1), demand("c", 500), over_allocation=3.0)
+    assert found.rules.claims == 83
+    assert quotas(found) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
+
+
+def test_a_budget_that_nobody_can_use_up_stays():
+    found = divided(demand("a", 1), over_allocation=100.0)
+    assert quotas(found) == (80.0, {"a": 80.0})
+
+
+def test_what_is_available_is_what_the_reserve_leaves():
+    found = divided(demand("a", 1), capacity=300.0, reserve=0.25, over_allocation=1.5)
+    assert (found.rules.available, found.rules.budget) == (225.0, 337.5)
+
+
+def test_over_allocation_is_measured_by_how_little_tenants_act_at_once():
+    """Loads of 2, 3 and 7 that come to 8 at once: half as much again can be given away."""
+    demands = [demand("a", 1, 2), demand("b", 1, 3), demand("c", 6, 7)]
+    rules = divided(*demands, together=8.0, over_allocation=None).rules
+    assert (rules.over_allocation, rules.measured, rules.budget) == (1.5, True, 120.0)
+
+
+def test_what_is_given_is_not_measured():
+    rules = divided(demand("a", 1, 2), together=1.0, over_allocation=1.25).rules
+    assert (rules.over_allocation, rules.measured) == (1.25, False)
+
+
+def test_who_needs_nothing_gets_what_holds_an_ordinary_request():
+    """One topic was overdrawn, which every quota lets happen. The median of the largest requests is 33: 3 in 11 s."""
+    demands = [demand(name, 0, 1, largest=largest) for name, largest in (("a", 11), ("b", 33), ("c", 330))]
+    found = divided(*demands, capacity=30.0)
+    assert found.rules.least == 3.0
+    assert quotas(found) == (6.0, {"a": 6.0, "b": 6.0, "c": 6.0})  # 24 for four
+
+
+def test_the_default_counts_with_the_median_need():
+    rules = divided(demand("a", 2), demand("b", 5), demand("c", 50)).rules
+    assert (rules.median_need, rules.least) == (5, 5)
+
+
+def test_a_single_tenant_shares_with_the_default():
+    assert quotas(divided(demand("a", 7))) == (40.0, {"a": 40.0})
+
+
+@pytest.mark.parametrize(
+    ("half", "quota"),
+    [(0.1, 0.1), (0.3, 0.3), (100.1, 101), (1234.5, 1240), (1240, 1240), (0.01234, 0.0124), (999.1, 1000)],
+)
+def test_quotas_are_rounded_up_to_three_digits(half, quota):
+    found = divided(demand("a", 0.001, largest=0.011), capacity=2 * half, reserve=0.0)
+    assert quotas(found) == (quota, {"a": quota})
+
+
+def test_who_asked_for_most_comes_first():
+    found = divided(demand("a", 1, asked=5), demand("b", 1, asked=7), demand("c", 1, asked=5))
+    assert [each.demand.entity.user for each in found.shares] == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("tenancy", "entity", "default"),
+    [
+        (Tenancy.USER, QuotaEntity("u"), QuotaEntity(None)),
+        (Tenancy.CLIENT, QuotaEntity(client_id="c"), QuotaEntity(client_id=None)),
+        (Tenancy.USER_CLIENT, QuotaEntity("u", "c"), QuotaEntity(None, None)),
+    ],
+)
+def test_a_tenant_is_who_has_a_bucket_of_their_own(tenancy, entity, default):
+    assert (tenancy.entity("u", "c"), tenancy.default) == (entity, default)

@@ -1,0 +1,90 @@
+"""A decision as the audit keeps it, back to the request that was judged."""
+
+import msgspec
+import pytest
+
+from quota.admission.decide import decide
+from quota.algorithms.bucket import Window
+from quota.algorithms.deduplication import Repeats
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records.request import Mode
+from quota.whatif.recorded import RecordedDecision
+from tests.support.factories import PERMISSIVE, resolved
+
+BY = TokenBucket(Window(num=100))  # B = 500 at 5/s
+
+
+def decided(*requests, by=BY):
+    return decide(None, requests, by)[1]
+
+
+def recorded(request, *before, by=BY):
+    return RecordedDecision.of(decided(*before, request, by=by)[-1])
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        resolved(80, 90, at=7),
+        resolved(80, api_version=PERMISSIVE),
+        resolved(3, operation="DELETE_TOPICS", api_version=5),
+        resolved(80, rate=None, request_throttle_ms=12),
+        resolved(80, validate_only=True),
+        resolved(80, exempt=True, rate=None),
+        resolved(80, user="bob", client_id="app"),
+    ],
+)
+def test_a_request_comes_back_so_that_it_is_judged_as_it_was(request_):
+    before = resolved(560)  # K = -60
+    kept = recorded(request_, before)
+    assert recorded(kept.judged_by(request_.resolution), before) == kept
+
+
+def test_who_asked_for_what_is_kept():
+    kept = recorded(resolved(80, 90, at=7, user="bob", client_id="app", request_id="r-9"))
+    request = kept.request
+    assert (request.user, request.client_id, request.request_id, request.mode) == ("bob", "app", "r-9", Mode.STRICT)
+    assert [(each.name, each.partitions) for each in request.topics] == [("topic-0", 80), ("topic-1", 90)]
+    assert kept.timestamp == 7
+
+
+def test_an_old_client_comes_back_as_one():
+    assert recorded(resolved(1, api_version=PERMISSIVE)).request.mode is Mode.PERMISSIVE
+
+
+@pytest.mark.parametrize(
+    ("purgatory_ms", "request_throttle_ms", "told"),
+    [(0, 0, 12_000), (5_000, 0, 7_000), (20_000, 0, 0), (5_000, 9_000, 9_000), (0, 20_000, 20_000)],
+)
+def test_a_stay_in_purgatory_that_was_not_kept_is_taken_as_what_gives_the_same(purgatory_ms, request_throttle_ms, told):
+    """K = -60 at 5/s: 12 s, less the stay, and not less than the request quota's own."""
+    asked = resolved(80, purgatory_ms=purgatory_ms, request_throttle_ms=request_throttle_ms)
+    kept = recorded(asked, resolved(560))
+    assert kept.throttle_time_ms == told
+    assert recorded(kept.judged_by(asked.resolution), resolved(560)).throttle_time_ms == told
+
+
+def test_in_shadow_it_is_what_would_have_been_told_that_tells_the_stay():
+    asked = resolved(80, shadow=True, purgatory_ms=5_000)
+    kept = recorded(asked, resolved(560))
+    assert (kept.throttle_time_ms, kept.shadow.throttle_time_ms) == (0, 7_000)
+    assert recorded(kept.judged_by(asked.resolution), resolved(560)) == kept
+
+
+def test_what_was_admitted_is_told_by_topic():
+    assert recorded(resolved(560, 80)).admitted == [True, False]
+
+
+def test_a_repeat_is_one_again():
+    remembering = TokenBucket(Window(num=100), Repeats(window_ms=1000))
+    first, again = resolved(80, offset=1), resolved(80, at=500, offset=2)
+    kept = recorded(again, first, by=remembering)
+    assert kept.repeats.decision_id == "mutation-requests-0-1"
+    requests = [RecordedDecision.of(each).judged_by(again.resolution) for each in decided(first, again, by=remembering)]
+    assert recorded(requests[1], requests[0], by=remembering) == kept
+
+
+def test_it_reads_what_the_table_says_where_nulls_are_left_out():
+    kept = recorded(resolved(80, rate=None))
+    text = msgspec.json.encode({name: value for name, value in msgspec.to_builtins(kept).items() if value is not None})
+    assert msgspec.json.decode(text, type=RecordedDecision) == kept

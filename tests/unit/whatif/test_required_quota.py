@@ -1,0 +1,111 @@
+"""How large a quota recorded requests need: by hand, beside all stretches tried out, and beside the bucket itself."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from quota.admission.decide import decide
+from quota.algorithms.bucket import Window
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records.decision import Outcome
+from quota.whatif.required_quota import Need
+from tests.support.factories import resolved
+
+WINDOW = Window()
+"""S * W is 11 s."""
+
+
+def need(*requests, window=WINDOW):
+    """Of requests: a time in ms, and the mutations of each topic."""
+    found = Need(window)
+    for at, *charges in requests:
+        found.add(at, charges)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("requests", "rate", "load"),
+    [
+        ([(0, 66)], 0, 6),  # one topic may overdraw; 66 are what 11 s of 6 hold
+        ([(0, 66, 11)], 6, 7),  # before the second topic 66 are charged
+        ([(0, 55), (1000, 17)], 55 / 12, 6),  # 11 s of burst and one of gain: 55 before the second, 72 behind it
+        ([(0, 22), (1_000_000, 33)], 22 / 1011, 3),  # long paid by then; the second alone is 33 in 11 s
+        ([(0, 1), (100_000, 44), (101_000, 16)], 44 / 12, 5),  # the stretch that counts begins with the second
+        ([(0, 44), (0, 33), (0, 22)], 7, 9),  # at one moment: before the last there are 77
+        ([(5000, 24), (4000, 24), (6000, 1)], 4, 48 / 11),  # time never runs backwards: 5,000, 5,000, 6,000
+        ([(0, 66), (0, 0)], 6, 6),  # what costs nothing is refused in debt, too
+        ([(0,)], 0, 0),
+        ([(0, 0), (1000, 0)], 0, 0),
+    ],
+)
+def test_what_requests_need_worked_out_by_hand(requests, rate, load):
+    found = need(*requests)
+    assert (found.rate, found.load) == (pytest.approx(rate), pytest.approx(load))
+
+
+def test_a_wider_window_needs_less():
+    assert need((0, 66, 11), window=Window(num=10, size_seconds=3)).rate == pytest.approx(66 / 30)
+
+
+def test_what_was_asked_for_is_counted():
+    found = need((0, 5, 6), (0,), (7, 9))
+    assert (found.charged, found.largest) == (20, 11)
+
+
+courses = st.lists(
+    st.tuples(st.integers(0, 3_000) | st.integers(0, 10_000_000), st.lists(st.integers(0, 50), min_size=1, max_size=3)),
+    min_size=1,
+    max_size=30,
+).map(lambda each: list(timed(each)))
+
+
+def timed(course):
+    now = 0
+    for gap, charges in course:
+        now += gap
+        yield now, charges
+
+
+@given(courses)
+def test_it_is_the_heaviest_of_all_stretches(course):
+    """Each from the beginning of one request to before the last topic of another, or behind it."""
+    found = need(*((at, *charges) for at, charges in course))
+
+    def heaviest(*, last_topic):
+        return max(
+            Fraction(sum(sum(each) for _, each in course[first : last + 1]) - (not last_topic) * course[last][1][-1])
+            / (course[last][0] - course[first][0] + 11_000)
+            for last in range(len(course))
+            for first in range(last + 1)
+        )
+
+    assert found.rate == pytest.approx(float(heaviest(last_topic=False) * 1000))
+    assert found.load == pytest.approx(float(heaviest(last_topic=True) * 1000))
+
+
+def outcomes(course, rate):
+    requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
+    return {each.outcome for each in decide(None, requests, TokenBucket(WINDOW))[1]}
+
+
+@given(courses)
+def test_with_it_the_bucket_refuses_nothing_and_with_less_it_does(course):
+    rate = need(*((at, *charges) for at, charges in course)).rate
+    assume(rate > 0)
+    assert outcomes(course, rate * (1 + 1e-6)) == {Outcome.ADMITTED}
+    assert outcomes(course, rate * (1 - 1e-3)) != {Outcome.ADMITTED}
+
+
+@given(courses)
+def test_with_its_load_the_bucket_is_never_in_debt(course):
+    load = need(*((at, *charges) for at, charges in course)).load
+    assume(load > 0)
+
+    def lowest(rate):
+        requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
+        return min(each.tokens for each in decide(None, requests, TokenBucket(WINDOW))[1])
+
+    assert lowest(load * (1 + 1e-6)) >= 0
+    assert lowest(load * (1 - 1e-3)) < 0

@@ -1,0 +1,230 @@
+"""`simulate`: files in, one answer a line out."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.factories import PERMISSIVE, request_json
+
+ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
+
+
+@pytest.fixture
+def simulate(tmp_path):
+    """Run the command; answers as dicts."""
+
+    def _simulate(requests, quotas=(ALICE,), *options):
+        (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in requests))
+        (tmp_path / "quotas.jsonl").write_text("".join(json.dumps(quota) + "\n" for quota in quotas))
+        done = run(
+            "simulate",
+            str(tmp_path / "requests.jsonl"),
+            "--quotas",
+            str(tmp_path / "quotas.jsonl"),
+            *options,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return _simulate
+
+
+def run(*args, cwd=None):
+    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", *args]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def at(timestamp, *partitions, **fields):
+    return request_json(*partitions, timestamp=timestamp, **fields)
+
+
+def test_the_worked_example(simulate):
+    answers = simulate(
+        [at(0, *[80] * 7), at(0, 80), at(12_000, 80)], [ALICE], "--window-num", "100", "--window-size-seconds", "1"
+    )
+    assert [(each["outcome"], each["tokens"], each["throttle_time_ms"]) for each in answers] == [
+        ("ADMITTED", -60, 0),
+        ("REJECTED", -60, 12_000),
+        ("ADMITTED", -80, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "after_12_s", "after_100_s"),
+    [
+        ("token-bucket", ("ADMITTED", 0), ("ADMITTED", 0)),  # K = -60 + 60, then -80 + 440
+        ("sampled-rate", ("REJECTED", 12_000), ("ADMITTED", 0)),  # R = 5.6 until its sample is discarded
+        ("spread-rate", ("ADMITTED", 0), ("ADMITTED", 0)),  # R = 5.0 then
+    ],
+)
+def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, after_100_s):
+    requests = [at(0, *[80] * 7), at(0, 80), at(12_000, 80), at(100_000, 80)]
+    first, refused, *later = simulate(requests, [ALICE], "--window-num", "100", "--algorithm", algorithm)
+    assert first["outcome"] == "ADMITTED"
+    assert (refused["outcome"], refused["throttle_time_ms"]) == ("REJECTED", 12_000)
+    assert [(each["outcome"], each["throttle_time_ms"]) for each in later] == [after_12_s, after_100_s]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--algorithm", "leaky-bucket"), "'leaky-bucket' is not one of 'token-bucket', 'sampled-rate', 'spread-rate'"),
+        (
+            ("--algorithm", "sampled-rate", "--set", "repeats.window_seconds=60"),
+            "repeats.window_seconds=60: sampled-rate remembers no requests; set it to 0, or take token-bucket",
+        ),
+    ],
+)
+def test_an_algorithm_that_there_is_not_or_that_cannot_is_told_in_one_line(tmp_path, options, said):
+    (tmp_path / "quotas.jsonl").write_text("")
+    done = run("simulate", "-", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_decision_has_every_field_of_the_record(simulate):
+    (answer,) = simulate([at(1000, 60, client_id="app", request_throttle_ms=7)])
+    assert answer == {
+        "decision_id": "mutation-requests-0-0",
+        "request_id": "r",
+        "user": "alice",
+        "client_id": "app",
+        "operation": "CREATE_TOPICS",
+        "validate_only": False,
+        "mode": "STRICT",
+        "user_tag": "alice",
+        "client_tag": "",
+        "more_tags": {},
+        "callback": None,
+        "quota": 5.0,
+        "burst": 55.0,
+        "max_debt_ms": None,
+        "quota_entity": {"user": "alice"},
+        "exempt": False,
+        "outcome": "ADMITTED",
+        "topics": [{"name": "topic-0", "partitions": 60, "error_code": 0, "error": "NONE", "error_message": None}],
+        "controller_throttle_ms": 0,
+        "request_throttle_ms": 7,
+        "throttle_time_ms": 7,
+        "retry_at": 1007,
+        "shadow": None,
+        "tokens_before": 55.0,
+        "tokens": -5.0,
+        "apply": True,
+        "expires_at": None,
+        "repeats": None,
+        "timestamp": 1000,
+        "source": {"topic": "mutation-requests", "partition": 0, "offset": 0},
+    }
+
+
+def test_a_bad_line_is_a_dead_letter_in_its_place(simulate):
+    good = at(5, 1)
+    first, bad, binary, unstamped, last = simulate([good, b'{"timestamp": 6}', b"\xff", request_json(1), good])
+    assert first["decision_id"] == "mutation-requests-0-0"
+    assert (bad["error"], bad["timestamp"]) == ("request_id: missing", 6)
+    assert (bad["value"], bad["source"]["offset"]) == ('{"timestamp": 6}', 1)
+    assert (binary["value"], binary["timestamp"], binary["source"]["offset"]) == ("/w==", None, 2)
+    assert unstamped["error"] == "timestamp: missing"
+    assert last["decision_id"] == "mutation-requests-0-4"
+
+
+def test_quotas_hold_from_their_moment_on(simulate):
+    quotas = [ALICE | {"effective_at": 100}, ALICE | {"effective_at": 200, "controller_mutation_rate": None}]
+    assert [each["quota"] for each in simulate([at(99, 1), at(100, 1), at(200, 1)], quotas)] == [None, 5, None]
+
+
+def test_removing_a_quota_for_a_moment_forgives_no_debt(simulate):
+    """-445 at 0 ms; removed and set again, it has gained 5/s all the time."""
+    quotas = [ALICE, ALICE | {"effective_at": 1000, "controller_mutation_rate": None}, ALICE | {"effective_at": 2000}]
+    debt, free, again = simulate([at(0, 500), at(1500, 500), at(3000, 1)], quotas)
+    assert (debt["tokens"], free["tokens"], again["tokens"], again["outcome"]) == (-445, None, -430, "REJECTED")
+
+
+def test_old_clients_are_throttled_and_not_refused(simulate):
+    (first, second) = simulate([at(0, 100, api_version=PERMISSIVE), at(0, 1, api_version=PERMISSIVE)])
+    assert [(each["outcome"], each["throttle_time_ms"]) for each in (first, second)] == [
+        ("ADMITTED", 9000),
+        ("ADMITTED", 9200),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("quotas", "error"),
+    [
+        ('{"entity": {"user": "a"}, "controller_mutation_rate": -1}\n', "quotas:1: controller_mutation_rate: "),
+        ('\n{"entity": {"user": "a"}}\n', "quotas:2: controller_mutation_rate: missing"),
+        ("entity\n", "quotas:1: value: not JSON"),
+    ],
+)
+def test_a_bad_quota_is_named_by_its_line(tmp_path, quotas, error):
+    (tmp_path / "requests").write_text("")
+    (tmp_path / "quotas").write_text(quotas)
+    done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["requests", "quotas"])
+def test_a_missing_file_is_named(tmp_path, missing):
+    for name in {"requests", "quotas"} - {missing}:
+        (tmp_path / name).write_text("")
+    done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
+    assert done.returncode == 2
+    assert done.stderr == f"mutation-quota: {tmp_path / missing}: No such file or directory\n"
+
+
+def test_clusters_and_callbacks_are_lines_of_the_quotas_too(simulate):
+    """A tenant that owns half of the partitions from 1000 on and all from 2000 on; then the eight levels again."""
+    name = "quota.callbacks.proportional.PartitionProportionalCallback"
+    quotas = [
+        {"entity": {"user": None}, "controller_mutation_rate": 100},
+        {"callback": {"class": name, "configs": {"minimum.share": "0.1"}}},
+        {"cluster": {"topics": {"alice.a": [0], "bob.b": [0]}}, "effective_at": 1000},
+        {"cluster": {"topics": {"alice.a": [0]}}, "effective_at": 2000},
+        {"callback": None, "effective_at": 3000},
+    ]
+    requests = [at(when, 1) for when in (500, 1500, 2500, 3500)] + [at(2500, 1, user="bob")]
+    answers = simulate(requests, quotas, "--set", f"quota.callback_classes={name}")
+    assert [each["quota"] for each in answers] == [100, 50, 100, 100, 10]
+    assert [each["callback"] for each in answers] == [name, name, name, None, name]
+
+
+def test_a_line_tells_its_topic_where_topics_tell_users(simulate):
+    """Mallory names alice; a line without a topic is nobody's; one that names no user is its topic's."""
+    requests = [
+        at(0, 60, topic="mutation-requests.mallory"),
+        at(0, 1, topic="mutation-requests.alice"),
+        at(0, 1, user="", topic="mutation-requests.alice"),
+        at(0, 1),
+    ]
+    lie, *decided, nobodys = simulate(requests, (ALICE,), "--set", "topics.identity=topic")
+    assert lie["error"] == "user: not the one whose topic mutation-requests.mallory is (value: 'alice')"
+    assert [(each["user"], each["tokens"]) for each in decided] == [("alice", 54), ("alice", 53)]
+    assert [each["source"]["topic"] for each in decided] == ["mutation-requests.alice"] * 2
+    assert nobodys["error"].startswith("user: nobody's topic")
+
+
+def test_an_empty_client_id_slips_past_no_default(simulate):
+    """Left out or empty it is a client of its own name; each has its burst of 55 once."""
+    quotas = [{"entity": {"client-id": None}, "controller_mutation_rate": 5}]
+    answers = simulate([at(0, 60), at(0, 60, client_id=""), at(0, 1, client_id="<none>"), at(0, 1)], quotas)
+    assert [(each["client_id"], each["outcome"]) for each in answers] == [
+        ("<none>", "ADMITTED"),
+        ("<none>", "REJECTED"),
+        ("<none>", "REJECTED"),
+        ("<none>", "REJECTED"),
+    ]
+
+
+def test_limits_hold_for_lines_too(simulate):
+    options = ("--set", "limits.max_topics=1", "--set", "limits.max_name_chars=7")
+    many, long, fits = simulate([at(0, 1, 1), at(0, 1, user="eightxxx"), at(0, 1)], (ALICE,), *options)
+    assert many["error"] == "topics: more than the 1 that limits.max_topics allows (2)"
+    assert long["error"].startswith("user: longer than the 7 characters that limits.max_name_chars allows")
+    assert fits["outcome"] == "ADMITTED"
