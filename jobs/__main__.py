@@ -1,208 +1,114 @@
-"""The command line: parses, calls and prints."""
+"""The command line: all commands by their names, and what becomes of an error."""
 
 import logging
 import os
 import signal
 import sys
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
-from jobs.cli import dead_letters as cli_dead_letters
-from jobs.cli import topics as cli_topics
-from jobs.cli.analysis import backtest as cli_backtest
-from jobs.cli.analysis import recommend as cli_recommend
-from jobs.cli.analysis import report as cli_report
-from jobs.cli.control import buckets as cli_buckets
-from jobs.cli.control import callback as cli_callback
-from jobs.cli.control import cluster as cli_cluster
-from jobs.cli.control import quotas as cli_quotas
-from jobs.cli.control import tenants as cli_tenants
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, settings_of
-from quota.algorithms.registry import AlgorithmName
-from quota.errors import BadInput, MutationQuotaError
+from jobs.cli import dead_letters, services, topics
+from jobs.cli.analysis import backtest, explain, recommend, report, simulate
+from jobs.cli.control import buckets, callback, cluster, quota_files, quotas, tenants
+from jobs.cli.control.entities import LONG_FORM, EntityCommand
+from jobs.cli.options import ConfigFile, Overrides
+from quota.errors import MutationQuotaError
+
+_ABOUT = "A durable, explainable admission controller for Kafka topic mutations (KIP-599)."
+_BY_ENTITY: dict[str, Any] = {"cls": EntityCommand, "epilog": LONG_FORM}
+_BY_FILTER: dict[str, Any] = {
+    "cls": EntityCommand,
+    "epilog": f"{LONG_FORM} A type without a name stands for all of it.",
+}
+
+
+def common(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
+    """Keep the options that precede a command; without a command, print the help."""
+    context.obj = (overrides or [], config)
+    _help_alone(context)
+
+
+def _help_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
 
 app = typer.Typer(
     name="mutation-quota",
-    help="A durable, explainable admission controller for Kafka topic mutations (KIP-599).",
-    invoke_without_command=True,
     rich_markup_mode=None,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(cli_quotas.app, name="quotas")
-app.add_typer(cli_buckets.app, name="buckets")
-app.add_typer(cli_callback.app, name="callback")
-app.add_typer(cli_cluster.app, name="cluster")
-app.add_typer(cli_topics.app, name="topics")
-app.add_typer(cli_tenants.app, name="tenants")
-app.add_typer(cli_dead_letters.app, name="dead-letters")
-app.command()(cli_backtest.backtest)
-app.command()(cli_recommend.recommend)
-app.command(name="report")(cli_report.report)
-
-Once = Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")]
+app.callback(help=_ABOUT, invoke_without_command=True)(common)
 
 
-@app.callback()
-def common(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
-    """A durable, explainable admission controller for Kafka topic mutations (KIP-599)."""
-    context.obj = (overrides or [], config)
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+def _group(name: str, about: str) -> Callable[..., None]:
+    """Make a group of commands, which prints its help where no command is given; return what adds a command to it."""
+    group = typer.Typer(rich_markup_mode=None)
+    group.callback(help=about, invoke_without_command=True)(_help_alone)
+    app.add_typer(group, name=name)
+
+    def add(command: Callable[..., None], name: str | None = None, **options: Any) -> None:  # noqa: ANN401 typer's
+        group.command(name, **options)(command)
+
+    return add
 
 
-@app.command()
-def broker(
-    context: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 9092,
-    data: Annotated[Path | None, typer.Option(help="The folder of its data; <storage.root>/broker by default.")] = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-) -> None:
-    """Run a real single-node Kafka for trying and testing, with the topics made; Ctrl-C ends it."""
-    from jobs.sandbox.embedded import embedded_broker
-    from jobs.spark.queries import stop_signals
+add = _group("quotas", "Set quotas, and see which are set.")
+add(quotas.alter, **_BY_ENTITY)
+add(quotas.cancel, **_BY_ENTITY)
+add(quotas.describe, **_BY_FILTER)
+add(quotas.resolve)
+add(quotas.history, **_BY_ENTITY)
+add(quota_files.validate)
+add(quota_files.apply)
+add(quota_files.rollback)
+add(quota_files.export)
 
-    settings = settings_of(context, overrides, config)
-    with stop_signals() as stop, embedded_broker(settings, port, data) as running:
-        print(f"ready {running.address}", flush=True)
-        while not stop.is_set():
-            running.check()
-            stop.wait(0.2)
+add = _group("buckets", "See how buckets stand, forgive debts, and take buckets along to another checkpoint.")
+add(buckets.list_buckets, "list")
+add(buckets.reset)
+add(buckets.export)
 
+add = _group("callback", "Change the callback while the jobs run.")
+add(callback.describe)
+add(callback.alter)
+add(callback.cancel)
 
-@app.command()
-def enforce(
-    context: typer.Context,
-    once: Once = False,
-    begin_anew: Annotated[
-        bool, typer.Option("--begin-anew", help="With full buckets and the oldest requests; sets the checkpoint aside.")
-    ] = False,
-    buckets: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Begin anew with these, of buckets export, and behind what they know."),
-    ] = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Decide mutation requests: from the request topic to decisions and dead letters."""
-    if buckets and not begin_anew:
-        raise BadInput(f"--buckets {buckets}: only with --begin-anew, which sets the checkpoint aside")
-    from jobs.services.enforce import run_enforce
+add = _group("cluster", "Tell callbacks of partitions.")
+add(cluster.publish)
 
-    run_enforce(settings_of(context, overrides, config, server), once=once, anew=begin_anew, buckets=buckets)
+add = _group("topics", "Create, grow and delete topics within the quotas; what is refused is not tried again (exit 3).")
+add(topics.create)
+add(topics.alter)
+add(topics.delete)
 
+add = _group("tenants", "Give users topics of their own for requests, so that nobody can name somebody else.")
+add(tenants.prepare)
 
-@app.command()
-def audit(
-    context: typer.Context,
-    once: Once = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Keep decisions, dead letters and quota changes in Delta tables."""
-    from jobs.services.enforce import run_audit
+add = _group("dead-letters", "See what was no request, and send it again once it is mended.")
+add(dead_letters.list_letters, "list")
+add(dead_letters.show)
+add(dead_letters.resend)
 
-    run_audit(settings_of(context, overrides, config, server), once=once)
-
-
-@app.command()
-def minutes(context: typer.Context, once: Once = False, overrides: Overrides = None, config: ConfigFile = None) -> None:
-    """Add up each tenant's decisions by the minute in a Delta table, from what the audit keeps."""
-    from jobs.services.enforce import run_minutes
-
-    run_minutes(settings_of(context, overrides, config), once=once)
-
-
-@app.command()
-def apply(
-    context: typer.Context,
-    once: Once = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Carry out on the cluster what was admitted, each topic once, and tell of it on the results topic.
-
-    One of a group works at a time: the latest that was started.
-    """
-    from jobs.services.apply import run_apply
-
-    run_apply(settings_of(context, overrides, config, server), once=once)
-
-
-@app.command()
-def simulate(
-    context: typer.Context,
-    requests: Annotated[
-        str, typer.Argument(metavar="REQUESTS", help="JSON lines, each with a timestamp; - for stdin.")
-    ],
-    quotas: Annotated[Path, typer.Option(help="JSON lines of quotas.")],
-    window_num: Annotated[int | None, typer.Option(min=1, metavar="S", help="controller.quota.window.num")] = None,
-    window_size_seconds: Annotated[
-        int | None, typer.Option(min=1, metavar="W", help="controller.quota.window.size.seconds")
-    ] = None,
-    algorithm: Annotated[
-        AlgorithmName, typer.Option(help="token-bucket is what is enforced; the others are to compare it with.")
-    ] = AlgorithmName.TOKEN_BUCKET,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-) -> None:
-    """Decide a file of requests by the job's own code, without Spark or Kafka; one decision a line."""
-    from jobs.whatif.simulate import print_decisions
-
-    windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
-    given = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
-    print_decisions(settings_of(context, [*(overrides or []), *given], config), requests, quotas, algorithm)
-
-
-@app.command()
-def explain(
-    context: typer.Context,
-    decision_id: Annotated[str, typer.Argument(metavar="ID", help="Of the decision: topic-partition-offset.")],
-    neighbours: Annotated[
-        int, typer.Option(min=0, max=1000, help="So many decisions of the bucket before and behind it.")
-    ] = 3,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Tell how a decision came about, from the tables of the audit, and whether it comes out the same again."""
-    settings = settings_of(context, overrides, config, server)
-    from jobs.audit.explain import explained
-    from jobs.cli.analysis.explanation_text import explanation_lines
-    from jobs.cli.control.quota_text import print_json
-
-    found = explained(settings, decision_id, neighbours)
-    if as_json:
-        print_json(found)
-        return
-    for line in explanation_lines(found):
-        print(line)
-
-
-@app.command()
-def run(
-    context: typer.Context, overrides: Overrides = None, config: ConfigFile = None, server: BootstrapServer = None
-) -> None:
-    """Broker, enforce and audit together with a live view; some tenants send requests. Ctrl-C ends it."""
-    from jobs.sandbox.run import run_live
-
-    run_live(settings_of(context, overrides, config, server))
-
-
-@app.command()
-def demo(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
-    """KIP-599's worked example through Kafka, Spark and Delta, checked; ends by itself."""
-    from jobs.sandbox.demo import run_demo
-
-    run_demo(settings_of(context, overrides, config))
+for command in (
+    backtest.backtest,
+    recommend.recommend,
+    report.report,
+    services.broker,
+    services.enforce,
+    services.audit,
+    services.minutes,
+    services.apply,
+    simulate.simulate,
+    explain.explain,
+    services.run,
+    services.demo,
+):
+    app.command()(command)
 
 
 def main() -> None:
@@ -229,3 +135,7 @@ def main() -> None:
 def _fail(message: str, exit_code: int) -> None:
     print(f"mutation-quota: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    main()

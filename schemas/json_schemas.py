@@ -17,10 +17,9 @@ import msgspec
 from pyspark.sql.types import StructType
 
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.decision import DeadLetter, Decision, Repeat, Shadow, TopicDecision
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord
+from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord, ResetRecord
 from quota.records.record import Source
 from quota.records.request import MutationRequest, TopicMutation
 from quota.records.result import MutationResult, TopicResult

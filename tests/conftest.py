@@ -6,7 +6,7 @@ import os
 import hypothesis
 import pytest
 
-from jobs.sandbox.embedded import at, embedded_broker
+from jobs.sandbox.broker import at, embedded_broker
 from jobs.spark.session import end_session, spark_session
 from quota.settings.loading import load_settings
 from tests.support.deployments import deployed

@@ -9,12 +9,11 @@ import pyarrow.dataset as ds
 
 from jobs.audit.reader import epoch_ms, open_table, stands_at
 from jobs.audit.tables import DECISIONS
-from jobs.spark.rows import Row
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
-from quota.records.record import Source
+from quota.records.record import Row, Source
 from quota.records.request import TopicDetails
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _AT_ONCE = 100
 _MOST = 2000
@@ -35,7 +34,7 @@ _ORDER = ["timestamp", "topic", "partition", "offset"]
 _NULLABLE = ("callback", "quota", "burst", "max_debt_ms", "quota_entity", "shadow", "tokens_before", "tokens")
 
 
-class KeptDecisions:
+class AuditedDecisions:
     """The table of decisions, as it was when it was opened."""
 
     def __init__(self, settings: Settings) -> None:

@@ -5,19 +5,19 @@ import re
 import msgspec
 from confluent_kafka import KafkaException
 
-from jobs.audit.decisions import KeptDecisions
-from jobs.audit.quota_changes import kept_log
+from jobs.audit.decisions import AuditedDecisions
+from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.reader import open_table, reading, stands_at
 from jobs.audit.tables import DEAD_LETTERS
 from quota.errors import BadInput, BadRecord, MutationQuotaError
-from quota.explanation.explanation import Around, Explanation, explain
-from quota.explanation.quota_history import KeptQuotas
+from quota.explanation.explanation import Explanation, Neighbours, explain
+from quota.explanation.quota_history import QuotaHistory
 from quota.kafka.clients import reason
-from quota.kafka.stored import stored
+from quota.kafka.stored import read_topic
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.record import Source
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import tables_path
 
 _ID = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})-(?P<offset>\d{1,18})")
@@ -36,13 +36,13 @@ def explained(settings: Settings, decision_id: str, neighbours: int) -> Explanat
     """
     source = source_of_id(decision_id)
     with reading(tables_path(settings)):
-        kept = KeptDecisions(settings)
+        kept = AuditedDecisions(settings)
         decision = kept.find(source)
         if decision is None:
             raise _absent(settings, source)
-        log = kept_log(settings, decision.timestamp, with_clusters=decision.callback is not None)
-        quotas = KeptQuotas(log, settings.quota.callbacks)
-        around = Around(kept.before(decision), kept.behind(decision), neighbours)
+        log = read_quota_log(settings, decision.timestamp, with_clusters=decision.callback is not None)
+        quotas = QuotaHistory(log, settings.quota.callbacks)
+        around = Neighbours(kept.before(decision), kept.behind(decision), neighbours)
         return explain(decision, around, quotas, settings.quota.window)
 
 
@@ -83,7 +83,7 @@ def _absent(settings: Settings, source: Source) -> MutationQuotaError:
 
 def _in_topic(settings: Settings, source: Source) -> Decision | None:
     connection, topic = settings.kafka.connection, settings.topics.decisions
-    for message in stored(connection, topic, settings.kafka.timeout_seconds, _LATEST):
+    for message in read_topic(connection, topic, settings.kafka.timeout_seconds, _LATEST):
         try:
             decision = codec.decode(message.value(), _decoder)
         except BadRecord:

@@ -11,13 +11,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.audit.tables import DECISIONS, AuditTable, follow_table, missing_tables, prepare_tables, read_table
+from jobs.audit.tables import DECISIONS, TableSpec, follow_table, missing_tables, prepare_tables, read_table
 from jobs.spark.bucket_order import newest_so_far
-from jobs.spark.queries import failing_as
-from jobs.spark.trigger import trigger
+from jobs.spark.queries import query_errors, trigger
 from jobs.storage.checkpoint import check_stateless_checkpoint
 from jobs.storage.files import Files
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import checkpoint_path, table_path
 from schemas import tenant_minutes
 
@@ -25,7 +24,7 @@ NAME = "minutes"
 VERSION = 1
 """Part of the checkpoint's path: goes up when the plan changes incompatibly."""
 
-TENANT_MINUTES = AuditTable(
+TENANT_MINUTES = TableSpec(
     "tenant_minutes",
     tenant_minutes.TABLE,
     tenant_minutes.VERSION,
@@ -41,7 +40,7 @@ _MINUTE = 60
 """Seconds."""
 
 
-@failing_as(NAME)
+@query_errors(NAME)
 def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query.
 

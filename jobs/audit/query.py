@@ -25,12 +25,11 @@ from jobs.audit.tables import (
     prepare_tables,
 )
 from jobs.spark.kafka_source import read_topics
-from jobs.spark.queries import failing_as
-from jobs.spark.trigger import trigger
+from jobs.spark.queries import query_errors, trigger
 from jobs.storage.checkpoint import check_stateless_checkpoint
 from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import checkpoint_path, table_path
 from schemas import dead_letters, decisions
 
@@ -39,7 +38,7 @@ VERSION = 1
 """Part of the checkpoint's path: goes up when the plan changes incompatibly."""
 
 
-@failing_as(NAME)
+@query_errors(NAME)
 def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query on topics that are prepared (`quota.kafka.topics.specs`).
 

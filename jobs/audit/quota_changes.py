@@ -1,19 +1,57 @@
 """The quota log out of the table that keeps it whole, as the records that it was made of."""
 
+import msgspec
 import pyarrow.dataset as ds
 
-from jobs.audit.quota_history import record_of_change
 from jobs.audit.reader import epoch_ms, moment, open_table, source_of
 from jobs.audit.tables import QUOTA_CHANGES
-from jobs.spark.rows import Row
-from quota.records.quota_log import LogEntry
-from quota.settings.loading import Settings
+from quota.records.callback import CallbackSetting
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import (
+    FIELDS,
+    CallbackRecord,
+    Cluster,
+    ClusterRecord,
+    LogEntry,
+    LogRecord,
+    QuotaRecord,
+    ResetRecord,
+)
+from quota.records.record import Row
+from quota.settings.model import Settings
+
+_tags_decoder = msgspec.json.Decoder(dict[str, str])
+_topics_decoder = msgspec.json.Decoder(dict[str, list[int | None]])
+
+
+def record_of_change(row: Row) -> LogRecord:
+    """The record of the quota log in a row of the table, whose times are epoch ms.
+
+    Raises:
+        ValueError: of a kind that this program does not know.
+    """
+    told = {name: row[name] for name in ("effective_at", "altered_by", "comment")}
+    kind, altered = row["kind"], row.get("altered_configs")  # a table of an older version has not
+    if kind in ("quota", "cancel"):
+        fields = {name: row[name] for name in FIELDS} | {"shadow": bool(row["shadow"])}
+        entity = QuotaEntity.of_key(row["entity"])
+        return QuotaRecord(entity, **fields, **told, altered_configs=altered, cancelled=kind == "cancel")
+    if kind in ("callback", "callback_cancel"):
+        configs = dict(row["callback_configs"] or {})
+        setting = CallbackSetting(row["callback"], configs) if row["callback"] else None
+        return CallbackRecord(setting, **told, altered_configs=altered, cancelled=kind == "callback_cancel")
+    if kind == "bucket_reset":
+        return ResetRecord(_tags_decoder.decode(row["bucket"]), **told)
+    if kind == "cluster":
+        return ClusterRecord(Cluster(_topics_decoder.decode(row["cluster"])), **told)
+    raise ValueError(f"a quota change of kind {kind!r}")
+
 
 _CLUSTER = "cluster"
 _TIMES = ("timestamp", "effective_at")
 
 
-def kept_log(settings: Settings, until: int, *, with_clusters: bool) -> list[LogEntry]:
+def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> list[LogEntry]:
     """The changes that were made up to a time, in the log's order.
 
     Args:

@@ -11,18 +11,17 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSystem, SubTreeFileSystem
 
-from jobs.audit.tables import AuditTable, no_table, version_of
-from jobs.spark.rows import Row
+from jobs.audit.tables import TableSpec, no_table, version_of
 from quota.errors import MutationQuotaError
-from quota.records.record import Source
-from quota.settings.loading import Settings
+from quota.records.record import Row, Source
+from quota.settings.model import Settings
 from quota.settings.storage import delta_options, table_path
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 
-def open_table(settings: Settings, table: AuditTable) -> ds.Dataset:
+def open_table(settings: Settings, table: TableSpec) -> ds.Dataset:
     """A table as it is now; what it holds is read when it is asked, within `reading`.
 
     Raises:

@@ -11,14 +11,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 import jobs.spark.worker  # noqa: F401 what the workers keep
-from jobs.spark.rows import Row, record_of
 from quota.algorithms.bucket import MAX_THROTTLE_MS
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.entity import display_name
 from quota.records.fields import LATEST
 from quota.records.quota_log import FIELDS, CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
-from quota.records.record import Record, check_stamped
+from quota.records.record import Record, Row, check_stamped, record_of
+from quota.text import display_name
 from quota.timeline.change import change_of
 from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import RECORD

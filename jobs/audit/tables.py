@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import TABLES_FOLDER, table_path
 from schemas import dead_letters, decisions, quota_changes
 
@@ -24,7 +24,7 @@ VERSION_PROPERTY = "mutationQuota.schemaVersion"
 
 
 @dataclass(frozen=True, slots=True)
-class AuditTable:
+class TableSpec:
     """A table by the name of its folder, partitioned by `date`: of the audit, or made from what the audit keeps."""
 
     name: str
@@ -40,18 +40,18 @@ class AuditTable:
     """What becomes of it where it is moved away, and the query's checkpoint with it."""
 
 
-DECISIONS = AuditTable("decisions", decisions.TABLE, decisions.VERSION)
-DEAD_LETTERS = AuditTable("dead_letters", dead_letters.TABLE, dead_letters.VERSION, dated=False)
-QUOTA_CHANGES = AuditTable("quota_changes", quota_changes.TABLE, quota_changes.VERSION)
+DECISIONS = TableSpec("decisions", decisions.TABLE, decisions.VERSION)
+DEAD_LETTERS = TableSpec("dead_letters", dead_letters.TABLE, dead_letters.VERSION, dated=False)
+QUOTA_CHANGES = TableSpec("quota_changes", quota_changes.TABLE, quota_changes.VERSION)
 TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 
 
-def missing_tables(spark: SparkSession, settings: Settings, tables: Sequence[AuditTable] = TABLES) -> list[str]:
+def missing_tables(spark: SparkSession, settings: Settings, tables: Sequence[TableSpec] = TABLES) -> list[str]:
     """The names of those that are not there yet, or not any more."""
     return [table.name for table in tables if not DeltaTable.isDeltaTable(spark, table_path(settings, table.name))]
 
 
-def prepare_tables(spark: SparkSession, settings: Settings, tables: Sequence[AuditTable] = TABLES) -> None:
+def prepare_tables(spark: SparkSession, settings: Settings, tables: Sequence[TableSpec] = TABLES) -> None:
     """Make missing tables, check those that are there, and give those of an older version the columns they lack.
 
     Raises:
@@ -70,7 +70,7 @@ def prepare_tables(spark: SparkSession, settings: Settings, tables: Sequence[Aud
             raise _foreign(table, path, str(error).splitlines()[0]) from None
 
 
-def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> DataFrame:
+def read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
     """A table that is there; columns that an older version lacks are null.
 
     Raises:
@@ -79,7 +79,7 @@ def read_table(spark: SparkSession, settings: Settings, table: AuditTable) -> Da
     return _with_all_columns(spark.read.format("delta").load(_path_of_known(spark, settings, table)), table)
 
 
-def follow_table(spark: SparkSession, settings: Settings, table: AuditTable) -> DataFrame:
+def follow_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
     """The same as a stream: all that is there, then what is added. What is deleted or changed is passed over.
 
     Raises:
@@ -104,7 +104,7 @@ def newest_batches(spark: SparkSession, settings: Settings) -> dict[str, int]:
     return newest
 
 
-def _remove_unfinished(files: Files, table: AuditTable) -> None:
+def _remove_unfinished(files: Files, table: TableSpec) -> None:
     """Remove the log that a full disk left behind before the first commit: Delta would make no table beside it."""
     log = f"{TABLES_FOLDER}/{table.name}/_delta_log"
     names = files.names(log)
@@ -114,13 +114,13 @@ def _remove_unfinished(files: Files, table: AuditTable) -> None:
         files.remove_empty(log)  # and not what another audit has committed meanwhile
 
 
-def _create(spark: SparkSession, table: AuditTable, path: str) -> None:
+def _create(spark: SparkSession, table: TableSpec, path: str) -> None:
     made = DeltaTable.createIfNotExists(spark).location(path).addColumns(table.schema).partitionedBy("date")
     made = made.property(VERSION_PROPERTY, str(table.version))
     (made.property("delta.autoOptimize.autoCompact", "true") if table.compacts else made).execute()
 
 
-def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
+def _check(spark: SparkSession, table: TableSpec, path: str) -> None:
     there = DeltaTable.forPath(spark, path)
     version = version_of(table, path, _properties(there))
     other = _unlike(table.schema, there.toDF().schema)
@@ -131,7 +131,7 @@ def _check(spark: SparkSession, table: AuditTable, path: str) -> None:
         _upgrade(spark, table, path, version, lacking)
 
 
-def _path_of_known(spark: SparkSession, settings: Settings, table: AuditTable) -> str:
+def _path_of_known(spark: SparkSession, settings: Settings, table: TableSpec) -> str:
     path = table_path(settings, table.name)
     if not DeltaTable.isDeltaTable(spark, path):
         raise no_table(path)
@@ -139,7 +139,7 @@ def _path_of_known(spark: SparkSession, settings: Settings, table: AuditTable) -
     return path
 
 
-def _with_all_columns(rows: DataFrame, table: AuditTable) -> DataFrame:
+def _with_all_columns(rows: DataFrame, table: TableSpec) -> DataFrame:
     lacking = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
     return rows.withColumns(lacking)
 
@@ -149,7 +149,7 @@ def _properties(there: DeltaTable) -> dict[str, str]:
     return properties
 
 
-def _upgrade(spark: SparkSession, table: AuditTable, path: str, version: int, lacking: list[str]) -> None:
+def _upgrade(spark: SparkSession, table: TableSpec, path: str, version: int, lacking: list[str]) -> None:
     nothing = spark.createDataFrame([], table.schema)
     nothing.write.format("delta").mode("append").option("mergeSchema", True).save(path)
     name = path.replace("`", "``")
@@ -190,14 +190,14 @@ def no_table(path: str) -> MutationQuotaError:
     )
 
 
-def _foreign(table: AuditTable, path: str, reason: str) -> MutationQuotaError:
+def _foreign(table: TableSpec, path: str, reason: str) -> MutationQuotaError:
     return MutationQuotaError(
         f"what stands in {path} is no table of this version ({reason}); move it away, and checkpoints/{table.query} "
         f"with it ({table.again}), or set another storage.root"
     )
 
 
-def version_of(table: AuditTable, path: str, properties: Mapping[str, str]) -> int:
+def version_of(table: TableSpec, path: str, properties: Mapping[str, str]) -> int:
     """The version of a table that is there, from its properties.
 
     Raises:

@@ -1,22 +1,45 @@
 """Buckets as they are listed: who shares each, what it held when it was last charged, and what it holds now."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from heapq import nsmallest
 from typing import Any
 
 import msgspec
 
-from jobs.buckets.choice import Order, Wanted
 from jobs.buckets.saved import SavedBucket
-from jobs.cli.times import shown
-from quota.algorithms.bucket import MAX_THROTTLE_MS, Bucket, Window, in_debt, throttle_ms, tokens_at
-from quota.records.entity import Tags, written_tags
+from quota.algorithms.bucket import Bucket, Window, in_debt, throttle_ms, tokens_at
+from quota.records.entity import Tags
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
-from quota.timeline.change import SINCE_EVER
 
-HEAD = f"{'K now':>12} {'of B':>12} {'rate/s':>10} {'debt ends in':>18} {'full in':>18}  {'last changed':24}  bucket"
+
+class Order(enum.Enum):
+    """What a list is sorted by."""
+
+    TOKENS = "tokens"
+    FULL_IN = "full-in"
+    UPDATED = "updated"
+    RATE = "rate"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketQuery:
+    """Which buckets are listed, in which order, and how many at most."""
+
+    tags: Mapping[str, str]
+    """Those that have all of these; all if there are none."""
+    in_debt: bool
+    """Only those that are."""
+    order: Order
+    limit: int
+
+    @property
+    def is_all(self) -> bool:
+        """Whether each bucket is wanted."""
+        return not (self.tags or self.in_debt)
 
 
 class ListedBucket(msgspec.Struct, frozen=True):
@@ -73,7 +96,7 @@ def listed(saved: SavedBucket, now: int, window: Window) -> ListedBucket:
     )
 
 
-def bucket_list(saved: Iterable[SavedBucket], wanted: Wanted, now: int, window: Window) -> BucketList:
+def bucket_list(saved: Iterable[SavedBucket], wanted: BucketQuery, now: int, window: Window) -> BucketList:
     """Those that are wanted, as of `now`; of however many no more than the limit are held."""
     matched = 0
 
@@ -87,20 +110,6 @@ def bucket_list(saved: Iterable[SavedBucket], wanted: Wanted, now: int, window: 
 
     found = nsmallest(wanted.limit, matching(), key=_KEYS[wanted.order])
     return BucketList(found, matched - len(found))
-
-
-def bucket_line(row: ListedBucket) -> str:
-    """A bucket, for people; `HEAD` says what stands where."""
-    debt = _duration(row.debt_ends_in_ms) if row.in_debt else "-"
-    full = _duration(row.full_in_ms) if row.full_in_ms else "full"
-    numbers = f"{row.tokens_now:>12.1f} {row.burst:>12g} {row.rate:>10g} {debt:>18} {full:>18}"
-    return f"{numbers}  {shown(row.updated_at)}  {written_tags(row.bucket)}"
-
-
-def _duration(ms: int) -> str:
-    """In whole seconds, rounded up."""
-    seconds = timedelta(seconds=-(-ms // 1000))
-    return f"over {seconds.days} days" if ms >= MAX_THROTTLE_MS else str(seconds)
 
 
 def _name(row: ListedBucket) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ that the buckets do not know. For Spark that is a query which has decided everyt
 
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import msgspec
 import pandas as pd
@@ -18,18 +19,19 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jobs.buckets.saved import SavedAt, SavedBuckets
 from jobs.buckets.store import buckets_of, none_yet
 from jobs.enforce.query import NAME
-from jobs.spark.queries import check, failing_as
+from jobs.spark.queries import check_queries, query_errors
+from jobs.spark.session import working_session
 from jobs.storage.checkpoint import Checkpoint, begin_with, check_checkpoint, write_offsets
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from schemas.buckets import ANSWERED, STATE, STATE_VERSION
 
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 
-@failing_as(NAME)
+@query_errors(NAME)
 def saved_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
     """The buckets of the enforcing query, and the requests that they know; it must not run meanwhile.
 
@@ -69,7 +71,7 @@ def begin_with_buckets(spark: SparkSession, settings: Settings, saved: SavedBuck
     _check_behind(saved.at, Checkpoint.read(files, NAME, STATE_VERSION), files)
     made, rows = f"checkpoints/{NAME}-to-begin", f"checkpoints/{NAME}-to-begin-rows-{time.time_ns()}"
     files.remove(made)
-    with failing_as(NAME):
+    with query_errors(NAME):
         try:
             _make(spark, saved, checkpoint=f"{files.root}/{made}/v{STATE_VERSION}", rows=f"{files.root}/{rows}")
         finally:
@@ -97,7 +99,7 @@ def _make(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) 
         .start()
     )
     query.awaitTermination()
-    check([query])
+    check_queries([query])
 
 
 def _fill(group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:  # noqa: ARG001
@@ -130,3 +132,15 @@ def _check_behind(at: SavedAt, found: Checkpoint, files: Files) -> None:
             f"{NAME} has gone on since the buckets were exported, in {files.root}/{found.folder}; "
             "stop it, export again, and begin with that file"
         )
+
+
+def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
+    """Write the buckets of the enforcing query, which is stopped, to a file; they, too, are returned.
+
+    Raises:
+        MutationQuotaError: there are none, or the file is there already.
+    """
+    with working_session(settings, "buckets export") as spark:
+        saved = saved_buckets(spark, settings)
+    saved.write(file)
+    return saved

@@ -10,12 +10,16 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from jobs.buckets.listing import BucketList, BucketQuery, bucket_list
 from jobs.buckets.saved import SavedBucket
+from jobs.cli.times import now_ms
 from jobs.enforce.query import NAME
-from jobs.spark.queries import QueryFailed, failing_as
+from jobs.spark.queries import QueryFailed, query_errors
+from jobs.spark.session import working_session
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
+from quota.settings.model import Settings
 from schemas.buckets import STATE, STATE_VERSION
 
 T = TypeVar("T")
@@ -54,7 +58,7 @@ def newest_buckets(spark: SparkSession, files: Files, take: Callable[[Iterable[S
             raise none_yet(folder)
         tried.append(found.commits[-1])
         try:
-            with failing_as(NAME):
+            with query_errors(NAME):
                 return take(buckets_of(spark, folder, tried[-1]))
         except QueryFailed:
             newest = Checkpoint.read(files, NAME, STATE_VERSION).commits[-1:]
@@ -65,3 +69,14 @@ def newest_buckets(spark: SparkSession, files: Files, take: Callable[[Iterable[S
 def none_yet(folder: str) -> MutationQuotaError:
     """The error of a checkpoint without buckets."""
     return MutationQuotaError(f"there are no buckets in {folder}: {NAME} has not finished a batch yet")
+
+
+def list_buckets(settings: Settings, wanted: BucketQuery) -> BucketList:
+    """The buckets of the enforcing query as of its newest finished batch, and of now; it may run meanwhile.
+
+    Raises:
+        MutationQuotaError: there is no such batch.
+    """
+    with working_session(settings, "buckets list") as spark:
+        files, window = Files(spark, settings), settings.quota.window
+        return newest_buckets(spark, files, lambda saved: bucket_list(saved, wanted, now_ms(), window))

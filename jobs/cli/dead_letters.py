@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, command_group, settings_of
-from jobs.cli.times import moment_of, shown
+from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, settings_of
+from jobs.cli.times import parse_time
 from quota.errors import BadInput
 from quota.records.dead_letter import value_of
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
+from quota.text import format_time
 
 if TYPE_CHECKING:
-    from quota.kafka.dead_letters import Letter
-
-app = command_group("See what was no request, and send it again once it is mended.")
+    from quota.kafka.dead_letters import StoredDeadLetter
 
 _SHOWN = 100
 
@@ -28,7 +27,6 @@ Containing = Annotated[
 ]
 
 
-@app.command(name="list")
 def list_letters(
     context: typer.Context,
     since: Since = None,
@@ -43,7 +41,7 @@ def list_letters(
     settings = settings_of(context, overrides, config, server)
     matched = 0
 
-    def matching() -> "Iterator[Letter]":
+    def matching() -> "Iterator[StoredDeadLetter]":
         nonlocal matched
         for matched, each in enumerate(_matching(settings, since, error), start=1):  # noqa: B007 counted as they pass
             yield each
@@ -51,18 +49,16 @@ def list_letters(
     # Of a flood of them the values of no more than these are held.
     found = nlargest(limit, matching(), key=_place)[::-1]
     left_out = matched - len(found)
-    from jobs.cli.control.quota_text import print_json
 
     if as_json:
         print_json({"dead_letters": [_as_json(each) for each in found], "left_out": left_out})
         return
     for each in found:
-        print(f"{shown(each.at)}  {each.letter_id}  {_short(each.letter.error)}")
+        print(f"{format_time(each.at)}  {each.letter_id}  {_short(each.letter.error)}")
     if left_out:
         print(f"and {left_out} earlier ones (--limit)", file=sys.stderr)
 
 
-@app.command()
 def show(
     context: typer.Context,
     letter_id: LetterId,
@@ -75,15 +71,12 @@ def show(
     settings = settings_of(context, overrides, config, server)
     (letter,) = _by_id(settings, [letter_id])
     if as_json:
-        from jobs.cli.control.quota_text import print_json
-
         print_json(_as_json(letter))
         return
     print(letter.letter.error, file=sys.stderr)
     sys.stdout.buffer.write(value_of(letter.letter) + b"\n")
 
 
-@app.command()
 def resend(
     context: typer.Context,
     letter_ids: Annotated[
@@ -120,21 +113,21 @@ def resend(
         print(f"{'Would send' if dry_run else 'Sent'} {letter.letter_id} again.")
 
 
-def _matching(settings: Settings, since: str | None, error: str | None) -> "Iterator[Letter]":
+def _matching(settings: Settings, since: str | None, error: str | None) -> "Iterator[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
-    after = 0 if since is None else moment_of("--since", since)
+    after = 0 if since is None else parse_time("--since", since)
     for each in read_dead_letters(settings):
         if each.at >= after and (error or "") in each.letter.error:
             yield each
 
 
-def _place(letter: "Letter") -> tuple[int, str, int, int]:
+def _place(letter: "StoredDeadLetter") -> tuple[int, str, int, int]:
     source = letter.letter.source
     return letter.at, source.topic, source.partition, source.offset
 
 
-def _by_id(settings: Settings, ids: list[str]) -> "list[Letter]":
+def _by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
     found = {each.letter_id: each for each in read_dead_letters(settings) if each.letter_id in ids}
@@ -148,13 +141,13 @@ def _read(file: Path) -> bytes:
     return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
 
 
-def _as_json(letter: "Letter") -> dict[str, Any]:
+def _as_json(letter: "StoredDeadLetter") -> dict[str, Any]:
     found = letter.letter
     return {"id": letter.letter_id, "timestamp": found.timestamp, "error": found.error, "value": found.value}
 
 
 def _short(text: str) -> str:
-    from jobs.cli.control.quota_text import plain
+    from quota.text import printable
 
-    text = plain(text)
+    text = printable(text)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

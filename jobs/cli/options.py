@@ -7,9 +7,27 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.control.entities import checked_text
 from quota.errors import BadInput
-from quota.settings.loading import Settings, load_settings
+from quota.records import codec
+from quota.settings.loading import load_settings
+from quota.settings.model import Settings
+
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user principal.")]
+Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="A client-id.")]
+
+
+def checked_text(option: str, text: str) -> str:
+    """Text that can stand in a record.
+
+    Raises:
+        BadInput: it is not UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"--{option} {text!r}: not UTF-8") from None
+    return text
+
 
 Overrides = Annotated[
     list[str] | None,
@@ -36,18 +54,6 @@ Requests = Annotated[
 ]
 At = Annotated[str | None, typer.Option(metavar="TIME", help="As of then: ISO 8601, epoch ms, -2h. Now by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-
-
-def command_group(about: str) -> typer.Typer:
-    """Commands under a name, which alone prints their help."""
-    app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
-
-    @app.callback(help=about)
-    def common(context: typer.Context) -> None:
-        if context.invoked_subcommand is None:
-            print(context.get_help())
-
-    return app
 
 
 def pair_of(option: str, text: str) -> tuple[str, str]:
@@ -88,3 +94,8 @@ def operator(settings: Settings) -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have a number and no name
         return f"uid {os.getuid()}"
+
+
+def print_json(value: object) -> None:
+    """One JSON document on one line."""
+    print(codec.encode(value).decode())

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from quota.errors import BadInput
 from quota.records.fields import LATEST
-from quota.timeline.change import SINCE_EVER
+from quota.text import format_time
 
 _AGO = re.compile(r"([+-])(\d{1,9})([smhd])")
 _SHORT = 11
@@ -18,7 +18,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def moment_of(option: str, text: str) -> int:
+def parse_time(option: str, text: str) -> int:
     """A time as epoch ms: given so, in ISO 8601 (UTC where it names no zone), or from now as in -2h and +30m.
 
     Raises:
@@ -41,17 +41,17 @@ def moment_of(option: str, text: str) -> int:
     return moment
 
 
-def times_of(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+def parse_period(since: str | None, until: str | None) -> tuple[int | None, int | None]:
     """What --from and --to say, as epoch ms, where they are given.
 
     Raises:
         BadInput: one is no time.
     """
-    first = None if since is None else moment_of("--from", since)
-    return first, None if until is None else moment_of("--to", until)
+    first = None if since is None else parse_time("--from", since)
+    return first, None if until is None else parse_time("--to", until)
 
 
-def later_moment(option: str, text: str | None) -> int | None:
+def parse_future_time(option: str, text: str | None) -> int | None:
     """A time that is still to come, where one is given.
 
     Raises:
@@ -59,14 +59,7 @@ def later_moment(option: str, text: str | None) -> int | None:
     """
     if text is None:
         return None
-    moment = moment_of(option, text)
+    moment = parse_time(option, text)
     if moment <= now_ms():
-        raise BadInput(f"{option} {text}: {shown(moment)} is past; a change holds from now on, or from later on")
+        raise BadInput(f"{option} {text}: {format_time(moment)} is past; a change holds from now on, or from later on")
     return moment
-
-
-def shown(epoch_ms: int) -> str:
-    """A time as people read it, in UTC."""
-    if epoch_ms == SINCE_EVER:
-        return "ever"
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

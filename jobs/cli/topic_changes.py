@@ -10,15 +10,15 @@ import msgspec
 import typer
 from confluent_kafka import KafkaException
 
-from jobs.cli.control.quota_text import print_json
-from jobs.cli.times import shown
+from jobs.cli.options import print_json
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.clients import client_config, reason, unreachable
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
+from quota.text import format_time
 
 FAILED, REFUSED = 1, 3
 """Exit codes: something went wrong; nothing but what the quota did not allow."""
@@ -113,7 +113,7 @@ def _outcome(name: str, error: BaseException | None, done: str) -> _Told:
 
 def _line(told: _Told) -> str:
     if told.outcome == "refused":
-        when = f"try again in {told.throttle_time_ms / 1000:.1f} s, at {shown(told.retry_at or 0)}"
+        when = f"try again in {told.throttle_time_ms / 1000:.1f} s, at {format_time(told.retry_at or 0)}"
         return f"Refused topic {told.topic}: the quota of mutations is used up; {when}."
     if told.outcome == "failed":
         return f"Failed topic {told.topic}: {told.error}"

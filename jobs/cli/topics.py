@@ -4,12 +4,19 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.control.entities import Client, User, checked_text
-from jobs.cli.options import BootstrapServer, Json, Overrides, command_group, pair_of, settings_of, text_of
+from jobs.cli.options import (
+    BootstrapServer,
+    Client,
+    Json,
+    Overrides,
+    User,
+    checked_text,
+    pair_of,
+    settings_of,
+    text_of,
+)
 from quota.errors import BadInput
-from quota.settings.loading import Settings
-
-app = command_group("Create, grow and delete topics within the quotas; what is refused is not tried again (exit 3).")
+from quota.settings.model import Settings
 
 Pattern = Annotated[
     str, typer.Option("--topic", metavar="REGEX", help="Topics by a regular expression; several separated by commas.")
@@ -25,7 +32,6 @@ Timeout = Annotated[
 ]
 
 
-@app.command()
 def create(
     context: typer.Context,
     topic: Annotated[list[str], typer.Option("--topic", metavar="NAME", help="A topic; may be given several times.")],
@@ -73,7 +79,6 @@ def create(
         )
 
 
-@app.command()
 def alter(
     context: typer.Context,
     topic: Pattern,
@@ -108,7 +113,6 @@ def alter(
         )
 
 
-@app.command()
 def delete(
     context: typer.Context,
     topic: Pattern,

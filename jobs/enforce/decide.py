@@ -14,7 +14,7 @@ import jobs.spark.worker  # noqa: F401 what the workers keep
 from jobs.enforce.packed import DEAD_LETTER, DECISION, is_bucket, pack_answer, place_of, unpack, unpacked
 from jobs.enforce.state import bucket_of, state_of
 from quota.admission.decide import decide, in_order
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
@@ -26,7 +26,7 @@ _FRAME_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class EnforceConfig:
     """How requests are decided, and where the answers go."""
 
     window: Window
@@ -72,7 +72,7 @@ def _frame(answers: list[bytes | None]) -> pd.DataFrame:
     return pd.DataFrame(column, columns=_COLUMNS, copy=False)
 
 
-def decide_requests(resolved: DataFrame, answering: Answering) -> DataFrame:
+def decide_requests(resolved: DataFrame, answering: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
     frames = Frames(int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0))
     return (
@@ -86,7 +86,7 @@ def decide_requests(resolved: DataFrame, answering: Answering) -> DataFrame:
 
 
 def _decide_bucket(
-    answering: Answering, out: Frames, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
+    answering: EnforceConfig, out: Frames, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """Answer all records of one key in this batch; those of a bucket come in no order and in several frames."""
     (key,) = group
@@ -94,12 +94,12 @@ def _decide_bucket(
     return out.of(answers_of(answering, key, requests, state))
 
 
-def answers_of(answering: Answering, key: str, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
+def answers_of(answering: EnforceConfig, key: str, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
     """The answers to packed requests of one key, whose state is held in whatever way."""
     return _answers_of_bucket(answering, requests, state) if is_bucket(key) else _answers(answering, requests)
 
 
-def _answers_of_bucket(answering: Answering, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
+def _answers_of_bucket(answering: EnforceConfig, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
     """Decide in order. Requests wait as they were packed, which is a fraction of what they are decoded."""
     algorithm = answering.algorithm
     before = bucket = bucket_of(state.get) if state.exists else None
@@ -113,7 +113,7 @@ def _answers_of_bucket(answering: Answering, requests: Iterable[bytes], state: G
         state.update(state_of(bucket))
 
 
-def _answers(answering: Answering, requests: Iterable[bytes]) -> Iterator[bytes]:
+def _answers(answering: EnforceConfig, requests: Iterable[bytes]) -> Iterator[bytes]:
     """Answer what touches no bucket: one by one, as it comes."""
     algorithm = answering.algorithm
     for packed in requests:

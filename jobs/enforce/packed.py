@@ -11,12 +11,13 @@ import msgspec
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from quota.admission.resolve import Policy, ResolvedRequest, request_of
+from quota.admission.policy import Policy
+from quota.admission.resolve import request_of
 from quota.records import codec
 from quota.records.dead_letter import dead_letter
 from quota.records.decision import DeadLetter
 from quota.records.record import Record, Source
-from quota.timeline.timeline import Resolution
+from quota.timeline.resolution import Resolution, ResolvedRequest
 
 DECISION, DEAD_LETTER = b"d", b"l"
 """Which of the topics an answer is for: its first byte. Then come the length of the key, the key, and the value."""

@@ -3,18 +3,17 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.enforce.decide import Answering, decide_requests
+from jobs.enforce.decide import EnforceConfig, decide_requests
 from jobs.enforce.resolve import QuotaSource, resolve_requests
 from jobs.spark.kafka_source import kafka_options, read_requests
-from jobs.spark.queries import failing_as
-from jobs.spark.trigger import trigger
+from jobs.spark.queries import query_errors, trigger
 from jobs.storage.checkpoint import check_checkpoint
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
 from quota.kafka.quota_log import KafkaQuotas
 from quota.kafka.topics.specs import max_answer_bytes
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import checkpoint_path
 from schemas.buckets import STATE_VERSION
 
@@ -23,7 +22,7 @@ NAME = "enforce"
 _PRODUCER_BYTES = 16 * 1024 * 1024
 
 
-@failing_as(NAME)
+@query_errors(NAME)
 def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
     """Start the query on topics that are prepared (`quota.kafka.topics.specs`).
 
@@ -37,11 +36,11 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     records = read_requests(spark, settings)
     quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)
-    answers = enforce(records, quotas, answering_of(settings))
+    answers = enforce(records, quotas, enforce_config(settings))
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
-        .options(**answer_options(settings))
+        .options(**sink_options(settings))
         .option("checkpointLocation", checkpoint_path(settings, NAME, STATE_VERSION))
         .outputMode("append")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
@@ -49,7 +48,7 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     )
 
 
-def answer_options(settings: Settings) -> dict[str, str]:
+def sink_options(settings: Settings) -> dict[str, str]:
     """How answers are written to Kafka."""
     largest = max_answer_bytes(settings)
     own = {
@@ -61,15 +60,15 @@ def answer_options(settings: Settings) -> dict[str, str]:
     return kafka_options(settings) | {f"kafka.{name}": str(value) for name, value in own.items()}
 
 
-def enforce(records: DataFrame, source: QuotaSource, answering: Answering) -> DataFrame:
+def enforce(records: DataFrame, source: QuotaSource, answering: EnforceConfig) -> DataFrame:
     """From records of the request topic (`schemas.kafka.RECORD`) to answers (`schemas.kafka.ANSWER`)."""
     resolved = resolve_requests(records, source, answering.policy)
     return decide_requests(resolved, answering)
 
 
-def answering_of(settings: Settings) -> Answering:
+def enforce_config(settings: Settings) -> EnforceConfig:
     """How the settings have requests answered."""
-    return Answering(
+    return EnforceConfig(
         window=settings.quota.window,
         policy=settings.policy,
         decisions_topic=settings.topics.decisions,

@@ -1,7 +1,6 @@
 """Read and resolve: from Kafka's records to requests with their bucket and quota, in one Arrow stage."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Protocol
@@ -13,10 +12,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.enforce.packed import to_row
-from jobs.spark.rows import record_of
 from jobs.spark.worker import close_at_end
-from quota.admission.resolve import Policy, Quotas, resolve
+from quota.admission.policy import Policy
+from quota.admission.resolve import Quotas, resolve
 from quota.callbacks.instance import CALLBACK_FAILED
+from quota.records.record import record_of
 from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD
 
@@ -32,17 +32,6 @@ class QuotaSource(Protocol):
 
     def known(self, until: int) -> Quotas:
         """Quotas with all changes stamped up to `until` (epoch ms)."""
-
-
-@dataclass(frozen=True, slots=True)
-class FixedQuotas:
-    """Quotas that are all known beforehand."""
-
-    quotas: Quotas
-
-    def known(self, until: int) -> Quotas:  # noqa: ARG002 all are known, whenever they hold
-        """The quotas."""
-        return self.quotas
 
 
 def resolve_requests(records: DataFrame, source: QuotaSource, policy: Policy) -> DataFrame:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from quota.algorithms.bucket import Bucket
-from quota.algorithms.deduplication import Answered
+from quota.algorithms.deduplication import AdmittedRequest
 
 State = tuple[Any, ...]
 
@@ -13,7 +13,7 @@ State = tuple[Any, ...]
 class _More(msgspec.Struct, omit_defaults=True):
     """What a bucket has besides its numbers. Fields have names and defaults, so that other versions can read it."""
 
-    remembered: dict[bytes, Answered] = {}
+    remembered: dict[bytes, AdmittedRequest] = {}
 
 
 _decoder = msgspec.msgpack.Decoder(_More)

@@ -8,11 +8,11 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.cli.times import now_ms
 from jobs.metrics import definitions as metric
-from jobs.metrics.families import account_families, number_family
-from jobs.metrics.totals import Account
-from quota.kafka.log_ends import LogEnds
+from jobs.metrics.families import decision_families, number_family
+from jobs.metrics.totals import DecisionTotals
+from quota.kafka.log_ends import EndOffsets
 from quota.kafka.requests import AnswerReader
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _ENDS_SECONDS = 5.0
 
@@ -30,10 +30,10 @@ class AnswerMetrics:
             ClusterError: they cannot be found in time.
         """
         self._most_tenants = settings.metrics.max_tenants
-        self._account = Account(settings.quota.window, self._most_tenants)
+        self._account = DecisionTotals(settings.quota.window, self._most_tenants)
         self._quotas = (settings.topics.quotas, 0)
         self._quota_records = 0
-        self._ends = LogEnds(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._asked = float("-inf")
         self._lock = threading.Lock()
         self._reader = AnswerReader(settings, config=_FETCH)
@@ -56,7 +56,7 @@ class AnswerMetrics:
     def families(self) -> Iterator[Family]:
         """What they come to by now."""
         with self._lock:
-            families = list(account_families(self._account, now_ms(), self._most_tenants))
+            families = list(decision_families(self._account, now_ms(), self._most_tenants))
         return iter([*families, number_family(metric.QUOTA_RECORDS, self._quota_records)])
 
     def close(self) -> None:

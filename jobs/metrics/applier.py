@@ -7,9 +7,9 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.families import applier_families, query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
-from quota.kafka.applier.stats import Tally
-from quota.kafka.log_ends import LogEnds, Partition
-from quota.settings.loading import Settings
+from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.log_ends import EndOffsets, Partition
+from quota.settings.model import Settings
 
 NAME = "apply"
 """What the applier is called among the queries: its batches are told of as theirs are."""
@@ -20,10 +20,10 @@ _ENDS_SECONDS = 5.0
 class ApplierMetrics:
     """Looks at the tally of an applier, and asks now and then where the decisions end."""
 
-    def __init__(self, settings: Settings, tally: Tally) -> None:
+    def __init__(self, settings: Settings, tally: ApplierStats) -> None:
         self._tally = tally
         self._started_at = time.time()
-        self._connection = LogEnds(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._connection = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._ends: Mapping[Partition, int] = {}
         self._asked = float("-inf")
 

@@ -11,7 +11,7 @@ from jobs.metrics.answers import AnswerMetrics
 from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.families import number_family
 from jobs.metrics.queries import QueryMetrics
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from quota.records.decision import Decision, free_topics
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MutationCounts:
     """Topics, and mutations (the partitions that they cost), of one decision.
 
     What only asks if it could be done (`validate_only`) counts for nothing, and so does what was admitted before and

@@ -16,9 +16,9 @@ from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.collector import JobMetrics
 from jobs.metrics.queries import QueryMetrics
 from quota.errors import BadInput
-from quota.kafka.applier.stats import Tally
+from quota.kafka.applier.stats import ApplierStats
 from quota.settings.jobs import MetricsSettings
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class MetricsEndpoint:
             yield queries.watch
 
     @contextmanager
-    def following_applier(self, settings: Settings, tally: Tally) -> Iterator[None]:
+    def following_applier(self, settings: Settings, tally: ApplierStats) -> Iterator[None]:
         """Tell of an applier while it counts what it does inside the block."""
         if self._server is None:
             yield

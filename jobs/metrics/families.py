@@ -9,15 +9,15 @@ from prometheus_client.metrics_core import Metric as Family
 from jobs.metrics import definitions as metric
 from jobs.metrics.definitions import Metric
 from jobs.metrics.query_progress import QueryView
-from jobs.metrics.tenants import Standing
-from jobs.metrics.totals import Account
-from quota.kafka.applier.stats import Tally
+from jobs.metrics.tenants import TenantMetrics
+from jobs.metrics.totals import DecisionTotals
+from quota.kafka.applier.stats import ApplierStats
 from quota.records.decision import Outcome
 
 _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
-def account_families(account: Account, now: int, most_tenants: int) -> Iterator[Family]:
+def decision_families(account: DecisionTotals, now: int, most_tenants: int) -> Iterator[Family]:
     """What the answers come to by `now` (epoch ms), for so many tenants one by one."""
     tenants = account.tenants.busiest(now)
     yield from _tenant_families(tenants[:most_tenants], now)
@@ -54,7 +54,7 @@ def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     yield _family(metric.STATE_BYTES, [(name, size) for name, _, size in states if size is not None])
 
 
-def applier_families(tally: Tally) -> Iterator[Family]:
+def applier_families(tally: ApplierStats) -> Iterator[Family]:
     """What an applier has done."""
     topics = {"carried_out": tally.topics, "found_done": tally.found_done, "failed": tally.failed}
     yield _family(metric.APPLIED, [((outcome,), count) for outcome, count in topics.items()])
@@ -66,7 +66,7 @@ def number_family(of: Metric, number: float) -> Family:
     return _family(of, [((), number)])
 
 
-def _tenant_families(tenants: list[Standing], now: int) -> Iterator[Family]:
+def _tenant_families(tenants: list[TenantMetrics], now: int) -> Iterator[Family]:
     labelled = [(_labels(each), each) for each in tenants]
     yield _family(metric.RATE, [(labels, each.rate(now)) for labels, each in labelled])
     yield _family(metric.TOKENS, [(labels, each.tokens(now)) for labels, each in labelled])
@@ -81,7 +81,7 @@ def _tenant_families(tenants: list[Standing], now: int) -> Iterator[Family]:
     yield _family(metric.TENANT_TOPICS, topics)
 
 
-def _labels(standing: Standing) -> tuple[str, str, str]:
+def _labels(standing: TenantMetrics) -> tuple[str, str, str]:
     """Kafka's tags; those that a callback has besides as JSON, for a label's name cannot be just any text."""
     last = standing.last
     more = json.dumps(last.more_tags, ensure_ascii=False, sort_keys=True) if last.more_tags else ""

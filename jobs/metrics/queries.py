@@ -12,8 +12,8 @@ from jobs.audit import query as audit
 from jobs.enforce import query as enforce
 from jobs.metrics.families import query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
-from quota.kafka.log_ends import LogEnds
-from quota.settings.loading import Settings
+from quota.kafka.log_ends import EndOffsets
+from quota.settings.model import Settings
 
 _LOOK_SECONDS = 1.0
 _ENDS_SECONDS = 5.0
@@ -28,7 +28,7 @@ class QueryMetrics:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._ends = LogEnds(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._queries: Sequence[StreamingQuery] = ()
         self._views: dict[str, QueryView] = {}
         self._looked = self._asked = float("-inf")

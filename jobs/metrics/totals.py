@@ -1,20 +1,42 @@
 """What all answers so far come to: for the metrics, and for the live view."""
 
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
 
-from jobs.metrics.counts import Asked
-from jobs.metrics.latencies import Latencies
-from jobs.metrics.standings import Standings
+from jobs.metrics.counts import MutationCounts
+from jobs.metrics.tenants import TenantRegistry
 from quota.algorithms.bucket import Window
 from quota.records.decision import DeadLetter, Decision, Outcome
 from quota.records.result import MutationResult
 
+BOUNDS_MS = (50, 100, 200, 300, 500, 750, 1000, 2000, 5000, 10_000, 30_000, 60_000)
 
-class Account:
+
+class Latencies:
+    """A histogram: how many were at most so long. Times in ms."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_MS) + 1)
+        self.total_ms = 0
+
+    def add(self, latency_ms: int) -> None:
+        """Count one; a clock that is behind makes none shorter than nothing."""
+        latency_ms = max(0, latency_ms)
+        self._counts[bisect_left(BOUNDS_MS, latency_ms)] += 1
+        self.total_ms += latency_ms
+
+    def cumulative(self) -> Iterator[tuple[float, int]]:
+        """Each bound, the last one infinite, and how many were not above it."""
+        return zip((*BOUNDS_MS, float("inf")), accumulate(self._counts), strict=True)
+
+
+class DecisionTotals:
     """Adds up decisions and dead letters as they come. Copies of a decision, which a crash may leave, count again."""
 
     def __init__(self, window: Window, most_tenants: int) -> None:
-        self.tenants = Standings(window, most_tenants)
+        self.tenants = TenantRegistry(window, most_tenants)
         self.latencies = Latencies()
         self.decisions: Counter[Outcome] = Counter()
         self.topics_admitted = 0
@@ -31,7 +53,7 @@ class Account:
             self.dead_letters += 1
         if not isinstance(answer, Decision):
             return
-        asked = Asked.of(answer)
+        asked = MutationCounts.of(answer)
         self.tenants.hear(answer, asked)
         self.latencies.add(at - answer.timestamp)
         self.decisions[answer.outcome] += 1

@@ -11,15 +11,14 @@ import duckdb
 import msgspec
 import pyarrow.dataset as ds
 
-from jobs.cli.times import shown
 from jobs.report import queries
 from jobs.report.changes import change_of_row
 from jobs.report.figures import Figures, Letters, Series
 from jobs.report.period import Period
 from quota.algorithms.bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
-from quota.records.entity import quoted, written_tags
 from quota.records.fields import LATEST
+from quota.text import format_tags, format_time, quoted
 
 TENANTS = 20
 """So many of the busiest have figures of their own."""
@@ -43,7 +42,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReportScope:
     """What a report is to tell of; times are epoch ms, both within."""
 
     first: int | None = None
@@ -63,7 +62,7 @@ class Wanted:
         return _moment(max(0, (self.first or 0) - MAX_THROTTLE_MS))
 
 
-def figures_of(tables: Mapping[str, ds.Dataset], wanted: Wanted) -> Figures:
+def figures_of(tables: Mapping[str, ds.Dataset], wanted: ReportScope) -> Figures:
     """Add up what the tables hold.
 
     Args:
@@ -111,7 +110,7 @@ def figures_of(tables: Mapping[str, ds.Dataset], wanted: Wanted) -> Figures:
         )
 
 
-def _period(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> Period:
+def _period(db: duckdb.DuckDBPyConnection, wanted: ReportScope) -> Period:
     sources = ["decided"] if wanted.user is not None else ["decided", "letters"]
     bounds = [bound for name in sources for bound in _bounds(db, name) if bound is not None]
     if not bounds:
@@ -122,15 +121,15 @@ def _period(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> Period:
     return Period.over(first, max(bounds) if wanted.last is None else min(wanted.last, max(whole)))
 
 
-def _nothing(db: duckdb.DuckDBPyConnection, wanted: Wanted) -> str:
+def _nothing(db: duckdb.DuckDBPyConnection, wanted: ReportScope) -> str:
     """Why there is nothing to be told."""
     first, last = _whole(db)
     if first is None or last is None:
         return "nothing was audited yet: the tables are empty"
     whose = f" of user {quoted(wanted.user)}" if wanted.user is not None else ""
-    since = f" from {shown(wanted.first)} on" if wanted.first is not None else ""
-    until = f" until {shown(wanted.last + 1)}" if wanted.last is not None else ""
-    return f"no decisions{whose}{since}{until}: the table holds those of {shown(first)} to {shown(last)}"
+    since = f" from {format_time(wanted.first)} on" if wanted.first is not None else ""
+    until = f" until {format_time(wanted.last + 1)}" if wanted.last is not None else ""
+    return f"no decisions{whose}{since}{until}: the table holds those of {format_time(first)} to {format_time(last)}"
 
 
 def _whole(db: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
@@ -150,7 +149,7 @@ def _series(
     empty: dict[int, Series] = {_TOTAL: _empty(period, "All tenants", {})}
     for place, name in enumerate(names):
         tags = msgspec.json.decode(name, type=dict[str, str])
-        empty[place] = _empty(period, written_tags(tags) or "no quota", tags)
+        empty[place] = _empty(period, format_tags(tags) or "no quota", tags)
     if others:
         empty[TENANTS] = _empty(period, f"{others} other{'s' if others > 1 else ''}", {})
     for query, columns in _COLUMNS.items():

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from quota.errors import BadInput
-from quota.records.entity import written_tags
-from quota.whatif.result import Load, Result
+from quota.text import format_tags
+from quota.whatif.result import Result, Totals
 
 _MOST = 20
 """Senders of a candidate that are told apart."""
@@ -17,7 +17,7 @@ class Tried(msgspec.Struct, frozen=True):
 
     candidate: str
     sender: str
-    load: Load
+    load: Totals
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -45,5 +45,5 @@ def read_candidates(file: Path) -> Candidates:
         tried.append(Tried(each.name, "all together", each.load))
         for sender in each.senders[:_MOST]:
             tags = {"user": sender.user, "client-id": sender.client_id}
-            tried.append(Tried(each.name, written_tags(tags), sender.load))
+            tried.append(Tried(each.name, format_tags(tags), sender.load))
     return Candidates(tried, max([0, *(len(each.senders) - _MOST for each in outcomes)]))

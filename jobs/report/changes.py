@@ -2,11 +2,9 @@
 
 import msgspec
 
-from jobs.cli.control.configs import written_configs
-from jobs.cli.control.quota_text import plain
-from jobs.cli.times import shown
 from jobs.report.figures import Change
-from quota.records.entity import QuotaEntity, written_tags
+from quota.records.entity import QuotaEntity
+from quota.text import format_configs, format_tags, format_time, printable
 
 
 def change_of_row(  # noqa: PLR0913 the columns of a row
@@ -32,15 +30,17 @@ def change_of_row(  # noqa: PLR0913 the columns of a row
             parts = {"user": whose.user, "client-id": whose.client_id}
             named = {part: name for part, name in parts.items() if isinstance(name, str)}
             configs = {"burst": burst, "max_debt_ms": max_debt_ms, "shadow": shadow}
-            set_to = "removed" if rate is None else f"{rate:g} mutations/s {written_configs(configs)}".rstrip()
+            set_to = "removed" if rate is None else f"{rate:g} mutations/s {format_configs(configs)}".rstrip()
             # What is taken back too late has held, and its record repeats it (`quota.timeline.change.change_of`).
             holds = kind == "quota" or at_once
-            what = f"{whose}: {set_to}" if holds else f"{whose}: the change for {shown(at)} taken back"
+            what = f"{whose}: {set_to}" if holds else f"{whose}: the change for {format_time(at)} taken back"
         case "bucket_reset":
             named = msgspec.json.decode(bucket or "{}", type=dict[str, str])
-            what = f"buckets with {written_tags(named)} reset"
+            what = f"buckets with {format_tags(named)} reset"
         case "callback_cancel" if not at_once:
-            what = f"callback: the change for {shown(at)} taken back"
+            what = f"callback: the change for {format_time(at)} taken back"
         case _:
-            what = f"callback: {plain(callback) if callback else 'that of the settings'}"
-    return Change(at, what, named.get("user"), named.get("client-id"), plain(altered_by or ""), plain(comment or ""))
+            what = f"callback: {printable(callback) if callback else 'that of the settings'}"
+    return Change(
+        at, what, named.get("user"), named.get("client-id"), printable(altered_by or ""), printable(comment or "")
+    )

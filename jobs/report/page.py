@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 
-from jobs.cli.times import shown
 from jobs.report.candidates import Candidates
 from jobs.report.figures import Figures
 from jobs.report.library import VERSION, Library
 from quota.records import codec
+from quota.text import format_time
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -107,7 +107,7 @@ def _others(figures: Figures) -> str:
 
 
 def _shown(ms: int) -> str:
-    return shown(ms)[:16].replace("T", " ")
+    return format_time(ms)[:16].replace("T", " ")
 
 
 def _interval(width: int) -> str:

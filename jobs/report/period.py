@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobs.cli.times import shown
+from quota.text import format_time
 
 INTERVALS = 300
 """At most so many: what a chart on a wide screen can tell apart."""
@@ -37,7 +37,7 @@ class Period:
 
     def __str__(self) -> str:
         """As people read it."""
-        return f"{shown(self.start)} to {shown(self.end)}"
+        return f"{format_time(self.start)} to {format_time(self.end)}"
 
 
 def _widths() -> Iterator[int]:

@@ -6,18 +6,18 @@ from msgspec.structs import replace
 
 from jobs.audit.reader import open_table, reading
 from jobs.audit.tables import TABLES
-from jobs.report.aggregation import Wanted, figures_of
+from jobs.report.aggregation import ReportScope, figures_of
 from jobs.report.candidates import read_candidates
 from jobs.report.figures import Figures
 from jobs.report.library import library
 from jobs.report.page import page_of
 from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import tables_path
 
 
-def write_report(settings: Settings, wanted: Wanted, out: Path, comparison: Path | None = None) -> Figures:
+def write_report(settings: Settings, wanted: ReportScope, out: Path, comparison: Path | None = None) -> Figures:
     """Write the page, or nothing; what it shows is returned.
 
     Raises:

@@ -14,9 +14,9 @@ from rich.table import Table
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.embedded import at, embedded_broker
-from jobs.services.enforce import prepared_session
-from jobs.spark.queries import check, run_until, stop_between_batches
+from jobs.sandbox.broker import at, embedded_broker
+from jobs.services.prepared import prepared_session
+from jobs.spark.queries import check_queries, run_until, stop_after_batch
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
@@ -25,7 +25,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
 from quota.records.result import MutationResult
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import table_path
 
 _WAIT_SECONDS = 90.0
@@ -77,7 +77,7 @@ class _Example:
             heard = self._decide(writer, reader, query)
         finally:
             reader.close()
-            stop_between_batches([query])
+            stop_after_batch([query])
         self._keep(heard)
         return self._wrong
 
@@ -145,7 +145,7 @@ class _Example:
         deadline = time.monotonic() + _WAIT_SECONDS
         with self._console.status(doing):
             while len(answers) < count:
-                check([query])
+                check_queries([query])
                 answers.extend(each.answer for each in reader.read() if not isinstance(each.answer, MutationResult))
                 if time.monotonic() > deadline:
                     raise MutationQuotaError(f"{len(answers)} answers instead of {count} in {_WAIT_SECONDS:.0f} s")

@@ -9,17 +9,17 @@ from rich.console import Console
 from rich.live import Live
 
 from jobs.metrics.endpoint import MetricsEndpoint
-from jobs.sandbox.broker import free_port, listening
-from jobs.sandbox.embedded import at, embedded_broker
-from jobs.sandbox.traffic import Traffic, set_tenant_quotas, tenants
+from jobs.sandbox.broker import at, embedded_broker, free_port, listening
+from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
 from jobs.sandbox.view import View
-from jobs.services.enforce import looking_after, prepared_session, start_queries
-from jobs.spark.queries import check, stop_between_batches, stop_signals
-from quota.callbacks.loading import check as check_callbacks
+from jobs.services.enforce import looking_after, start_queries
+from jobs.services.prepared import prepared_session
+from jobs.spark.queries import check_queries, stop_after_batch, stop_signals
+from quota.callbacks.loading import check_callbacks
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.user_topics import UserTopics
 from quota.records.decision import Decision
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import local_folder
 
 _PORT = 9092
@@ -51,8 +51,8 @@ def run_live(settings: Settings) -> None:
             settings = at(settings, broker.address)
             set_tenant_quotas(settings)
             if settings.topics.by_users is not None:
-                UserTopics(settings).prepare([tenant.user for tenant in tenants()])
-            traffic = Traffic(RequestWriter(settings), tenants())
+                UserTopics(settings).prepare([tenant.user for tenant in simulated_clients()])
+            traffic = Traffic(RequestWriter(settings), simulated_clients())
         print("starting Spark", flush=True)
         log = local_folder(settings, "logs") / "spark.log"
         spark = stack.enter_context(prepared_session(settings, "run", log))
@@ -60,8 +60,8 @@ def run_live(settings: Settings) -> None:
         watch = stack.enter_context(endpoint.following(settings, decides=True))
         queries = start_queries(spark, settings)
         watch(queries)
-        stack.callback(stop_between_batches, queries)
-        watched += [lambda: check(queries), looking_after(spark, settings, queries)]
+        stack.callback(stop_after_batch, queries)
+        watched += [lambda: check_queries(queries), looking_after(spark, settings, queries)]
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
         _follow(View(title, settings.quota.window), reader, traffic, watched, stop)
         print("stopping", flush=True)

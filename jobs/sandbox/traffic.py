@@ -9,14 +9,14 @@ from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import MutationRequest, Operation, TopicMutation
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _NEW_API, _OLD_API = 7, 5
 _SEED = 599
 
 
 @dataclass(slots=True)
-class Tenant:
+class SimulatedClient:
     """One client: what it sends, how often, and whether it keeps to the throttle time that it is told."""
 
     user: str
@@ -30,14 +30,14 @@ class Tenant:
     muted_until: float = field(default=0.0, init=False)
 
 
-def tenants() -> list[Tenant]:
+def simulated_clients() -> list[SimulatedClient]:
     """Five tenants, each with a way of its own."""
     return [
-        Tenant("orders", "order-service", 2, topics=1, partitions=3),
-        Tenant("payments", "ledger", 1, topics=2, partitions=6),
-        Tenant("etl", "nightly-batch", 0.5, topics=12, partitions=8),
-        Tenant("legacy", "old-admin", 1, topics=1, partitions=12, api_version=_OLD_API),
-        Tenant("rogue", "loop", 5, topics=3, partitions=20, keeps_throttle=False),
+        SimulatedClient("orders", "order-service", 2, topics=1, partitions=3),
+        SimulatedClient("payments", "ledger", 1, topics=2, partitions=6),
+        SimulatedClient("etl", "nightly-batch", 0.5, topics=12, partitions=8),
+        SimulatedClient("legacy", "old-admin", 1, topics=1, partitions=12, api_version=_OLD_API),
+        SimulatedClient("rogue", "loop", 5, topics=3, partitions=20, keeps_throttle=False),
     ]
 
 
@@ -51,7 +51,7 @@ def set_tenant_quotas(settings: Settings) -> None:
 class Traffic:
     """What the tenants send; the caller gives the time (seconds) and passes on what was decided."""
 
-    def __init__(self, writer: RequestWriter, senders: list[Tenant]) -> None:
+    def __init__(self, writer: RequestWriter, senders: list[SimulatedClient]) -> None:
         self._writer = writer
         self._tenants = {(tenant.user, tenant.client_id): tenant for tenant in senders}
         self._random = random.Random(_SEED)  # noqa: S311 traffic, not secrets
@@ -71,7 +71,7 @@ class Traffic:
         if tenant is not None:
             tenant.muted_until = max(tenant.muted_until, now + decision.throttle_time_ms / 1000)
 
-    def _request(self, tenant: Tenant) -> MutationRequest:
+    def _request(self, tenant: SimulatedClient) -> MutationRequest:
         self._sent += 1
         return MutationRequest(
             request_id=f"{tenant.client_id}-{self._sent}",

@@ -8,12 +8,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from jobs.metrics.tenants import Standing
-from jobs.metrics.totals import Account
+from jobs.metrics.tenants import TenantMetrics
+from jobs.metrics.totals import DecisionTotals
 from quota.algorithms.bucket import Window
-from quota.kafka.requests import Heard
+from quota.kafka.requests import ReceivedAnswer
 from quota.records.decision import Decision
-from quota.records.entity import quoted
+from quota.text import quoted
 
 _SECONDS = 10.0
 _BUCKETS = 20
@@ -27,11 +27,11 @@ class View:
 
     def __init__(self, title: str, window: Window) -> None:
         self._title = title
-        self._account = Account(window, _KEPT)
+        self._account = DecisionTotals(window, _KEPT)
         self._recent: deque[float] = deque()
         self._latencies: deque[int] = deque(maxlen=_LATENCIES)
 
-    def hear(self, heard: Heard, now: float) -> None:
+    def hear(self, heard: ReceivedAnswer, now: float) -> None:
         """Take note of an answer."""
         self._account.hear(heard.answer, heard.at)
         if isinstance(heard.answer, Decision):
@@ -64,7 +64,7 @@ class View:
         )
 
 
-def _add_row(table: Table, tenant: Standing, now: float) -> None:
+def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
     last, now_ms = tenant.last, round(now * 1000)
     admitted, refused = str(tenant.topics_admitted), str(tenant.topics_refused)
     if not tenant.is_limited:

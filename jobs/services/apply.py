@@ -11,10 +11,10 @@ from jobs.spark.queries import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import TakenOver
-from quota.kafka.applier.stats import Tally
+from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.cluster import read_cluster
 from quota.kafka.topics.specs import prepare_topics
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
     Raises:
         ClusterError: it does not answer, or another applier has taken over.
     """
-    tally = Tally()
+    tally = ApplierStats()
     with stop_signals() as stop, MetricsEndpoint(settings.metrics, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
         if settings.target_connection != settings.kafka.connection:  # a wrong password is told now, and not as results
@@ -56,7 +56,7 @@ def _finished(applier: Applier, *, once: bool) -> bool:
     return True
 
 
-def _opened_again(settings: Settings, stop: threading.Event, tally: Tally) -> Applier | None:
+def _opened_again(settings: Settings, stop: threading.Event, tally: ApplierStats) -> Applier | None:
     """An applier that goes on as after a crash; None if it is stopped before it can."""
     deadline = time.monotonic() + settings.apply.timeout_seconds
     while not stop.wait(_AGAIN_SECONDS):
@@ -69,7 +69,7 @@ def _opened_again(settings: Settings, stop: threading.Event, tally: Tally) -> Ap
 
 
 @contextmanager
-def _progress(tally: Tally) -> Iterator[None]:
+def _progress(tally: ApplierStats) -> Iterator[None]:
     """A line now and then, if there is something new."""
     end = threading.Event()
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 _PARTITIONS_A_CORE = 4
 
 
-def in_order(placed: DataFrame, *bucket: str) -> DataFrame:
+def in_bucket_order(placed: DataFrame, *bucket: str) -> DataFrame:
     """Rows with a `timestamp` and the fields of `schemas.source.SOURCE`.
 
     Args:

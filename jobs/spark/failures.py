@@ -8,7 +8,7 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
 from jobs.spark.queries import QueryFailed
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import storage_root
 
 _AGAIN = "then start again: it goes on where it was, and nothing is lost"
@@ -75,7 +75,7 @@ _DAMAGED = {
 
 
 @contextmanager
-def advised(settings: Settings) -> Iterator[None]:
+def with_operator_advice(settings: Settings) -> Iterator[None]:
     """Say what to do, where a query fails inside the block for something that an operator can mend.
 
     Raises:

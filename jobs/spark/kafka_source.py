@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from quota.admission.identity import pattern_of
 from quota.kafka.topics.specs import MAX_QUOTA_BYTES, max_answer_bytes, max_record_bytes
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from schemas.kafka import RECORD
 
 _FETCH_WAIT_MS = 10

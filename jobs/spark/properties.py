@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from jobs.spark.installation import conf_file, jars_folder
 from jobs.spark.worker import MEMORY_VARIABLE
-from quota.settings.loading import Settings, in_bytes
+from quota.settings.model import Settings
 from quota.settings.secrets import SECRET_NAME
 from quota.settings.storage import hadoop_properties, local_folder
+from quota.settings.types import in_bytes
 
 _log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -40,7 +41,7 @@ class QueryFailed(MutationQuotaError):
 
 
 @contextmanager
-def failing_as(name: str) -> Iterator[None]:
+def query_errors(name: str) -> Iterator[None]:
     """Take what Spark raises inside the block for a failure of the query that is being started or looked after.
 
     Raises:
@@ -85,16 +86,16 @@ def run_until(
     """
     try:
         while not stop.is_set() and any(query.isActive for query in queries):
-            check(queries)
+            check_queries(queries)
             look()
             stop.wait(_LOOK_SECONDS)
     finally:
-        stop_between_batches(queries)
+        stop_after_batch(queries)
         look()
-    check(queries)
+    check_queries(queries)
 
 
-def check(queries: Sequence[StreamingQuery]) -> None:
+def check_queries(queries: Sequence[StreamingQuery]) -> None:
     """Raise the failure of the first query that has failed.
 
     Raises:
@@ -107,7 +108,7 @@ def check(queries: Sequence[StreamingQuery]) -> None:
             raise QueryFailed(query.name, f"{failure}\n{getattr(because, '_stackTrace', '')}")
 
 
-def stop_between_batches(queries: Sequence[StreamingQuery]) -> None:
+def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
     """Stop queries; a batch under way is let finish, so that it need not be done again."""
     deadline = time.monotonic() + _BATCH_SECONDS
     under_way = {query: _last_batch(query) for query in queries}
@@ -137,3 +138,8 @@ def _cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
     return (causes[-1].removeprefix("Caused by: ") if causes else lines[0])[:500].rstrip(":")
+
+
+def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
+    """Arguments of `DataStreamWriter.trigger`: all that is there and then end, or a batch every so many seconds."""
+    return {"availableNow": True} if once else {"processingTime": f"{round(seconds * 1000)} milliseconds"}

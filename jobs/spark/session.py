@@ -5,7 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from jobs.spark.failures import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.errors import BadInput
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.secrets import is_secret
 from quota.settings.storage import hadoop_properties
 
@@ -95,3 +97,14 @@ def end_session(spark: SparkSession) -> None:
         gateway.proc.wait()
     # Another session of this process starts a JVM of its own.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+
+
+@contextmanager
+def working_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+    """A session that ends with the block, in which failures are told with what to do."""
+    spark = spark_session(settings, f"mutation-quota {name}", log)
+    try:
+        with with_operator_advice(settings):
+            yield spark
+    finally:
+        end_session(spark)

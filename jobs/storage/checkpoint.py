@@ -15,7 +15,7 @@ from typing import Any, Self
 from confluent_kafka import TopicPartition
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.spark.queries import failing_as
+from jobs.spark.queries import query_errors
 from jobs.storage.deployment import Deployment, forget_checkpoint, note_checkpoint
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
@@ -225,7 +225,7 @@ class FirstBatch:
         """Look whether a batch is finished by now."""
         progress = None if self._noted else self._query.lastProgress
         if progress and (progress["batchId"] or progress["numInputRows"]):
-            with failing_as(self._query.name):
+            with query_errors(self._query.name):
                 note_checkpoint(self._files, self._query.name, self._version)
             self._noted = True
 

@@ -8,7 +8,7 @@ from typing import Self
 from jobs.storage.files import Files
 from quota.admission.identity import user_of
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _FILE = "deployment.json"
 

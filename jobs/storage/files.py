@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import storage_root
 
 

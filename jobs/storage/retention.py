@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.clients import ends, reason, tail
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from jobs.storage.deployment import claim_storage
 from jobs.storage.files import Files
 from quota.errors import ClusterError
 from quota.kafka.topics.user_topics import UserTopics
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 5.0
 
 
-class UserTopicsWatch:
+class UserTopicsMonitor:
     """Looks now and then; does nothing where users have no topics of their own."""
 
     def __init__(self, files: Files, settings: Settings) -> None:

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from jobs.spark.progress import with_progress
-from jobs.spark.queries import failing_as
-from jobs.spark.working_session import working_session
-from jobs.whatif.candidates import candidates_of
+from jobs.spark.queries import query_errors
+from jobs.spark.session import working_session
+from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate, effects
-from jobs.whatif.recorded import Traffic, add_recorded, audited, of_requests
+from jobs.whatif.recorded import RecordedRequests, add_recorded, audited_requests, requests_of_file
 from jobs.whatif.requests import read_requests
-from jobs.whatif.result import result_of
-from quota.callbacks.loading import check as check_callbacks
-from quota.callbacks.timeline import CallbackQuotas
+from jobs.whatif.result import count_effects
+from quota.callbacks.loading import check_callbacks
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import local_folder
 from quota.whatif.result import Result
 
@@ -41,15 +41,15 @@ def backtest(
     """
     check_callbacks(settings.quota.callbacks)
     if file is None:
-        recorded = CallbackQuotas(settings.quota.callbacks)
-        tried = candidates_of(candidates, recorded, settings)  # before Spark starts
+        recorded = CallbackTimeline(settings.quota.callbacks)
+        tried = parse_candidates(candidates, recorded, settings)  # before Spark starts
         with what_if_session(settings, NAME) as spark:
             add_recorded(recorded, spark, settings)
-            return judged(audited(spark, settings, until=until), tried, since, until, repeating=0)
-    tried = candidates_of(candidates, None, settings)
+            return judge_requests(audited_requests(spark, settings, until=until), tried, since, until, repeating=0)
+    tried = parse_candidates(candidates, None, settings)
     requests = read_requests(settings, file, until=until)
     with what_if_session(settings, NAME) as spark:
-        return judged(of_requests(spark, requests, file, of_a_time=until is not None), tried, since, until)
+        return judge_requests(requests_of_file(spark, requests, file, of_a_time=until is not None), tried, since, until)
 
 
 @contextmanager
@@ -60,13 +60,13 @@ def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
         MutationQuotaError: Spark fails: one line, why, and what to do.
     """
     log = local_folder(settings, "logs") / f"{name}.log"
-    with working_session(settings, name, log) as spark, failing_as(name):
+    with working_session(settings, name, log) as spark, query_errors(name):
         spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough to write code for
         yield spark
 
 
-def judged(
-    traffic: Traffic,
+def judge_requests(
+    traffic: RecordedRequests,
     tried: Sequence[Candidate],
     since: int | None = None,
     until: int | None = None,
@@ -87,7 +87,7 @@ def judged(
     counted = effects(traffic.decisions, tried, since)
     names = [each.name for each in tried]
     spark = traffic.decisions.sparkSession
-    result = with_progress(spark, "judging again", lambda: result_of(counted, traffic.got, names, repeating, until))
+    result = with_progress(spark, "judging again", lambda: count_effects(counted, traffic.got, names, repeating, until))
     if result is None:
         timed = since is not None or traffic.of_a_time
         raise MutationQuotaError(

@@ -6,16 +6,17 @@ from pathlib import Path
 import msgspec
 
 from jobs.whatif.effects import Candidate
-from jobs.whatif.quota_log_file import read_quota_log
+from jobs.whatif.simulate import read_quota_log
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import NOT_REMEMBERED
-from quota.algorithms.registry import AlgorithmName, algorithm_of
-from quota.callbacks.timeline import CallbackQuotas
+from quota.algorithms.deduplication import NO_DEDUPLICATION
+from quota.algorithms.registry import AlgorithmName, make_algorithm
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.records.callback import Callbacks
+from quota.records.fields import SINCE_EVER
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import Settings
-from quota.timeline.change import SINCE_EVER, change_of
+from quota.settings.model import Settings
+from quota.timeline.change import change_of
 from quota.timeline.quota_file import read_quota_file
 
 RECORDED = "recorded quotas"
@@ -24,7 +25,7 @@ _NUMBERS = ("window-num", "window-size-seconds")
 _KEYS = ("name", "quotas", *_NUMBERS, "algorithm")
 
 
-def candidates_of(texts: Sequence[str], recorded: CallbackQuotas | None, settings: Settings) -> list[Candidate]:
+def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, settings: Settings) -> list[Candidate]:
     """The recorded quotas as they are enforced, if there are any, and then what each KEY=VALUE,... says otherwise.
 
     Raises:
@@ -37,30 +38,30 @@ def candidates_of(texts: Sequence[str], recorded: CallbackQuotas | None, setting
             raise BadInput(f"--candidate: two are called {name!r}; give one of them another name=")
     if recorded is None:
         return candidates
-    algorithm = algorithm_of(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.repeats)
+    algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.repeats)
     return [Candidate(RECORDED, recorded, algorithm, settings.policy, in_earnest=False), *candidates]
 
 
-def since_ever(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackQuotas:
+def since_ever(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackTimeline:
     """These quotas alone, at any time."""
-    quotas = CallbackQuotas(callbacks)
+    quotas = CallbackTimeline(callbacks)
     for record in records:
         quotas.add(change_of(msgspec.structs.replace(record, effective_at=None), SINCE_EVER))
     return quotas
 
 
-def _candidate(text: str, recorded: CallbackQuotas | None, settings: Settings) -> Candidate:
+def _candidate(text: str, recorded: CallbackTimeline | None, settings: Settings) -> Candidate:
     given = _given(text)
     window = settings.quota.window
     num, seconds = (_whole(text, key, given.get(key)) for key in _NUMBERS)
     window = Window(num or window.num, seconds or window.size_seconds)
     name = _algorithm(text, given.get("algorithm", AlgorithmName.TOKEN_BUCKET.value))
     # A rate remembers no requests: each is charged, also one that was sent twice.
-    repeats = settings.policy.repeats if name is AlgorithmName.TOKEN_BUCKET else NOT_REMEMBERED
+    repeats = settings.policy.repeats if name is AlgorithmName.TOKEN_BUCKET else NO_DEDUPLICATION
     quotas = _read(Path(given["quotas"]), settings) if "quotas" in given else recorded
     if quotas is None:
         raise BadInput(f"--candidate {text}: a file of requests has no quotas of its own; add quotas=FILE")
-    return Candidate(given.get("name", text), quotas, algorithm_of(name, window, repeats), settings.policy)
+    return Candidate(given.get("name", text), quotas, make_algorithm(name, window, repeats), settings.policy)
 
 
 def _given(text: str) -> dict[str, str]:
@@ -89,7 +90,7 @@ def _algorithm(text: str, value: str) -> AlgorithmName:
         raise BadInput(f"--candidate {text}: algorithm is one of {names}") from None
 
 
-def _read(file: Path, settings: Settings) -> CallbackQuotas:
+def _read(file: Path, settings: Settings) -> CallbackTimeline:
     """Quotas of a file: YAML as `quotas apply` takes it, or else a quota log as `simulate` does."""
     callbacks = settings.quota.callbacks
     if file.suffix not in (".yaml", ".yml"):

@@ -10,12 +10,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 import jobs.spark.worker  # noqa: F401 what the workers keep
-from jobs.spark.bucket_order import batch_of, in_order
+from jobs.spark.bucket_order import batch_of, in_bucket_order
 from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
 from quota.whatif.recommendation import Demand
 from quota.whatif.recorded import RecordedDecision
-from quota.whatif.required_quota import Need
+from quota.whatif.required_quota import RequiredQuota
 from quota.whatif.tenancy import Tenancy
 from schemas.source import SOURCE
 
@@ -45,7 +45,7 @@ _DEMANDS = StructType(
 _decode = msgspec.json.Decoder(RecordedDecision).decode
 
 
-def demands_of(
+def measure_demands(
     decisions: DataFrame, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> tuple[list[Demand], float]:
     """What each tenant would have needed, of whom anything was charged, and the load of all as one.
@@ -58,7 +58,7 @@ def demands_of(
     """
     charged = decisions.mapInArrow(partial(_charged, tenancy, exempt_users), _CHARGED)
     rows = (
-        in_order(charged, "tenant")
+        in_bucket_order(charged, "tenant")
         .select("tenant", "timestamp", "before_last", "last")
         .mapInArrow(partial(_needed, window), _DEMANDS)
         .collect()
@@ -91,14 +91,14 @@ def _charged(
 def _needed(window: Window, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = to_arrow_schema(_DEMANDS)
     present: str | None = None
-    need = Need(window)
+    need = RequiredQuota(window)
     for batch in batches:
         done = []
         for tenant, timestamp, before_last, last in zip(*(each.to_pylist() for each in batch.columns), strict=True):
             if tenant != present:
                 if present is not None:
                     done.append(_demand(present, need))
-                present, need = tenant, Need(window)
+                present, need = tenant, RequiredQuota(window)
             need.add(timestamp, (before_last, last))
         if done:
             yield batch_of(done, schema)
@@ -106,5 +106,5 @@ def _needed(window: Window, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
         yield batch_of([_demand(present, need)], schema)
 
 
-def _demand(tenant: str, need: Need) -> tuple[str, int, int, float, float]:
+def _demand(tenant: str, need: RequiredQuota) -> tuple[str, int, int, float, float]:
     return tenant, need.charged, need.largest, need.rate, need.load

@@ -24,12 +24,13 @@ from pyspark.sql.types import (
 )
 
 import jobs.spark.worker  # noqa: F401 what the workers keep
-from jobs.spark.bucket_order import batch_of, in_order
-from quota.admission.resolve import Policy, Quotas, ResolvedRequest
+from jobs.spark.bucket_order import batch_of, in_bucket_order
+from quota.admission.policy import Policy
+from quota.admission.resolve import Quotas
 from quota.algorithms.algorithm import Algorithm
 from quota.records import codec
 from quota.records.entity import Tags
-from quota.timeline.timeline import Resolution
+from quota.timeline.resolution import Resolution, ResolvedRequest
 from quota.whatif.backtest import Again, AsRecorded, Effect, Judge, effect_of
 from quota.whatif.recorded import RecordedDecision
 from schemas.source import SOURCE
@@ -97,7 +98,7 @@ def effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | 
     """
     placed = decisions.mapInArrow(partial(_place, candidates), _PLACED)
     return (
-        in_order(placed, "candidate", "bucket")
+        in_bucket_order(placed, "candidate", "bucket")
         .select("candidate", "bucket", "decision", "resolution")
         .mapInArrow(partial(_judge, [each.algorithm for each in candidates], since), EFFECTS)
     )

@@ -7,10 +7,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType, TimestampType
 
-from jobs.audit.quota_history import record_of_change
+from jobs.audit.quota_changes import record_of_change
 from jobs.audit.tables import DECISIONS, QUOTA_CHANGES, read_table
-from quota.callbacks.timeline import CallbackQuotas
-from quota.settings.loading import Settings
+from quota.callbacks.timeline import CallbackTimeline
+from quota.settings.model import Settings
 from quota.timeline.change import change_of
 from quota.whatif.recorded import RecordedDecision
 
@@ -21,7 +21,7 @@ _ROWS_A_PARTITION = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class RecordedRequests:
     """Requests, what they got, and what that is called."""
 
     decisions: DataFrame
@@ -33,7 +33,9 @@ class Traffic:
     """Whether that may hold more."""
 
 
-def audited(spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None) -> Traffic:
+def audited_requests(
+    spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None
+) -> RecordedRequests:
     """What the audit has kept of a time: from `since` on and before `until` (epoch ms).
 
     Raises:
@@ -45,18 +47,20 @@ def audited(spark: SparkSession, settings: Settings, since: int | None = None, u
     if until is not None:
         decisions = decisions.where(F.col("timestamp") < F.timestamp_millis(F.lit(until)))
     texts = decisions.select(_recorded(decisions).cast("binary").alias("decision"))
-    return Traffic(texts, "as recorded", "the table", (since, until) != (None, None))
+    return RecordedRequests(texts, "as recorded", "the table", (since, until) != (None, None))
 
 
-def of_requests(spark: SparkSession, requests: pa.Table, file: str, *, of_a_time: bool = False) -> Traffic:
+def requests_of_file(
+    spark: SparkSession, requests: pa.Table, file: str, *, of_a_time: bool = False
+) -> RecordedRequests:
     """The requests of a file, as `jobs.whatif.requests` reads them, which nobody has judged."""
     decisions = spark.createDataFrame(requests, RECORDED)
     # Spark makes a partition of each thousand rows, which would be a task each.
     decisions = decisions.coalesce(1 + requests.num_rows // _ROWS_A_PARTITION)
-    return Traffic(decisions, "without quotas", file, of_a_time)
+    return RecordedRequests(decisions, "without quotas", file, of_a_time)
 
 
-def add_recorded(quotas: CallbackQuotas, spark: SparkSession, settings: Settings) -> None:
+def add_recorded(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
     """Add the changes of quotas that the audit has kept, in the order of their log.
 
     Raises:

@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.whatif.simulate import open_lines
-from quota.algorithms.registry import AlgorithmName, algorithm_of
+from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.errors import BadInput, MutationQuotaError
 from quota.records import codec
 from quota.records.decision import DeadLetter
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.timeline.timeline import QuotaTimeline
 from quota.whatif.recorded import RecordedDecision
 from quota.whatif.simulation import simulate
@@ -39,7 +39,7 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
     """
     kept = _Kept()
     with open_lines(file) as lines, Console(stderr=True).status(Text(f"reading {file}")):
-        algorithm = algorithm_of(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
+        algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
         for answer in simulate(lines, QuotaTimeline(), algorithm, settings.topics.requests, settings.policy):
             if isinstance(answer, DeadLetter):
                 kept.pass_over(answer)

@@ -7,14 +7,14 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from jobs.whatif.effects import AS_RECORDED
-from quota.whatif.result import Difference, Load, Outcome, Repetition, Result, Sender
+from quota.whatif.result import CandidateOutcome, Difference, Repetition, Result, Sender, Totals
 
 _SUMS = ("requests", "refused_requests", "admitted", "refused", "newly_admitted", "newly_refused")
 _SENDER = ("candidate", "user", "client_id")
 _EXAMPLES = 5
 
 
-def result_of(
+def count_effects(
     effects: DataFrame, got: str, names: Sequence[str], repeating: int | None, until: int | None = None
 ) -> Result | None:
     """Count `jobs.whatif.effects.EFFECTS`.
@@ -53,7 +53,9 @@ def result_of(
         row["candidate"]: _load(row, (waited.get(each[:3], 0) for each in of_candidates[row["candidate"]]))
         for row in of_all
     }
-    outcomes = [Outcome(name, loads[number], _senders(of_candidates[number], waited)) for number, name in known]
+    outcomes = [
+        CandidateOutcome(name, loads[number], _senders(of_candidates[number], waited)) for number, name in known
+    ]
     return Result(None if repeating is None else _repetition(of_candidates[repeating]), outcomes)
 
 
@@ -71,8 +73,8 @@ def _waited(by_second: DataFrame, until: int | None) -> DataFrame:
     return waits.groupBy(*_SENDER).agg(F.sum("wait").alias("waited"))
 
 
-def _load(row: Row, waited_ms: Iterable[int]) -> Load:
-    return Load(**{name: row[name] for name in _SUMS}, throttled_seconds=sum(waited_ms) / 1000, peak=row["peak"])
+def _load(row: Row, waited_ms: Iterable[int]) -> Totals:
+    return Totals(**{name: row[name] for name in _SUMS}, throttled_seconds=sum(waited_ms) / 1000, peak=row["peak"])
 
 
 def _senders(rows: Iterable[Row], waited: Mapping[tuple[Any, ...], int]) -> list[Sender]:

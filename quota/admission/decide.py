@@ -5,11 +5,11 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.algorithm import Admission, Algorithm, S
 from quota.records.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, TopicDecision
 from quota.records.record import Record
 from quota.records.request import MutationRequest, TopicMutation
+from quota.timeline.resolution import ResolvedRequest
 
 T = TypeVar("T")
 

@@ -1,25 +1,19 @@
 """From a record to a request that can be judged, or to a dead letter."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
 from quota.admission.identity import user_of
-from quota.algorithms.deduplication import NOT_REMEMBERED, Repeats
+from quota.admission.policy import Policy
 from quota.errors import BadRecord
 from quota.records.dead_letter import check_size, dead_letter
 from quota.records.decision import DeadLetter
-from quota.records.entity import quoted
 from quota.records.record import Record, check_stamped
 from quota.records.request import ANONYMOUS, MutationRequest, read_request
-from quota.timeline.timeline import EXEMPT, Resolution
+from quota.text import quoted
+from quota.timeline.resolution import EXEMPT, Resolution, ResolvedRequest
 
-DEFAULT_MAX_BYTES = 1024 * 1024
-"""Key and value of the largest request, unless the settings say otherwise."""
-
-DEFAULT_MAX_TOPICS = 10_000
-DEFAULT_MAX_NAME_CHARS = 1024
 _SHOWN = 40  # characters of a name that an error shows
 
 
@@ -32,34 +26,6 @@ class Quotas(Protocol):
         Raises:
             BadRecord: there is none that can be told.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the settings say of all requests alike."""
-
-    max_bytes: int = DEFAULT_MAX_BYTES
-    """A larger record is a dead letter."""
-    max_topics: int = DEFAULT_MAX_TOPICS
-    """A request for more topics is a dead letter."""
-    max_name_chars: int = DEFAULT_MAX_NAME_CHARS
-    """A request with a longer user, client-id, request id or topic name is a dead letter."""
-    exempt_users: frozenset[str] = frozenset()
-    """Principals that are never throttled."""
-    shadow: bool = False
-    """Decide and report, but admit, whatever the quota."""
-    repeats: Repeats = NOT_REMEMBERED
-    """How long requests are remembered, so that they are not charged twice."""
-    requests_of_users: str | None = None
-    """What the topics of users are named after, where a request's topic tells its user (`quota.admission.identity`)."""
-
-
-class ResolvedRequest(msgspec.Struct, frozen=True):
-    """A request, the record it came in, and the quota it is judged by."""
-
-    record: Record
-    request: MutationRequest
-    resolution: Resolution
 
 
 def resolve(record: Record, quotas: Quotas, policy: Policy) -> ResolvedRequest | DeadLetter:

@@ -5,9 +5,9 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from quota.admission.resolve import ResolvedRequest
-from quota.algorithms.deduplication import Answered
+from quota.algorithms.deduplication import AdmittedRequest
 from quota.records.quota import Quota
+from quota.timeline.resolution import ResolvedRequest
 
 S = TypeVar("S", bound=msgspec.Struct)
 """An algorithm's state of one bucket."""
@@ -25,7 +25,7 @@ class Admission(msgspec.Struct, Generic[S], frozen=True):
     controller_throttle_ms: int
     tokens_before: float | None
     tokens: float | None
-    first: Answered | None = None
+    first: AdmittedRequest | None = None
     """What was admitted of this very request before, and costs nothing now."""
 
 

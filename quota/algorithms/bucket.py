@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from quota.algorithms.deduplication import Remembered
+from quota.algorithms.deduplication import AdmittedRequests
 from quota.records.quota import Limit, Quota
 
 MAX_THROTTLE_MS = 2**31 - 1
@@ -57,7 +57,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because it is made anew 
     max_debt_ms: int | None = None
     reset_at: int | None = None
     """The latest reset by an operator that this bucket has followed, epoch ms."""
-    remembered: Remembered = {}
+    remembered: AdmittedRequests = {}
     """The requests that it has admitted of late, where the settings want them to be remembered."""
 
     def differs(self, quota: Quota) -> bool:

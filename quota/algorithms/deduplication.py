@@ -16,7 +16,7 @@ from quota.records.request import MutationRequest
 _DIGEST_BYTES = 16
 
 
-class Answered(msgspec.Struct, frozen=True, array_like=True):
+class AdmittedRequest(msgspec.Struct, frozen=True, array_like=True):
     """What a bucket remembers of a request: who admitted it when (epoch ms), and how many of its topics."""
 
     decision_id: str
@@ -25,25 +25,27 @@ class Answered(msgspec.Struct, frozen=True, array_like=True):
     """How many were admitted: the first ones, since no topic is admitted behind one that is refused."""
 
 
-Remembered = Mapping[bytes, Answered]
+AdmittedRequests = Mapping[bytes, AdmittedRequest]
 """By the digest of the request, in the order in which they were admitted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Repeats:
+class Deduplication:
     """How long requests are remembered, in ms (0: not at all), and how many of a bucket at most."""
 
     window_ms: int = 0
     most: int = 1000
 
-    def first(self, remembered: Remembered, request: MutationRequest, now: int) -> Answered | None:
+    def first(self, remembered: AdmittedRequests, request: MutationRequest, now: int) -> AdmittedRequest | None:
         """What was answered to this very request within the window before `now` (epoch ms)."""
         if not (self.window_ms and remembered):
             return None
         answered = remembered.get(_digest(request))
         return answered if answered is not None and now - answered.timestamp <= self.window_ms else None
 
-    def remember(self, remembered: Remembered, request: MutationRequest, answered: Answered) -> Remembered:
+    def remember(
+        self, remembered: AdmittedRequests, request: MutationRequest, answered: AdmittedRequest
+    ) -> AdmittedRequests:
         """What is remembered once a request is answered; what is too old by then, or too much, is forgotten."""
         digest = _digest(request)
         since = answered.timestamp - self.window_ms
@@ -54,7 +56,7 @@ class Repeats:
         return kept
 
 
-NOT_REMEMBERED = Repeats()
+NO_DEDUPLICATION = Deduplication()
 """Each request is charged."""
 
 

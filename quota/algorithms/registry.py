@@ -5,10 +5,9 @@ from typing import Any
 
 from quota.algorithms.algorithm import Algorithm
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import NOT_REMEMBERED, Repeats
+from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.algorithms.kafka_rate import NO_SAMPLES
-from quota.algorithms.rate_quota import RateQuota
-from quota.algorithms.spread import NOTHING_SPREAD
+from quota.algorithms.rate_quota import NO_SPREAD, RateQuota
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput
 
@@ -21,7 +20,7 @@ class AlgorithmName(enum.Enum):
     SPREAD_RATE = "spread-rate"
 
 
-def algorithm_of(name: AlgorithmName, window: Window, repeats: Repeats = NOT_REMEMBERED) -> Algorithm[Any]:
+def make_algorithm(name: AlgorithmName, window: Window, repeats: Deduplication = NO_DEDUPLICATION) -> Algorithm[Any]:
     """The algorithm of a name.
 
     Raises:
@@ -34,4 +33,4 @@ def algorithm_of(name: AlgorithmName, window: Window, repeats: Repeats = NOT_REM
             f"repeats.window_seconds={repeats.window_ms / 1000:g}: {name.value} remembers no requests; "
             "set it to 0, or take token-bucket"
         )
-    return RateQuota(window, NO_SAMPLES) if name is AlgorithmName.SAMPLED_RATE else RateQuota(window, NOTHING_SPREAD)
+    return RateQuota(window, NO_SAMPLES) if name is AlgorithmName.SAMPLED_RATE else RateQuota(window, NO_SPREAD)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.algorithm import Admission, Bounds, is_reset
 from quota.algorithms.bucket import Bucket, Window, deepest_debt, in_debt, throttle_ms, tokens_at
-from quota.algorithms.deduplication import NOT_REMEMBERED, Answered, Repeats
+from quota.algorithms.deduplication import NO_DEDUPLICATION, AdmittedRequest, Deduplication
 from quota.records.quota import Quota
 from quota.records.request import Mode, TopicMutation
+from quota.timeline.resolution import ResolvedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class TokenBucket:
     """
 
     window: Window
-    repeats: Repeats = NOT_REMEMBERED
+    repeats: Deduplication = NO_DEDUPLICATION
     """How long a request is remembered, so that it is not charged twice."""
 
     def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> Admission[Bucket]:
@@ -48,7 +48,7 @@ class TokenBucket:
         if changed and not repeats.window_ms:
             remembered = {}
         elif changed:
-            answered = first or Answered(str(resolved.record.source), now, 0)
+            answered = first or AdmittedRequest(str(resolved.record.source), now, 0)
             remembered = repeats.remember(remembered, request, msgspec.structs.replace(answered, topics=sum(admitted)))
         throttled = not all(admitted) if strict else in_debt(tokens, stored)
 

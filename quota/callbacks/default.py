@@ -7,7 +7,7 @@ what a callback of one's own begins with, and what the timeline is tested agains
 from collections.abc import Mapping
 
 from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, ConfigEntity, ConfigEntityType, KafkaPrincipal
-from quota.records.cluster import Cluster
+from quota.records.quota_log import Cluster
 
 _DEFAULT_USER = ConfigEntity("", ConfigEntityType.DEFAULT_USER)
 _DEFAULT_CLIENT = ConfigEntity("", ConfigEntityType.DEFAULT_CLIENT_ID)

@@ -20,8 +20,8 @@ import msgspec
 
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.interface import ClientQuotaType, KafkaPrincipal, QuotaValue
+from quota.records.fields import DebtMs, Positive
 from quota.records.quota import Quota
-from quota.records.quota_log import DebtMs, Positive
 
 _PREFIX = "group."
 

@@ -18,10 +18,10 @@ from quota.callbacks.loading import RAISED, described, load
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import NO_TAGS, QuotaEntity, Tags, levels
+from quota.records.fields import DebtMs, Positive
 from quota.records.quota import Quota
-from quota.records.quota_log import DebtMs, Positive
+from quota.records.quota_log import Cluster
 from quota.timeline.timeline import CACHED_NAME
 
 _log = logging.getLogger(__name__)
@@ -36,14 +36,14 @@ CALLBACK_FAILED = "callback: "
 _TYPE = ClientQuotaType.CONTROLLER_MUTATION
 _CACHED = 100_000
 
-_open: set["RunningCallback"] = set()
+_open: set["CallbackInstance"] = set()
 
 
 class CallbackError(BadRecord):
     """A callback raised, or answered what cannot be used; the message names it and the method."""
 
 
-class Judgement(NamedTuple):
+class CallbackAnswer(NamedTuple):
     """What a callback says of a request; no quota is no limit."""
 
     tags: Tags
@@ -60,7 +60,7 @@ class _Usable(msgspec.Struct):
     shadow: bool
 
 
-class RunningCallback:
+class CallbackInstance:
     """An instance, what it has failed to take, and the limits that it gave.
 
     What a method raises while the log is read is held against the requests that it concerns, until the same
@@ -112,7 +112,7 @@ class RunningCallback:
         if self._tell("cluster", "update_cluster_metadata", cluster) is not False:
             self._limits.clear()
 
-    def judge(self, user: str, client_id: str) -> Judgement:
+    def judge(self, user: str, client_id: str) -> CallbackAnswer:
         """Ask who shares the quota of a request, and how much it is.
 
         Raises:
@@ -124,9 +124,9 @@ class RunningCallback:
         given = self._call("quota_metric_tags", _TYPE, KafkaPrincipal("User", user), client_id)
         tags = self._tags(given, _bytes(user, client_id) + TAGS_BYTES)
         if tags == NO_TAGS:
-            return Judgement(NO_TAGS, None, None)
+            return CallbackAnswer(NO_TAGS, None, None)
         limit = self._limits[tags] if tags in self._limits else self._limit(given, tags)
-        return Judgement(tags, *limit) if limit else Judgement(NO_TAGS, None, None)
+        return CallbackAnswer(tags, *limit) if limit else CallbackAnswer(NO_TAGS, None, None)
 
     def close(self) -> None:
         """Close the instance; what that raises is logged."""

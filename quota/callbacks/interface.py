@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol, Self
 
 from msgspec import UNSET, UnsetType
 
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
+from quota.records.quota_log import Cluster
 
 
 class ClientQuotaType(enum.Enum):

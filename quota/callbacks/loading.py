@@ -42,7 +42,7 @@ def load(class_name: str) -> type[ClientQuotaCallback]:
     return found
 
 
-def check(callbacks: Callbacks) -> None:
+def check_callbacks(callbacks: Callbacks) -> None:
     """Try the callbacks of the settings, so that what is wrong with them is known before a job starts.
 
     Raises:

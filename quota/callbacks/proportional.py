@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.interface import ClientQuotaType, QuotaValue
-from quota.records.cluster import Cluster
+from quota.records.quota_log import Cluster
 
 _SEPARATOR = "owner.separator"
 _MINIMUM = "minimum.share"

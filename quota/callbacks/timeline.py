@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from quota.callbacks.instance import RunningCallback
+from quota.callbacks.instance import CallbackInstance
 from quota.records import codec
 from quota.records.callback import Callbacks, CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity, levels
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit
+from quota.records.quota_log import Cluster
 from quota.timeline.change import (
-    SINCE_EVER,
     BucketReset,
     CallbackCancellation,
     CallbackChange,
@@ -22,7 +22,8 @@ from quota.timeline.change import (
     ClusterChange,
     QuotaChange,
 )
-from quota.timeline.timeline import QuotaTimeline, Resolution
+from quota.timeline.resolution import Resolution
+from quota.timeline.timeline import QuotaTimeline
 
 _cluster_decoder = msgspec.json.Decoder(Cluster)
 
@@ -44,13 +45,13 @@ class _Event(NamedTuple):
 class _Placed:
     """An instance, and how many of the events it has been told; `epoch` is the number of the change that made it."""
 
-    def __init__(self, running: RunningCallback, epoch: int, position: int) -> None:
+    def __init__(self, running: CallbackInstance, epoch: int, position: int) -> None:
         self.running = running
         self.epoch = epoch
         self.position = position
 
 
-class CallbackQuotas:
+class CallbackTimeline:
     """All changes of the quota log, judged by the callback that is in force as of a timestamp.
 
     Where that is the default, the timeline answers. For all others an instance is told every change up to the
@@ -163,7 +164,7 @@ class CallbackQuotas:
         for each in [each for each in self._instances if each.position > place]:
             self._discard(each)
 
-    def _running(self, at: int) -> RunningCallback | None:
+    def _running(self, at: int) -> CallbackInstance | None:
         """The instance that is in force, told of everything up to `at`; None for the default."""
         position = _until(self._events, at)
         if self._instances and self._instances[-1].position == position:
@@ -200,9 +201,9 @@ class CallbackQuotas:
             position = bisect_right(self._events, (event.moment, event.order), key=lambda each: each[:2])
         return _Placed(self._made(self._setting(epoch), position), epoch, position)
 
-    def _made(self, setting: CallbackSetting, position: int) -> RunningCallback:
+    def _made(self, setting: CallbackSetting, position: int) -> CallbackInstance:
         """A new instance with these configs, told what the log says in its first `position` events."""
-        running = RunningCallback(setting, allowed=setting.class_name in self._callbacks.allowed)
+        running = CallbackInstance(setting, allowed=setting.class_name in self._callbacks.allowed)
         for event in self._events[:position]:
             self._tell_one(running, event)
         return running
@@ -221,7 +222,7 @@ class CallbackQuotas:
                 placed.running.close()
                 placed.running = self._made(setting, placed.position)
 
-    def _tell_one(self, running: RunningCallback, event: _Event) -> None:
+    def _tell_one(self, running: CallbackInstance, event: _Event) -> None:
         match event.change:
             case _Packed(cluster):
                 running.set_cluster(_cluster_decoder.decode(zlib.decompress(cluster)))

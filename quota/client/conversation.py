@@ -44,14 +44,14 @@ class Throttled:
 
 
 @dataclass(frozen=True, slots=True)
-class Unheard:
+class NoAnswer:
     """A topic of which nothing more was heard."""
 
     name: str
     wait: Wait
 
 
-Outcome = TopicResult | Throttled | Unheard
+TopicOutcome = TopicResult | Throttled | NoAnswer
 
 _UNHEARD = 10_000
 """Requests whose decision is still told apart from a copy, and mutes, after their call has failed."""
@@ -60,7 +60,7 @@ _Action = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class CallOptions:
     """What an application wants of all topics of a call."""
 
     operation: Operation
@@ -76,7 +76,7 @@ class Asking:
 class Call:
     """A call of an application: topics that are to be changed, until `deadline`."""
 
-    asking: Asking
+    asking: CallOptions
     topics: list[TopicMutation]
     deadline: float
     unsettled: dict[str, TopicMutation] = field(init=False)
@@ -96,7 +96,7 @@ class Effects:
     """Send a request that is to be carried out until then (seconds) or not at all."""
     carry_out: Callable[[Call, list[Task]], None]
     """Carry topics out, and tell by `Conversation.carried_out`."""
-    settle: Callable[[Call, TopicMutation, Outcome], None]
+    settle: Callable[[Call, TopicMutation, TopicOutcome], None]
     """Tell the application what became of a topic; each is told once."""
     went_on: Callable[[Call, list[TopicMutation]], None]
     """Take note that nobody decided, and that it goes on without."""
@@ -153,7 +153,7 @@ class Conversation:
         """Begin a call."""
         if self._ended or now >= call.deadline:
             for topic in call.topics:
-                self._settle(call, Unheard(topic.name, Wait.DECISION))
+                self._settle(call, NoAnswer(topic.name, Wait.DECISION))
             return
         self._calls.add(call)
         self._at(call.deadline, partial(self._time_is_over, call))
@@ -283,12 +283,12 @@ class Conversation:
     def _time_is_over(self, call: Call, now: float) -> None:
         for name in list(call.unsettled):
             if name in call.waits and name not in call.refused:
-                self._settle(call, Unheard(name, call.waits[name]))
+                self._settle(call, NoAnswer(name, call.waits[name]))
             else:  # refused, or never sent because of a throttle before it
                 self._settle(call, self._throttled(name, now))
         self._forget(call)
 
-    def _settle(self, call: Call, outcome: Outcome) -> None:
+    def _settle(self, call: Call, outcome: TopicOutcome) -> None:
         topic = call.unsettled.pop(outcome.name, None)
         if topic is not None:
             self._effects.settle(call, topic, outcome)

@@ -7,20 +7,18 @@ from itertools import chain, islice
 
 import msgspec
 
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.algorithm import Admission
 from quota.algorithms.bucket import Bucket, Window
 from quota.algorithms.token_bucket import TokenBucket, charge
-from quota.explanation.last_write import judged_codes, last_write, quota_of
-from quota.explanation.quota_history import KeptQuotas, SetQuota
-from quota.explanation.refill import Refill, refill_of
+from quota.explanation.quota_history import QuotaHistory, QuotaOrigin
+from quota.explanation.refill import Refill, compute_refill, judged_codes, last_write, quota_of
 from quota.records.decision import Decision, ErrorCode, paid_topics
 from quota.records.entity import Tags
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
 from quota.records.record import Record
 from quota.records.request import STRICT_SINCE, Mode, MutationRequest, TopicMutation
-from quota.timeline.change import SINCE_EVER
-from quota.timeline.timeline import Resolution
+from quota.timeline.resolution import Resolution, ResolvedRequest
 
 _CLOSE = 1e-9
 """Of K, relatively and in mutations: what is less than this beside it is rounding."""
@@ -67,7 +65,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
     decision: Decision
     """As it was recorded."""
-    set_quota: SetQuota | None = None
+    set_quota: QuotaOrigin | None = None
     """By which change the quota was set; None where that is not kept, or a callback gave it."""
     refill: Refill | None = None
     charges: list[Charge] = []
@@ -79,7 +77,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Neighbours:
     """The decisions of a bucket around one of them."""
 
     before: Iterable[Decision]
@@ -90,7 +88,7 @@ class Around:
     """How many of each are told."""
 
 
-def explain(decision: Decision, around: Around, quotas: KeptQuotas, window: Window) -> Explanation:
+def explain(decision: Decision, around: Neighbours, quotas: QuotaHistory, window: Window) -> Explanation:
     """Explain a decision.
 
     Args:
@@ -105,7 +103,7 @@ def explain(decision: Decision, around: Around, quotas: KeptQuotas, window: Wind
     reading = iter(around.before)
     nearest = list(islice(reading, around.told))
     written = last_write(chain(nearest, reading))
-    refill, bucket = refill_of(decision, quota, written, quotas, window)
+    refill, bucket = compute_refill(decision, quota, written, quotas, window)
     as_reckoned = refill.tokens is not None and _close(refill.tokens, recorded)
     if refill.tokens != recorded or (bucket and bucket.differs(quota)):  # the step to K before is told by the refill
         bucket = Bucket(recorded, decision.timestamp, *quota.bounds)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.callback import Callbacks
 from quota.records.decision import Decision
@@ -13,7 +13,7 @@ from quota.records.quota_log import LogEntry
 from quota.timeline.change import QuotaChange, change_of
 
 
-class SetQuota(msgspec.Struct, frozen=True):
+class QuotaOrigin(msgspec.Struct, frozen=True):
     """The change that gave an entity the quota which held at a moment."""
 
     entity: QuotaEntity
@@ -25,7 +25,7 @@ class SetQuota(msgspec.Struct, frozen=True):
     comment: str | None
 
 
-class KeptQuotas:
+class QuotaHistory:
     """All changes of the quota log that were kept, in the log's order."""
 
     def __init__(self, entries: Iterable[LogEntry], callbacks: Callbacks | None = None) -> None:
@@ -35,7 +35,7 @@ class KeptQuotas:
             entries: the records, in the log's order.
             callbacks: what the settings say, as for the jobs.
         """
-        self._quotas = CallbackQuotas(callbacks)
+        self._quotas = CallbackTimeline(callbacks)
         self._changes = [(entry, change_of(entry.record, entry.timestamp)) for entry in entries]
         for _, change in self._changes:
             self._quotas.add(change)
@@ -56,7 +56,7 @@ class KeptQuotas:
         tags = Tags(decision.user_tag, decision.client_tag, tuple(sorted(decision.more_tags.items())))
         return self._quotas.timeline.reset_at(tags, decision.timestamp)
 
-    def set_quota(self, entity: QuotaEntity, at: int) -> SetQuota | None:
+    def set_quota(self, entity: QuotaEntity, at: int) -> QuotaOrigin | None:
         """The change by which an entity has its quota as of `at` (epoch ms), where it is among those that were kept."""
         latest = self._quotas.timeline.latest(entity, at)
         if latest is None:
@@ -64,5 +64,5 @@ class KeptQuotas:
         for entry, change in reversed(self._changes):
             if isinstance(change, QuotaChange) and (change.entity, change.moment) == (entity, latest.moment):
                 record = entry.record
-                return SetQuota(entity, change.moment, entry.timestamp, record.altered_by, record.comment)
+                return QuotaOrigin(entity, change.moment, entry.timestamp, record.altered_by, record.comment)
         return None

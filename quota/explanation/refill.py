@@ -1,16 +1,61 @@
 """What a bucket held when a request came, reckoned from the decision that wrote it last."""
 
 import enum
+from collections.abc import Iterable
 
 import msgspec
 
 from quota.algorithms.algorithm import is_reset
 from quota.algorithms.bucket import Bucket, Window, tokens_at
-from quota.explanation.last_write import bucket_after
-from quota.explanation.quota_history import KeptQuotas
-from quota.records.decision import Decision
+from quota.explanation.quota_history import QuotaHistory
+from quota.records.decision import Decision, ErrorCode, paid_topics
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
-from quota.timeline.change import SINCE_EVER
+
+
+def last_write(before: Iterable[Decision]) -> Decision | None:
+    """The decision that wrote the bucket last, of those before a moment, the newest first.
+
+    That is the last one that charged it, or the first one that was refused by another quota. Where decisions end
+    before it, it is the oldest of them: what it told of the bucket is the same but for rounding.
+    """
+    oldest = None
+    for decision in before:
+        if decision.validate_only:
+            continue
+        if oldest is not None and quota_of(decision) != quota_of(oldest):
+            return oldest
+        oldest = decision
+        if is_charge(decision):
+            return decision
+    return oldest
+
+
+def is_charge(decision: Decision) -> bool:
+    """Whether a topic was charged to the bucket, which writes it even where the topic costs nothing."""
+    admitted = judged_codes(decision).count(ErrorCode.NONE)
+    return decision.quota is not None and not decision.validate_only and admitted > paid_topics(decision.repeats)
+
+
+def judged_codes(decision: Decision) -> list[int]:
+    """The error code of each topic; where the quota is in shadow, the one that would have been told."""
+    return decision.shadow.error_codes if decision.shadow else [topic.error_code for topic in decision.topics]
+
+
+def quota_of(decision: Decision) -> Quota | None:
+    """What a decision was judged by, with the burst that came of it."""
+    return None if decision.quota is None else Quota(decision.quota, decision.burst, decision.max_debt_ms)
+
+
+def bucket_after(decision: Decision) -> Bucket:
+    """The bucket as the decision left it that wrote it last.
+
+    Raises:
+        ValueError: the decision was unlimited, and had none.
+    """
+    if decision.quota is None or decision.tokens is None:
+        raise ValueError(f"{decision.decision_id} touched no bucket")
+    return Bucket(decision.tokens, decision.timestamp, decision.quota, decision.burst, decision.max_debt_ms)
 
 
 class Origin(enum.Enum):
@@ -46,8 +91,8 @@ class Refill(msgspec.Struct, frozen=True):
     """K before, as it comes out; None where nobody can tell any more when the quota changed."""
 
 
-def refill_of(
-    decision: Decision, quota: Quota, written: Decision | None, quotas: KeptQuotas, window: Window
+def compute_refill(
+    decision: Decision, quota: Quota, written: Decision | None, quotas: QuotaHistory, window: Window
 ) -> tuple[Refill, Bucket | None]:
     """K before a decision, and the bucket that it comes from; None for one that was never charged.
 

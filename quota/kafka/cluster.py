@@ -7,10 +7,9 @@ from quota.errors import ClusterError
 from quota.kafka.clients import client_config, unreachable
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_records
-from quota.records.cluster import Cluster
-from quota.records.quota_log import ClusterRecord
+from quota.records.quota_log import Cluster, ClusterRecord
 from quota.settings.connection import Connection
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 
 def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:

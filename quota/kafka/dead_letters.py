@@ -6,21 +6,22 @@ from dataclasses import dataclass
 import msgspec
 from confluent_kafka import KafkaException
 
-from quota.admission.resolve import Policy, request_of
+from quota.admission.policy import Policy
+from quota.admission.resolve import request_of
 from quota.errors import BadInput, BadRecord, ClusterError
 from quota.kafka.clients import reason
 from quota.kafka.requests import RequestWriter
-from quota.kafka.stored import stored
+from quota.kafka.stored import read_topic
 from quota.records import codec
 from quota.records.decision import DeadLetter
 from quota.records.record import Record, Source
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _decoder = msgspec.json.Decoder(DeadLetter)
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class StoredDeadLetter:
     """A dead letter and the record key that it came under."""
 
     key: bytes | None
@@ -34,7 +35,7 @@ class Letter:
         return str(self.letter.source)
 
 
-def read_dead_letters(settings: Settings) -> Iterator[Letter]:
+def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
     """The dead letters that their topic still has, each once.
 
     Raises:
@@ -43,7 +44,7 @@ def read_dead_letters(settings: Settings) -> Iterator[Letter]:
     cluster, topic = settings.kafka.connection, settings.topics.dead_letters
     seen: set[Source] = set()
     try:
-        for message in stored(cluster, topic, settings.kafka.timeout_seconds):
+        for message in read_topic(cluster, topic, settings.kafka.timeout_seconds):
             try:
                 letter = codec.decode(message.value(), _decoder)
             except BadRecord:
@@ -51,12 +52,12 @@ def read_dead_letters(settings: Settings) -> Iterator[Letter]:
             if letter.source not in seen:  # a crash of the job may have written it twice
                 seen.add(letter.source)
                 at = message.timestamp()[1] if letter.timestamp is None else letter.timestamp
-                yield Letter(message.key(), letter, at)
+                yield StoredDeadLetter(message.key(), letter, at)
     except KafkaException as error:
         raise ClusterError(f"cannot read {topic} at {cluster}: {reason(error)}") from None
 
 
-def check(letters: Iterable[tuple[Letter, bytes]], policy: Policy) -> None:
+def check(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> None:
     """Check that records, mended or as they are, are requests now.
 
     Raises:
@@ -69,7 +70,7 @@ def check(letters: Iterable[tuple[Letter, bytes]], policy: Policy) -> None:
             raise BadInput(f"{letter.letter_id} still is no request: {error}; give it mended by --value FILE") from None
 
 
-def send(settings: Settings, letters: Iterable[tuple[Letter, bytes]]) -> None:
+def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
     """Send records again, each under its own record key, as new records of the topic that they came from.
 
     Raises:

@@ -15,7 +15,7 @@ Partition = tuple[str, int]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
-class LogEnds:
+class EndOffsets:
     """Asks a cluster again and again."""
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:

@@ -8,14 +8,14 @@ from typing import Self
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
 
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, partitions_of, reason, unreachable
 from quota.records.callback import Callbacks
 from quota.records.quota_log import LogEntry, read_log_record
 from quota.records.record import check_stamped
 from quota.settings.connection import Connection
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.timeline.change import change_of
 from quota.timeline.timeline import QuotaTimeline
 
@@ -41,7 +41,7 @@ class KafkaQuotas:
         trusting = topics.trust_producer_timestamps
         return cls(settings.kafka.connection, topics.quotas, timeout_seconds, callbacks, trusting)
 
-    def known(self, until: int) -> CallbackQuotas:
+    def known(self, until: int) -> CallbackTimeline:
         """All changes stamped up to `until` (epoch ms): the log is read on to its present end.
 
         Raises:
@@ -85,7 +85,7 @@ class QuotaLog:
         Raises:
             ClusterError: the topic cannot be found in time.
         """
-        self.quotas = CallbackQuotas(quotas.callbacks)
+        self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[LogEntry] = []
         self._newest = 0
         self._keep = keep

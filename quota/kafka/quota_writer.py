@@ -15,7 +15,7 @@ from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import CallbackRecord, LogEntry, LogRecord, QuotaRecord
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.timeline.plan import set_to, signed
 
 AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)

@@ -15,7 +15,7 @@ from quota.records import codec
 from quota.records.decision import DeadLetter, Decision
 from quota.records.request import MutationRequest
 from quota.records.result import MutationResult
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ Answer = Decision | DeadLetter | MutationResult
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedAnswer:
     """An answer, and when it reached its topic (epoch ms)."""
 
     answer: Answer
@@ -149,7 +149,7 @@ class AnswerReader:
             why = unreachable(client_config(settings.kafka.connection, config), error)
             raise ClusterError(f"cannot read answers from Kafka at {servers}: {why}") from None
 
-    def read(self, seconds: float = _POLL_SECONDS) -> Iterator[Heard]:
+    def read(self, seconds: float = _POLL_SECONDS) -> Iterator[ReceivedAnswer]:
         """What has come since the last call; waits so long for the first of it."""
         if time.monotonic() - self._looked > _REFRESH_SECONDS:
             self._looked = time.monotonic()
@@ -167,7 +167,7 @@ class AnswerReader:
             except BadRecord as error:
                 _log.warning("%s is no answer: %s", source, error)
             else:
-                yield Heard(answer, message.timestamp()[1])
+                yield ReceivedAnswer(answer, message.timestamp()[1])
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -12,7 +12,7 @@ _READ_SECONDS = 1.0
 _MANY = 10_000
 
 
-def stored(cluster: Connection, topic: str, timeout: float, most: int | None = None) -> Iterator[Message]:
+def read_topic(cluster: Connection, topic: str, timeout: float, most: int | None = None) -> Iterator[Message]:
     """The records of a topic up to its present end, partition by partition in their order.
 
     Args:

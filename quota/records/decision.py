@@ -8,14 +8,6 @@ from quota.records.entity import QuotaEntity
 from quota.records.record import Source
 from quota.records.request import Mode, Operation, TopicDetails
 
-GROWTH = 6
-"""An answer is at most this many times as large as its record's key and value, and `ENVELOPE` bytes more.
-
-Six bytes for one is what JSON makes of a control character; a topic that is refused grows fivefold.
-"""
-
-ENVELOPE = 8192
-
 
 class ErrorCode(enum.IntEnum):
     """Kafka's error codes that a topic of a decision may carry."""

@@ -1,10 +1,11 @@
 """Quota entities: for whom a quota is set, which of them wins, and who shares its bucket (KIP-257, KIP-599)."""
 
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
+
+from quota.text import quoted
 
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -44,24 +45,6 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _entity_decoder = msgspec.json.Decoder(QuotaEntity)
-
-
-def quoted(name: str) -> str:
-    """A name as a person may tell it from all others: what is not ASCII may look like something else."""
-    shown, spelled = repr(name), ascii(name)
-    return shown if shown == spelled else f"{shown} (spelled {spelled})"
-
-
-def written_tags(tags: Mapping[str, str]) -> str:
-    """Tags and their values, for people."""
-    return ", ".join(f"{tag} {quoted(value)}" for tag, value in tags.items())
-
-
-def display_name(part: str | UnsetType | None) -> str | None:
-    """One part of an entity in a column: its name, `<default>`, or None where it takes no part."""
-    if part is UNSET:
-        return None
-    return "<default>" if part is None else part
 
 
 class Tags(NamedTuple):

@@ -1,6 +1,5 @@
 """The records of the quota log."""
 
-import sys
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -8,10 +7,25 @@ import msgspec
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity
-from quota.records.fields import EpochMs
+from quota.records.fields import DebtMs, EpochMs, Positive
 from quota.records.quota import Quota
+
+_Name = Annotated[str, msgspec.Meta(min_length=1)]
+_Broker = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Topics, and for each of their partitions the broker that leads it; None while no one does."""
+
+    topics: dict[_Name, list[_Broker | None]]
+    """By the topic's name, the leader's id for each partition."""
+
+    @property
+    def partitions(self) -> int:
+        """The number of all partitions."""
+        return sum(len(leaders) for leaders in self.topics.values())
+
 
 RATE = "controller_mutation_rate"
 FIELDS = {
@@ -28,8 +42,6 @@ def configs_of(quota: Quota) -> dict[str, Any]:
     return {name: getattr(quota, field) for name, field in FIELDS.items()}
 
 
-Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
-DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 TagName = Annotated[str, msgspec.Meta(min_length=1)]
 BucketTags = Annotated[dict[TagName, TagName], msgspec.Meta(min_length=1)]
 

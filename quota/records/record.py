@@ -1,5 +1,7 @@
 """A record of a topic, and where it stands."""
 
+from typing import Any
+
 import msgspec
 
 from quota.errors import BadRecord
@@ -43,3 +45,13 @@ def check_stamped(*, by_broker: bool) -> None:
             "timestamp: its producer's own, with which it could write itself tokens; "
             "set message.timestamp.type=LogAppendTime on the topic"
         )
+
+
+Row = dict[str, Any]
+
+
+def record_of(row: Row) -> Record:
+    """The record in a row of `schemas.kafka.RECORD`."""
+    source = Source(row["topic"], row["partition"], row["offset"])
+    stamped = row["timestamp"] is not None
+    return Record(source, row["timestamp"] if stamped else 0, row["value"], row["key"], stamped)

@@ -11,27 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from quota.admission.resolve import Policy
-from quota.algorithms.deduplication import Repeats
 from quota.errors import BadInput
-from quota.settings.connection import Connection
-from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MetricsSettings, MinutesSettings
+from quota.settings.model import Settings
 from quota.settings.secrets import MASK, is_secret, shown
-from quota.settings.sections import (
-    BrokerSettings,
-    ClientSettings,
-    KafkaSettings,
-    LimitSettings,
-    QuotaSettings,
-    RepeatSettings,
-    SparkSettings,
-    StorageSettings,
-    TargetSettings,
-    TopicSettings,
-)
-from quota.settings.security import SECTION
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
@@ -42,52 +26,6 @@ _TABLES = {("spark", "conf"), ("quota", "callback_configs"), ("storage", "option
 
 _WITH_SECRETS = {"kafka", "target", "storage"}
 """Sections with settings whose values nobody may see."""
-
-
-class Settings(BaseModel):
-    """All settings, a section an attribute."""
-
-    model_config = SECTION
-
-    kafka: KafkaSettings = KafkaSettings()
-    target: TargetSettings = TargetSettings()
-    storage: StorageSettings = StorageSettings()
-    topics: TopicSettings = TopicSettings()
-    quota: QuotaSettings = QuotaSettings()
-    repeats: RepeatSettings = RepeatSettings()
-    limits: LimitSettings = LimitSettings()
-    enforce: EnforceSettings = EnforceSettings()
-    audit: AuditSettings = AuditSettings()
-    minutes: MinutesSettings = MinutesSettings()
-    apply: ApplySettings = ApplySettings()
-    client: ClientSettings = ClientSettings()
-    metrics: MetricsSettings = MetricsSettings()
-    spark: SparkSettings = SparkSettings()
-    broker: BrokerSettings = BrokerSettings()
-
-    @property
-    def target_connection(self) -> Connection:
-        """How the cluster is reached that mutations are for."""
-        by = self.target if self.target.model_fields_set else self.kafka
-        return Connection(self.kafka.target_servers or self.kafka.bootstrap_servers, by.security)
-
-    @property
-    def policy(self) -> Policy:
-        """What holds for all requests alike."""
-        return Policy(
-            max_bytes=self.limits.max_request_bytes,
-            max_topics=self.limits.max_topics,
-            max_name_chars=self.limits.max_name_chars,
-            exempt_users=frozenset(self.quota.exempt_users),
-            shadow=self.quota.shadow,
-            repeats=Repeats(round(self.repeats.window_seconds * 1000), self.repeats.most_per_bucket),
-            requests_of_users=self.topics.by_users,
-        )
-
-
-def in_bytes(memory: str) -> int:
-    """A memory setting such as 512m or 1g, in bytes."""
-    return int(memory[:-1]) * {"m": 2**20, "g": 2**30}[memory[-1]]
 
 
 def load_settings(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from quota.admission.identity import topic_of
-from quota.admission.resolve import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS
+from quota.admission.policy import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS
 from quota.algorithms.bucket import Window
 from quota.records.callback import DEFAULT_CLASS, Callbacks
 from quota.settings.connection import Connection

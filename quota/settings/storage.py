@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 TABLES_FOLDER = "tables"
 """That of the Delta tables, within the storage root."""

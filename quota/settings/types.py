@@ -35,3 +35,8 @@ class Section(BaseModel):
     """Settings under one name; an unknown one is an error."""
 
     model_config = SECTION
+
+
+def in_bytes(memory: str) -> int:
+    """A memory setting such as 512m or 1g, in bytes."""
+    return int(memory[:-1]) * {"m": 2**20, "g": 2**30}[memory[-1]]

@@ -5,13 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Self, TypeAlias
 
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import FIELDS, RATE, CallbackRecord, ClusterRecord, LogRecord, QuotaRecord, ResetRecord
-
-SINCE_EVER = -(2**63)
-"""The moment of a change that has always held."""
+from quota.records.quota_log import (
+    FIELDS,
+    RATE,
+    CallbackRecord,
+    Cluster,
+    ClusterRecord,
+    LogRecord,
+    QuotaRecord,
+    ResetRecord,
+)
 
 
 @dataclass(frozen=True, slots=True)

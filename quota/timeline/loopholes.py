@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from msgspec import UNSET
 
-from quota.records.entity import QuotaEntity, quoted
+from quota.records.entity import QuotaEntity
+from quota.text import quoted
 
 
 @dataclass(frozen=True, slots=True)

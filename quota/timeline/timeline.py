@@ -6,34 +6,17 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from quota.records.entity import NO_TAGS, QuotaEntity, Tags, levels
+from quota.records.entity import QuotaEntity, Tags, levels
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
-from quota.timeline.change import SINCE_EVER, BucketReset, Cancellation, Change, QuotaChange
+from quota.timeline.change import BucketReset, Cancellation, Change, QuotaChange
+from quota.timeline.resolution import UNLIMITED, Resolution
 
 _FOREVER = 2**63
 _CACHED = 100_000  # resolutions kept between two changes; a few hundred bytes each
 
 CACHED_NAME = 1024
 """Characters; names may be megabytes, and are not kept then."""
-
-
-class Resolution(NamedTuple):
-    """The quota that a request is judged by: its limit, the entity it is set for, and the tags of its bucket.
-
-    Where no quota matches, or the user is `exempt`, `limit` and `entity` are None and the request is unlimited.
-    """
-
-    tags: Tags
-    limit: Limit | None
-    entity: QuotaEntity | None
-    reset_at: int | None = None  # when an operator last reset the bucket, epoch ms
-    shadow: bool = False
-    exempt: bool = False
-    callback: str | None = None  # the class that was asked in place of the eight levels
-
-
-UNLIMITED = Resolution(NO_TAGS, None, None)
-EXEMPT = Resolution(NO_TAGS, None, None, exempt=True)
 
 
 class _Moment(NamedTuple):

@@ -8,7 +8,7 @@ from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.whatif.recommendation import Recommendation, Rules, Share
-from quota.whatif.result import Load, Outcome, Result
+from quota.whatif.result import CandidateOutcome, Result, Totals
 from quota.whatif.tenancy import Tenancy
 
 
@@ -22,7 +22,7 @@ class Outlook(msgspec.Struct, frozen=True):
     """As they were recorded; 0 without quotas."""
 
 
-class Tenant(msgspec.Struct, frozen=True):
+class TenantAdvice(msgspec.Struct, frozen=True):
     """A tenant, its quota, and what becomes of its requests by all quotas that are recommended."""
 
     share: Share
@@ -35,13 +35,13 @@ class Advice(msgspec.Struct, frozen=True):
     rules: Rules
     default: float
     """The quota of those who have none of their own, mutations/s."""
-    tenants: list[Tenant]
+    tenants: list[TenantAdvice]
     """Those who asked for most come first."""
     got: str
     """What is called that the requests got."""
-    before: Load
+    before: Totals
     """As it was, of all requests, those of exempt users included."""
-    after: Load
+    after: Totals
     """By these quotas."""
     refused_share: float
     """Of the mutations that were asked for."""
@@ -53,7 +53,7 @@ class Advice(msgspec.Struct, frozen=True):
     """For `quotas apply`: each with its numbers for a comment."""
 
 
-def advice_of(
+def make_advice(
     recommendation: Recommendation, result: Result, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> Advice:
     """Put quotas and their backtest together.
@@ -68,7 +68,7 @@ def advice_of(
     before, after = result.outcomes
     was, will_be = (_by_tenant(each, tenancy, exempt_users) for each in (before, after))
     tenants = [
-        Tenant(each, Outlook(*will_be[each.demand.entity], was[each.demand.entity][0]))
+        TenantAdvice(each, Outlook(*will_be[each.demand.entity], was[each.demand.entity][0]))
         for each in recommendation.shares
     ]
     asked = after.load.admitted + after.load.refused
@@ -93,7 +93,9 @@ def quota_records(recommendation: Recommendation, tenancy: Tenancy) -> list[Quot
     return [QuotaRecord(tenancy.default, recommendation.default), *own]
 
 
-def _records(recommendation: Recommendation, tenants: Iterable[Tenant], tenancy: Tenancy) -> Iterable[QuotaRecord]:
+def _records(
+    recommendation: Recommendation, tenants: Iterable[TenantAdvice], tenancy: Tenancy
+) -> Iterable[QuotaRecord]:
     rules = recommendation.rules
     comments = {tenancy.default: f"for all others: median need {rules.median_need:.3g}/s"}
     for each in tenants:
@@ -106,7 +108,7 @@ def _records(recommendation: Recommendation, tenants: Iterable[Tenant], tenancy:
 
 
 def _by_tenant(
-    outcome: Outcome, tenancy: Tenancy, exempt_users: frozenset[str]
+    outcome: CandidateOutcome, tenancy: Tenancy, exempt_users: frozenset[str]
 ) -> dict[QuotaEntity, tuple[int, float]]:
     """Mutations refused and seconds throttled, of a tenant's senders together."""
     sums: dict[QuotaEntity, tuple[int, float]] = {}

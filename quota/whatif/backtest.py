@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple, Protocol
 
 from quota.admission.decide import decide
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.algorithm import Algorithm
+from quota.timeline.resolution import ResolvedRequest
 from quota.whatif.recorded import RecordedDecision
 
 

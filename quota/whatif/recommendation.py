@@ -21,7 +21,7 @@ _EXACT = ".12g"  # beyond that a float's digits are rounding
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SizingInput:
     """What the rules start from."""
 
     capacity: float
@@ -97,7 +97,7 @@ class Recommendation(msgspec.Struct, frozen=True):
     """Those who asked for most come first."""
 
 
-def recommended(demands: Iterable[Demand], load_together: float, ground: Ground) -> Recommendation:
+def divide_capacity(demands: Iterable[Demand], load_together: float, ground: SizingInput) -> Recommendation:
     """Divide what a controller can take among tenants.
 
     Args:

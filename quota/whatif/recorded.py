@@ -4,11 +4,12 @@ from typing import Any, Self
 
 import msgspec
 
-from quota.admission.resolve import Policy, Quotas, ResolvedRequest, judged_by
+from quota.admission.policy import Policy
+from quota.admission.resolve import Quotas, judged_by
 from quota.records.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, free_topics
 from quota.records.record import Record, Source
 from quota.records.request import STRICT_SINCE, Mode, MutationRequest, Operation, TopicDetails, TopicMutation
-from quota.timeline.timeline import Resolution
+from quota.timeline.resolution import Resolution, ResolvedRequest
 
 _OLD_VERSION = 0
 """An API version whose clients do not know the error."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from quota.algorithms.bucket import Window
 
 
-class Need:
+class RequiredQuota:
     """What the requests of one bucket need, in the bucket's order; all in whole numbers until it is asked for."""
 
     def __init__(self, window: Window) -> None:

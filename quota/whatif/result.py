@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Load(msgspec.Struct, frozen=True):
+class Totals(msgspec.Struct, frozen=True):
     """What requests came to; partition mutations, unless it says otherwise."""
 
     requests: int
@@ -26,14 +26,14 @@ class Sender(msgspec.Struct, frozen=True):
 
     user: str
     client_id: str
-    load: Load
+    load: Totals
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CandidateOutcome(msgspec.Struct, frozen=True):
     """What a candidate comes to."""
 
     name: str
-    load: Load
+    load: Totals
     senders: list[Sender]
     """Those with the most mutations asked for come first."""
 
@@ -58,5 +58,5 @@ class Result(msgspec.Struct, frozen=True):
 
     repetition: Repetition | None
     """None of requests that nobody has judged."""
-    outcomes: list[Outcome]
+    outcomes: list[CandidateOutcome]
     """First what was recorded, or what there is without quotas; then each candidate."""

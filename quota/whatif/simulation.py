@@ -5,19 +5,20 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from quota.admission.decide import decide
-from quota.admission.resolve import Policy, Quotas, resolve
+from quota.admission.policy import Policy
+from quota.admission.resolve import Quotas, resolve
 from quota.algorithms.algorithm import Algorithm, S
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import Callbacks
 from quota.records.dead_letter import dead_letter
 from quota.records.decision import DeadLetter, Decision
 from quota.records.entity import Tags
-from quota.records.fields import EpochMs
+from quota.records.fields import SINCE_EVER, EpochMs
 from quota.records.quota_log import read_log_record
 from quota.records.record import Record, Source
-from quota.timeline.change import SINCE_EVER, change_of
+from quota.timeline.change import change_of
 
 
 class _Stamped(msgspec.Struct):
@@ -63,13 +64,13 @@ def simulate(
             yield decision
 
 
-def read_quotas(lines: Iterable[bytes], callbacks: Callbacks | None = None) -> CallbackQuotas:
+def read_quotas(lines: Iterable[bytes], callbacks: Callbacks | None = None) -> CallbackTimeline:
     """Read a quota log, one JSON object a line; `effective_at` stands for the record's time, none means since ever.
 
     Raises:
         BadRecord: a line is no quota; with its number.
     """
-    quotas = CallbackQuotas(callbacks)
+    quotas = CallbackTimeline(callbacks)
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

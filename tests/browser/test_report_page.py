@@ -6,11 +6,11 @@ from msgspec.structs import replace
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from jobs.report.aggregation import Wanted, figures_of
+from jobs.report.aggregation import ReportScope, figures_of
 from jobs.report.candidates import Candidates, Tried
 from jobs.report.library import library
 from jobs.report.page import page_of
-from quota.whatif.result import Load
+from quota.whatif.result import Totals
 from tests.browser.conftest import asked_for, look, said
 from tests.support.audited import DAY, HOUR, arrow, change, decision, letter
 from tests.support.waiting import until
@@ -34,7 +34,7 @@ ROWS = {
 def page(browser, tmp_path):
     """Open a page of rows."""
 
-    def _page(rows=ROWS, wanted=Wanted(), candidates=None):  # noqa: B008 it cannot be changed
+    def _page(rows=ROWS, wanted=ReportScope(), candidates=None):  # noqa: B008 it cannot be changed
         tables = {name: ds.dataset(table) for name, table in arrow(**rows).items()}
         file = tmp_path / "report.html"
         file.write_text(
@@ -192,7 +192,7 @@ def test_a_single_request_of_one_tenant_is_enough(page):
 
 
 def test_what_other_quotas_would_have_done_is_a_table(page):
-    load = Load(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
+    load = Totals(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
     driver = page(candidates=Candidates([Tried("twice as much", "user 'alice'", load)], left_out=7))
     assert "Of each the busiest are shown; 7 are left out." in text(driver, "[aria-labelledby=candidates-head]")
     assert text(driver, "#candidates-table tbody") == "twice as much user 'alice' 80 3 1 min 1 s 40"
@@ -200,6 +200,6 @@ def test_what_other_quotas_would_have_done_is_a_table(page):
 
 
 def test_of_one_user_it_has_their_name(page):
-    driver = page(wanted=Wanted(user="bob"))
+    driver = page(wanted=ReportScope(user="bob"))
     assert text(driver, "h1") == "Topic mutations of user 'bob'"
     assert "nobody's" in text(driver, "#letters-table")

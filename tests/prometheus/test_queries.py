@@ -10,12 +10,12 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from jobs.metrics import definitions as metric
 from jobs.metrics.definitions import METRICS
-from jobs.metrics.families import account_families, applier_families, number_family, query_families
+from jobs.metrics.families import applier_families, decision_families, number_family, query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
-from jobs.metrics.totals import Account
+from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import free_port
 from quota.algorithms.bucket import Window
-from quota.kafka.applier.stats import Tally
+from quota.kafka.applier.stats import ApplierStats
 from quota.records.decision import DeadLetter, Repeat
 from quota.records.record import Source
 from tests.support.factories import decided
@@ -29,8 +29,8 @@ class Job:
     """A collector of all that jobs serve; with each scrape there is a little more."""
 
     def __init__(self):
-        self._account = Account(Window(), 2)
-        self._tally = Tally()
+        self._account = DecisionTotals(Window(), 2)
+        self._tally = ApplierStats()
         self._scrapes = 0
 
     def collect(self):
@@ -38,7 +38,7 @@ class Job:
         self._go_on()
         progress = QueryProgress(self._scrapes, time.time(), {"addBatch": 0.2, "triggerExecution": 0.3}, {}, 3, 4096)
         view = QueryView(time.time(), 10.0, progress, {("requests", 0): self._scrapes})
-        yield from account_families(self._account, round(time.time() * 1000), 2)
+        yield from decision_families(self._account, round(time.time() * 1000), 2)
         yield from query_families({"enforce": view, "audit": view})
         yield from applier_families(self._tally)
         yield number_family(metric.QUOTA_RECORDS, self._scrapes)

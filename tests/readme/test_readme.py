@@ -9,9 +9,9 @@ import pytest
 
 from jobs.__main__ import app
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.embedded import at
-from quota.callbacks.loading import check
-from quota.callbacks.timeline import CallbackQuotas
+from jobs.sandbox.broker import at
+from quota.callbacks.loading import check_callbacks
+from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.topics.specs import prepare_topics
 from quota.settings.loading import load_settings
 from tests.support.checkout import CHECKOUT
@@ -43,8 +43,8 @@ def test_the_example_of_a_callback_is_one_that_works(tmp_path):
     file = tmp_path / "settings.toml"
     file.write_text(block)
     callbacks = load_settings(file=file, environment={}).quota.callbacks
-    check(callbacks)
-    found = CallbackQuotas(callbacks).resolve("bob", "app", 0)
+    check_callbacks(callbacks)
+    found = CallbackTimeline(callbacks).resolve("bob", "app", 0)
     assert (found.tags.more, found.limit.quota.rate) == ((("group", "payments"),), 10.0)
 
 

@@ -8,16 +8,16 @@ import pytest
 
 from jobs.audit.query import keep
 from jobs.audit.tables import prepare_tables
-from jobs.whatif.backtest import judged
-from jobs.whatif.candidates import candidates_of
+from jobs.whatif.backtest import judge_requests
+from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate
-from jobs.whatif.recorded import RECORDED, Traffic, add_recorded, audited, of_requests
+from jobs.whatif.recorded import RECORDED, RecordedRequests, add_recorded, audited_requests, requests_of_file
 from jobs.whatif.requests import read_requests
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.whatif.recorded import RecordedDecision
@@ -80,9 +80,9 @@ def settings(spark, base_settings, tmp_path_factory):
     }
     settings = base_settings.model_copy(update=sections)
     quotas = read_quotas(json.dumps(each | {"effective_at": START + ms}).encode() for ms, each in CHANGES.items())
-    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Repeats(window_ms=1000))
-    judged = TokenBucket(Window(), policy.repeats)
-    decided = [codec.encode(each) for each in simulate(numbered(REQUESTS), quotas, judged, policy=policy)]
+    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Deduplication(window_ms=1000))
+    judge = TokenBucket(Window(), policy.repeats)
+    decided = [codec.encode(each) for each in simulate(numbered(REQUESTS), quotas, judge, policy=policy)]
     changes = [json.dumps(each).encode() for each in CHANGES.values()]
     rows = [
         *kafka_rows(decided, timestamps=[START] * len(decided), topic=settings.topics.decisions),
@@ -99,10 +99,10 @@ def judge(spark, settings):
 
     def _judge(*candidates, since=None, until=None, **quota):
         changed = settings.model_copy(update={"quota": settings.quota.model_copy(update=quota)})
-        recorded = CallbackQuotas(changed.quota.callbacks)
-        tried = candidates_of(candidates, recorded, changed)
+        recorded = CallbackTimeline(changed.quota.callbacks)
+        tried = parse_candidates(candidates, recorded, changed)
         add_recorded(recorded, spark, changed)
-        return judged(audited(spark, changed, until=until), tried, since, until, repeating=0)
+        return judge_requests(audited_requests(spark, changed, until=until), tried, since, until, repeating=0)
 
     return _judge
 
@@ -150,8 +150,8 @@ def again(spark):
         by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
         window = TokenBucket(Window())
         recorded = [(codec.encode(RecordedDecision.of(each)),) for each in simulate(requests, by, window)]
-        traffic = Traffic(spark.createDataFrame(recorded, RECORDED), "as recorded", "", of_a_time=False)
-        return judged(traffic, [Candidate("again", by, window, Policy(), in_earnest=False)], repeating=0)
+        traffic = RecordedRequests(spark.createDataFrame(recorded, RECORDED), "as recorded", "", of_a_time=False)
+        return judge_requests(traffic, [Candidate("again", by, window, Policy(), in_earnest=False)], repeating=0)
 
     return _again
 
@@ -191,7 +191,7 @@ def test_quotas_come_in_the_order_of_their_log_also_where_its_clock_stepped_back
         kept.change_row(8, START + 990, controller_mutation_rate=9.0, **later),
     ]
     kept.keep(elsewhere, "quota_changes", *changes)
-    quotas = CallbackQuotas()
+    quotas = CallbackTimeline()
     add_recorded(quotas, spark, elsewhere)
     assert quotas.resolve("alice", "app", START + 6000).limit.quota.rate == 9
 
@@ -211,7 +211,7 @@ def test_a_time_without_decisions_is_said(judge):
 def test_a_missing_table_is_said(spark, settings, tmp_path):
     elsewhere = settings.storage.model_copy(update={"root": str(tmp_path)})
     with pytest.raises(MutationQuotaError, match=f"there is no table {tmp_path}/tables/quota_changes: "):
-        add_recorded(CallbackQuotas(), spark, settings.model_copy(update={"storage": elsewhere}))
+        add_recorded(CallbackTimeline(), spark, settings.model_copy(update={"storage": elsewhere}))
 
 
 FILE = [
@@ -228,8 +228,8 @@ def test_requests_of_a_file_are_judged_beside_a_cluster_without_quotas(spark, se
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
     (tmp_path / "five.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 5}\n")
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
-    tried = candidates_of([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
-    result = judged(of_requests(spark, requests, "requests.jsonl"), tried, START + 500)
+    tried = parse_candidates([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
+    result = judge_requests(requests_of_file(spark, requests, "requests.jsonl"), tried, START + 500)
     assert result.repetition is None
     assert [each.name for each in result.outcomes] == ["without quotas", "five"]
     without, five = (each.load for each in result.outcomes)

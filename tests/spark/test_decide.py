@@ -8,18 +8,18 @@ import pandas as pd
 import pytest
 from pyspark.sql import functions as F
 
-from jobs.enforce.decide import Answering, Frames, _decide_bucket
+from jobs.enforce.decide import EnforceConfig, Frames, _decide_bucket
 from jobs.enforce.packed import unpacked
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
-from quota.timeline.change import SINCE_EVER
+from quota.algorithms.deduplication import Deduplication
+from quota.records.fields import SINCE_EVER
 from schemas.buckets import ANSWERED, STATE
 from tests.spark.rows import kafka_rows
 from tests.support.factories import request_json
 from tests.support.packed import answer_of, packed
 
-ANSWERING = Answering(Window(100), Policy(), "decisions", "dead-letters")
+ANSWERING = EnforceConfig(Window(100), Policy(), "decisions", "dead-letters")
 
 
 class State:
@@ -89,7 +89,7 @@ def test_a_refused_try_writes_no_state():
 
 
 def test_what_a_bucket_remembers_is_kept_from_batch_to_batch():
-    remembering = replace(ANSWERING, policy=Policy(repeats=Repeats(60_000)))
+    remembering = replace(ANSWERING, policy=Policy(repeats=Deduplication(60_000)))
     state = State()
     rows = resolved(kafka_rows([request_json(80)] * 2, timestamps=[0, 0]))
     ((_, _, first),) = decide(rows[:1], state, answering=remembering)

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 
 from jobs.audit.minutes import TENANT_MINUTES, add_up, start_minutes
 from jobs.audit.tables import DECISIONS, prepare_tables
-from jobs.spark.failures import advised
-from jobs.spark.queries import check, run_until
+from jobs.spark.failures import with_operator_advice
+from jobs.spark.queries import check_queries, run_until
 from quota.errors import MutationQuotaError
 from quota.records.fields import LATEST
 from quota.settings.storage import checkpoint_path, table_path
@@ -53,7 +53,7 @@ def work_off(spark, settings):
     """Run the query over what is there, as the command does."""
 
     def _work_off():
-        with advised(settings):
+        with with_operator_advice(settings):
             run_until(threading.Event(), [start_minutes(spark, settings, once=True)])
 
     return _work_off
@@ -295,8 +295,8 @@ def test_who_runs_while_the_table_gets_its_columns_is_told_to_start_again(spark,
     query = start_minutes(spark, settings.model_copy(update={"minutes": often}))
 
     def look():
-        with advised(settings):
-            check([query])
+        with with_operator_advice(settings):
+            check_queries([query])
 
     try:
         until(lambda: kept(settings))

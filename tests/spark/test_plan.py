@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from jobs.enforce.decide import Answering
+from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
-from jobs.enforce.resolve import FixedQuotas
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
 from schemas.kafka import RECORD
 from tests.spark.rows import frame, kafka_rows
 from tests.support.factories import request_json, timeline
+from tests.support.quotas import FixedQuotas
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def plan(spark, tmp_path_factory):
     frame(spark, kafka_rows([request_json(1)])).write.parquet(str(folder / "in"))
     records = spark.readStream.schema(RECORD).parquet(str(folder / "in"))
     query = (
-        enforce(records, FixedQuotas(timeline()), Answering(Window(), Policy(), "decisions", "dead-letters"))
+        enforce(records, FixedQuotas(timeline()), EnforceConfig(Window(), Policy(), "decisions", "dead-letters"))
         .writeStream.format("noop")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)

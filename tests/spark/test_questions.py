@@ -11,10 +11,10 @@ from jobs.audit.minutes import start_minutes
 from jobs.audit.query import keep
 from jobs.audit.reader import open_table
 from jobs.audit.tables import TABLES, prepare_tables
-from jobs.report.aggregation import Wanted, figures_of
-from quota.admission.resolve import Policy
+from jobs.report.aggregation import ReportScope, figures_of
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.callback import Callbacks
@@ -92,7 +92,7 @@ def root(spark, base_settings, tmp_path_factory):
     storage = base_settings.storage.model_copy(update={"root": str(root)})
     settings = base_settings.model_copy(update={"storage": storage})
     quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
-    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Repeats(window_ms=1000))
+    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Deduplication(window_ms=1000))
     judged = TokenBucket(Window(), policy.repeats)
     answers = [codec.encode(each) for each in simulate(REQUESTS, quotas, judged, policy=policy)]
     grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), judged, topic="others")
@@ -219,7 +219,7 @@ def test_each_tenant_by_the_minute(ask):
 
 def test_the_report_adds_up_the_same(root):
     settings = load_settings([f"storage.root={root}"], environment={})
-    found = figures_of({table.name: open_table(settings, table) for table in TABLES}, Wanted())
+    found = figures_of({table.name: open_table(settings, table) for table in TABLES}, ReportScope())
     assert (sum(found.total.admitted), sum(found.total.refused)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
     assert sum(found.total.throttled) == 9000 + 8500
     assert {each.name for each in found.tenants} == {

@@ -7,19 +7,19 @@ import sys
 
 import pytest
 
-from jobs.whatif.demands import demands_of
-from jobs.whatif.recommend import Wanted, advice
-from jobs.whatif.recorded import audited, of_requests
+from jobs.whatif.demands import measure_demands
+from jobs.whatif.recommend import RecommendOptions, advice
+from jobs.whatif.recorded import audited_requests, requests_of_file
 from jobs.whatif.requests import read_requests
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import MutationQuotaError
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.timeline.quota_file import read_quota_file
-from quota.whatif.recommendation import Ground
+from quota.whatif.recommendation import SizingInput
 from quota.whatif.simulation import read_quotas, simulate
 from quota.whatif.tenancy import Tenancy
 from tests.spark.test_backtest import START, at
@@ -29,7 +29,7 @@ from tests.support.delta_tables import decision_row, keep
 from tests.support.factories import PERMISSIVE
 
 PAGE = (CHECKOUT / "docs" / "recommend.md").read_text()
-GROUND = Ground(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
+GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
 
 REQUESTS = [
     at(0, 50, 5, client_id="a", request_id="twice"),  # of 55: before the second topic 50
@@ -53,7 +53,7 @@ def settings(base_settings, tmp_path_factory):
     }
     settings = base_settings.model_copy(update=sections)
     quotas = read_quotas([b'{"entity": {"user": "alice"}, "controller_mutation_rate": 1}'])
-    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Repeats(window_ms=1000))
+    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Deduplication(window_ms=1000))
     answers = list(simulate(REQUESTS, quotas, TokenBucket(Window(), policy.repeats), policy=policy))
     assert all(isinstance(each, Decision) for each in answers)
     keep(settings, "decisions", *map(decision_row, answers))
@@ -61,8 +61,8 @@ def settings(base_settings, tmp_path_factory):
 
 
 def measured(spark, settings, tenancy, **times):
-    decisions = audited(spark, settings, **times).decisions
-    found, together = demands_of(decisions, tenancy, frozenset({"admin"}), Window())
+    decisions = audited_requests(spark, settings, **times).decisions
+    found, together = measure_demands(decisions, tenancy, frozenset({"admin"}), Window())
     needs = {each.entity: (each.asked, each.largest, each.need, each.load) for each in found}
     return needs, together
 
@@ -91,7 +91,7 @@ def test_requests_of_another_time_do_not_count(spark, settings):
 
 
 def test_what_follows_is_judged_by_the_quotas_themselves(spark, settings):
-    found = advice(settings, Wanted(GROUND, Tenancy.USER), audited(spark, settings))
+    found = advice(settings, RecommendOptions(GROUND, Tenancy.USER), audited_requests(spark, settings))
     assert found.got == "as recorded"
     assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
@@ -100,8 +100,8 @@ def test_what_follows_is_judged_by_the_quotas_themselves(spark, settings):
 
 def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
     shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
-    narrow = Ground(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    assert advice(shadow, Wanted(narrow, Tenancy.USER), audited(spark, shadow)).after.refused > 0
+    narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
+    assert advice(shadow, RecommendOptions(narrow, Tenancy.USER), audited_requests(spark, shadow)).after.refused > 0
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
 )
 def test_a_time_in_which_nothing_was_charged_is_said(spark, settings, times, message):
     with pytest.raises(MutationQuotaError, match=message):
-        advice(settings, Wanted(GROUND, Tenancy.USER, **times), audited(spark, settings, **times))
+        advice(settings, RecommendOptions(GROUND, Tenancy.USER, **times), audited_requests(spark, settings, **times))
 
 
 def test_an_empty_table_is_said(spark, base_settings, tmp_path):
@@ -125,7 +125,7 @@ def test_an_empty_table_is_said(spark, base_settings, tmp_path):
     )
     write(empty)
     with pytest.raises(MutationQuotaError, match="nothing to size quotas by: the table holds no requests that are ch"):
-        advice(empty, Wanted(GROUND, Tenancy.USER), audited(spark, empty))
+        advice(empty, RecommendOptions(GROUND, Tenancy.USER), audited_requests(spark, empty))
 
 
 def test_a_table_of_a_newer_version_is_said(spark, base_settings, tmp_path):
@@ -134,13 +134,15 @@ def test_a_table_of_a_newer_version_is_said(spark, base_settings, tmp_path):
     )
     write(newer, versions={"decisions": "99"})
     with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
-        audited(spark, newer)
+        audited_requests(spark, newer)
 
 
 def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"))
-    found = advice(settings, Wanted(GROUND, Tenancy.USER), of_requests(spark, requests, "requests.jsonl"))
+    found = advice(
+        settings, RecommendOptions(GROUND, Tenancy.USER), requests_of_file(spark, requests, "requests.jsonl")
+    )
     assert found.got == "without quotas"
     assert (found.before.refused, found.before.peak) == (0, 110)
     assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]

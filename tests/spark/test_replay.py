@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from tests.evidence.replay.chance import START, cases, shared_cases
 from tests.evidence.replay.engine import SparkEngine
 from tests.evidence.replay.log import ABSENT, Change, Entry, Log, Run
@@ -119,7 +119,7 @@ def test_the_reference_knows_that_a_raised_quota_gives_no_present_for_the_past()
 
 def test_the_reference_knows_that_what_was_admitted_is_not_charged_again():
     """400 of 500, then 200 to -100: the third topic is refused for 20 s, then paid for; then it is too old."""
-    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Repeats(20_005))
+    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Deduplication(20_005))
     reference = Reference(log)
     asked = [asking(second, 400, 200, 50) for second in (0, 10, 20, 20, 20.006)]
     found = [reference.decide(each, offset) for offset, each in enumerate(asked)]
@@ -133,7 +133,7 @@ def test_the_reference_knows_that_what_was_admitted_is_not_charged_again():
 
 
 def test_the_reference_knows_that_no_more_than_so_many_are_remembered():
-    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Repeats(60_000, most=2))
+    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Deduplication(60_000, most=2))
     reference = Reference(log)
     found = [reference.decide(asking(0, 1, request_id=name), 0) for name in ("a", "b", "c", "a", "c")]
     assert [each.repeats is not None for each in found] == [False, False, False, False, True]

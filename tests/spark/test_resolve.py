@@ -3,14 +3,15 @@
 import msgspec
 from chispa import assert_df_equality
 
-from jobs.enforce.resolve import FixedQuotas, resolve_requests
-from quota.admission.resolve import Policy
+from jobs.enforce.resolve import resolve_requests
+from quota.admission.policy import Policy
 from quota.records.entity import QuotaEntity
-from quota.timeline.change import SINCE_EVER
+from quota.records.fields import SINCE_EVER
 from schemas.buckets import RESOLVED
 from tests.spark.rows import frame, kafka_rows
 from tests.support.factories import request_json, timeline
 from tests.support.packed import packed
+from tests.support.quotas import FixedQuotas
 
 
 def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):

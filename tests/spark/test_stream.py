@@ -6,10 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.enforce.decide import Answering
+from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
-from jobs.enforce.resolve import FixedQuotas
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
@@ -18,9 +17,10 @@ from quota.whatif.simulation import simulate
 from schemas.kafka import ANSWER, RECORD
 from tests.spark.rows import answers, frame, kafka_rows
 from tests.support.factories import PERMISSIVE, request_json, timeline
+from tests.support.quotas import FixedQuotas
 
 WINDOW = Window(100)
-ANSWERING = Answering(WINDOW, Policy(), "decisions", "dead-letters")
+ANSWERING = EnforceConfig(WINDOW, Policy(), "decisions", "dead-letters")
 USER_DEFAULTS, ALICE = QuotaEntity(None), QuotaEntity("alice")
 
 

@@ -4,16 +4,17 @@ import json
 from typing import Any
 
 from quota.admission.decide import decide
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.bucket import Bucket, Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
 from quota.records.record import Record, Source
 from quota.records.request import read_request
-from quota.timeline.change import SINCE_EVER, QuotaChange
-from quota.timeline.timeline import QuotaTimeline, Resolution
+from quota.timeline.change import QuotaChange
+from quota.timeline.resolution import Resolution, ResolvedRequest
+from quota.timeline.timeline import QuotaTimeline
 
 STRICT, PERMISSIVE = 6, 5
 """API versions of CREATE_TOPICS."""

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.spark.failures import advised
+from jobs.spark.failures import with_operator_advice
 from jobs.spark.queries import run_until
 from jobs.storage.checkpoint import FirstBatch
 from jobs.storage.files import Files
@@ -43,7 +43,7 @@ class Operator:
     def enforce(self, **changed):
         """Enforce what is there, as the program does it."""
         settings = self._changed(enforce=changed)
-        with advised(settings):
+        with with_operator_advice(settings):
             query = start_enforce(self._spark, settings, once=True)
             run_until(threading.Event(), [query], FirstBatch(self.files, query, STATE_VERSION).look)
 
@@ -59,7 +59,7 @@ class Operator:
 
     def audit(self, **changed):
         settings = self._changed(audit=changed)
-        with advised(settings):
+        with with_operator_advice(settings):
             run_until(threading.Event(), [start_audit(self._spark, settings, once=True)])
 
     @property

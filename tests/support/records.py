@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from deltalake import DeltaTable
 
 from quota.kafka.clients import ends, partitions_of, tail
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import table_path
 
 DEADLINE_SECONDS = 60

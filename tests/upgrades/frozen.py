@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.embedded import at, embedded_broker
+from jobs.sandbox.broker import at, embedded_broker
 from jobs.spark.queries import run_until
 from jobs.spark.session import end_session, spark_session
 from jobs.storage.checkpoint import FirstBatch

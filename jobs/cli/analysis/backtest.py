@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from jobs.cli.control.quota_text import plain
 from jobs.cli.options import ConfigFile, Json, Overrides, Requests, settings_of
-from jobs.cli.times import times_of
-from quota.whatif.result import Load, Result
+from jobs.cli.times import parse_period
+from quota.text import printable
+from quota.whatif.result import Result, Totals
 
 _WIDTH = 150
 
@@ -58,7 +58,7 @@ def backtest(
 
     Requests come as they came: clients that are refused less, or more, might have sent others.
     """
-    first, last = times_of(since, until)
+    first, last = parse_period(since, until)
     from jobs.whatif.backtest import backtest as judge_again
 
     result = judge_again(settings_of(context, overrides, config), candidate or [], first, last, requests)
@@ -82,7 +82,7 @@ def _print(result: Result, senders: int) -> None:
         print(f"The recorded quotas give all {repetition.decisions} recorded decisions again, to the last digit.")
     overall = _table("")
     for outcome in result.outcomes:
-        overall.add_row(Text(plain(outcome.name)), *_cells(outcome.load))
+        overall.add_row(Text(printable(outcome.name)), *_cells(outcome.load))
     console.print(overall)
     # What comes out as it was recorded need not be told twice.
     repeats = repetition is not None and not repetition.differing
@@ -90,7 +90,7 @@ def _print(result: Result, senders: int) -> None:
     for outcome in told if senders else []:
         table = _table(outcome.name)
         for sender in outcome.senders[:senders]:
-            table.add_row(Text(f"{plain(sender.user)} / {plain(sender.client_id)}"), *_cells(sender.load))
+            table.add_row(Text(f"{printable(sender.user)} / {printable(sender.client_id)}"), *_cells(sender.load))
         console.print(table)
         left = len(outcome.senders) - senders
         if left > 0:
@@ -98,13 +98,13 @@ def _print(result: Result, senders: int) -> None:
 
 
 def _table(name: str) -> Table:
-    table = Table(title=Text(plain(name)), box=box.SIMPLE_HEAD)
+    table = Table(title=Text(printable(name)), box=box.SIMPLE_HEAD)
     for column in _COLUMNS:
         table.add_column(column, justify="right")
     return table
 
 
-def _cells(load: Load) -> list[str]:
+def _cells(load: Totals) -> list[str]:
     counts = (load.requests, load.refused_requests, load.admitted, load.refused)
     seconds, others = load.throttled_seconds, (load.peak, load.newly_admitted, load.newly_refused)
     return [*(f"{each:,}" for each in counts), f"{seconds:,.1f}", *(f"{each:,}" for each in others)]

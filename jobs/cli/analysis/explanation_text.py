@@ -2,15 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from jobs.cli.control.quota_text import plain, sharing
-from jobs.cli.times import shown
 from quota.algorithms.bucket import MAX_THROTTLE_MS
 from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomputed
-from quota.explanation.last_write import judged_codes
-from quota.explanation.refill import Gain, Origin, Refill
+from quota.explanation.refill import Gain, Origin, Refill, judged_codes
 from quota.records.decision import Decision
-from quota.records.entity import Tags, quoted
+from quota.records.entity import Tags
 from quota.records.request import Mode
+from quota.text import describe_sharing, format_time, printable, quoted
 
 _TOPICS = 20
 """Of a request's topics, which may be thousands, so many are told at either end."""
@@ -28,7 +26,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     mutations = sum(topic.partitions for topic in decision.topics)
     yield _line("asked", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")
     yield _line("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
-    yield _line("request", f"{plain(decision.request_id)}, at {shown(decision.timestamp)}")
+    yield _line("request", f"{printable(decision.request_id)}, at {format_time(decision.timestamp)}")
     if decision.quota is None:
         yield _line("quota", _unlimited(decision))
         yield from _answer(explanation)
@@ -52,7 +50,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     if explanation.before or explanation.after:
         yield "Decisions of the bucket around it:"
         yield from map(_neighbour, explanation.before)
-        yield f"> {shown(decision.timestamp)}  {decision.decision_id}"
+        yield f"> {format_time(decision.timestamp)}  {decision.decision_id}"
         yield from map(_neighbour, explanation.after)
 
 
@@ -68,7 +66,7 @@ def _line(name: str, text: str) -> str:
 def _told(decision: Decision) -> str:
     if not decision.throttle_time_ms:
         return "and not told to wait"
-    return f"and told to wait for {decision.throttle_time_ms} ms, until {shown(decision.retry_at)}"
+    return f"and told to wait for {decision.throttle_time_ms} ms, until {format_time(decision.retry_at)}"
 
 
 def _unlimited(decision: Decision) -> str:
@@ -86,23 +84,25 @@ def _quota(explanation: Explanation) -> Iterator[str]:
     yield _line("quota", f"R = {number(decision.quota or 0)} mutations/s{whose}{callback}")
     yield _line("", f"B = {number(decision.burst or 0)} mutations at once{debt}")
     if change:
-        who = f" by {plain(change.altered_by)}" if change.altered_by else ""
-        made = f", made at {shown(change.altered_at)}" if change.altered_at != change.since else ""
-        why = f"  # {plain(change.comment)}" if change.comment else ""
-        yield _line("", f"since {shown(change.since)}{who}{made}{why}")
+        who = f" by {printable(change.altered_by)}" if change.altered_by else ""
+        made = f", made at {format_time(change.altered_at)}" if change.altered_at != change.since else ""
+        why = f"  # {printable(change.comment)}" if change.comment else ""
+        yield _line("", f"since {format_time(change.since)}{who}{made}{why}")
     elif decision.quota_entity:
         yield _line("", "since when and by whom is not kept: the table quota_changes does not have the change")
     if decision.shadow:
         yield _line("", "in shadow: it decides and reports, and all is admitted")
     tags = Tags(decision.user_tag, decision.client_tag, tuple(sorted(decision.more_tags.items())))
-    yield _line("bucket", sharing(dict(tags.items())))
+    yield _line("bucket", describe_sharing(dict(tags.items())))
 
 
 def _refill(decision: Decision, refill: Refill) -> Iterator[str]:
     recorded = number(decision.tokens_before or 0)
     match refill.origin:
         case Origin.RESET:
-            yield _line("K before", f"{recorded}: full, an operator reset the bucket at {shown(refill.reset_at or 0)}")
+            yield _line(
+                "K before", f"{recorded}: full, an operator reset the bucket at {format_time(refill.reset_at or 0)}"
+            )
         case Origin.FIRST_SIGHT:
             yield _line(
                 "K before", f"{recorded}: no earlier decision charged the bucket, and one never charged is full"
@@ -116,7 +116,7 @@ def _gain(gain: Gain) -> str:
     seconds = number((gain.until - gain.since) / 1000)
     return (
         f"K = min(K + t * R, B) = min({number(gain.tokens_before)} + {seconds} s * {number(gain.rate)}/s, "
-        f"{number(gain.burst)}) = {number(gain.tokens)} at {shown(gain.until)}"
+        f"{number(gain.burst)}) = {number(gain.tokens)} at {format_time(gain.until)}"
     )
 
 
@@ -217,6 +217,6 @@ def _neighbour(each: Neighbour) -> str:
     wait = f", wait {each.throttle_time_ms} ms" if each.throttle_time_ms else ""
     asked = f"{each.mutations} mutations" + (", validate_only" if each.validate_only else "")
     return (
-        f"  {shown(each.timestamp)}  {each.decision_id}  {each.outcome}, {asked}, "
+        f"  {format_time(each.timestamp)}  {each.decision_id}  {each.outcome}, {asked}, "
         f"K {number(each.tokens_before or 0)} -> {number(each.tokens or 0)}{wait}"
     )

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from jobs.cli.options import ConfigFile, Json, Overrides, Requests, settings_of
-from jobs.cli.times import times_of
+from jobs.cli.times import parse_period
 from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
 from quota.whatif.tenancy import Tenancy
@@ -50,17 +50,17 @@ def recommend(
     _check("--reserve", reserve, 0 <= reserve < 1, "a share from 0 to below 1")
     if over_allocation is not None:
         _check("--over-allocation", over_allocation, 1 <= over_allocation < math.inf, "a number of at least 1")
-    first, last = times_of(since, until)
+    first, last = parse_period(since, until)
     _check_output(output)
     settings = settings_of(context, overrides, config)
     from jobs.cli.analysis.recommendation_text import print_advice
-    from jobs.whatif.recommend import Wanted
+    from jobs.whatif.recommend import RecommendOptions
     from jobs.whatif.recommend import recommend as size
     from quota.timeline.quota_file import write_quota_file
-    from quota.whatif.recommendation import Ground
+    from quota.whatif.recommendation import SizingInput
 
-    ground = Ground(measured, reserve, over_allocation, settings.quota.window)
-    found = size(settings, Wanted(ground, tenancy, first, last, requests))
+    ground = SizingInput(measured, reserve, over_allocation, settings.quota.window)
+    found = size(settings, RecommendOptions(ground, tenancy, first, last, requests))
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
     else:
@@ -84,9 +84,9 @@ def _capacity(given: float | None, experiment: Path | None) -> tuple[str, float]
         return "as given", given
     if experiment is None or given is not None:
         raise BadInput("what can the controller take? give either --capacity or --experiment")
-    from jobs.whatif.experiment_file import read_throughput
+    from jobs.whatif.capacity import read_capacity_file
 
-    found = read_throughput(experiment)
+    found = read_capacity_file(experiment)
     figures = f"{found.created_per_second:,.0f} created and {found.deleted_per_second:,.0f} deleted"
     return f"by {experiment}, the lower of {figures}", found.capacity
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import ConfigFile, Overrides, settings_of, text_of
-from jobs.cli.times import times_of
+from jobs.cli.times import parse_period
 from quota.errors import BadInput
 
 
@@ -28,13 +28,13 @@ def report(
 
     It needs no network to be opened, holds sums and no single requests, and takes the place of an earlier one.
     """
-    first, end = times_of(since, until)
+    first, end = parse_period(since, until)
     last = None if end is None else end - 1
     if first is not None and last is not None and last < first:
         raise BadInput(f"--from {since} --to {until}: there is no time between them")
     settings = settings_of(context, overrides, config)
-    from jobs.report.aggregation import Wanted
+    from jobs.report.aggregation import ReportScope
     from jobs.report.writing import write_report
 
-    found = write_report(settings, Wanted(first, last, text_of("user", user)), out, backtest)
+    found = write_report(settings, ReportScope(first, last, text_of("user", user)), out, backtest)
     print(f"Wrote {out}: {sum(found.total.requests)} requests of {found.period}.")

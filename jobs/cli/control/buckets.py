@@ -1,39 +1,56 @@
 """`mutation-quota buckets`: how tenants' buckets stand, and what an operator may do to them."""
 
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.buckets.choice import Order, Wanted
-from jobs.cli.control.entities import Client, User
+from jobs.buckets.listing import BucketQuery, ListedBucket, Order
 from jobs.cli.options import (
     BootstrapServer,
+    Client,
     Comment,
     ConfigFile,
     EffectiveAt,
     Json,
     Overrides,
-    command_group,
+    User,
     operator,
     pair_of,
+    print_json,
     settings_of,
     text_of,
 )
-from jobs.cli.times import later_moment, shown
+from jobs.cli.times import parse_future_time
+from quota.algorithms.bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
-from quota.records.entity import written_tags
 from quota.records.quota_log import ResetRecord
+from quota.text import format_tags, format_time
 
-app = command_group("See how buckets stand, forgive debts, and take buckets along to another checkpoint.")
+HEAD = f"{'K now':>12} {'of B':>12} {'rate/s':>10} {'debt ends in':>18} {'full in':>18}  {'last changed':24}  bucket"
+
+
+def bucket_line(row: ListedBucket) -> str:
+    """A bucket, for people; `HEAD` says what stands where."""
+    debt = _duration(row.debt_ends_in_ms) if row.in_debt else "-"
+    full = _duration(row.full_in_ms) if row.full_in_ms else "full"
+    numbers = f"{row.tokens_now:>12.1f} {row.burst:>12g} {row.rate:>10g} {debt:>18} {full:>18}"
+    return f"{numbers}  {format_time(row.updated_at)}  {format_tags(row.bucket)}"
+
+
+def _duration(ms: int) -> str:
+    """In whole seconds, rounded up."""
+    seconds = timedelta(seconds=-(-ms // 1000))
+    return f"over {seconds.days} days" if ms >= MAX_THROTTLE_MS else str(seconds)
+
 
 Tag = Annotated[
     list[str] | None, typer.Option("--tag", metavar="NAME=VALUE", help="A tag of a callback's, such as group=pay.")
 ]
 
 
-@app.command(name="list")
 def list_buckets(
     context: typer.Context,
     user: User = None,
@@ -54,12 +71,10 @@ def list_buckets(
     from their next use on, and quotas resolve tells it. With --json a line for each.
     """
     settings = settings_of(context, overrides, config)
-    wanted = Wanted(_tags(user, client, tag), in_debt, sort, limit)
-    from jobs.buckets.listing import HEAD, bucket_line
-    from jobs.cli.control.quota_text import print_json
-    from jobs.services import enforce as service
+    wanted = BucketQuery(_tags(user, client, tag), in_debt, sort, limit)
+    from jobs.buckets import store
 
-    found = service.list_buckets(settings, wanted)
+    found = store.list_buckets(settings, wanted)
     if as_json:
         for each in found.buckets:
             print_json(each)
@@ -73,7 +88,6 @@ def list_buckets(
         print(f"and {found.left_out} more (--limit)", file=sys.stderr)
 
 
-@app.command()
 def reset(
     context: typer.Context,
     user: User = None,
@@ -93,7 +107,7 @@ def reset(
     bucket = _tags(user, client, tag)
     if not bucket or "" in bucket.values():
         raise BadInput("whose bucket? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
-    moment = later_moment("--effective-at", effective_at)
+    moment = parse_future_time("--effective-at", effective_at)
     settings = settings_of(context, overrides, config, server)
     record = ResetRecord(bucket, moment, operator(settings), text_of("comment", comment))
     from quota.kafka.quota_writer import write_record
@@ -101,10 +115,9 @@ def reset(
 
     prepare_topics(settings, [settings.topics.quotas])
     since = write_record(settings, record)
-    print(f"Reset buckets with {written_tags(bucket)} from {shown(since)} on.")
+    print(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on.")
 
 
-@app.command()
 def export(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, which must not be there.")],
@@ -118,7 +131,7 @@ def export(
     settings = settings_of(context, overrides, config)
     if file.exists():
         raise BadInput(f"{file} is there already; name another file")
-    from jobs.services.enforce import export_buckets
+    from jobs.buckets.moving import export_buckets
 
     saved = export_buckets(settings, file)
     print(f"Wrote {saved.at.buckets} buckets to {file}.")

@@ -11,23 +11,21 @@ from jobs.cli.options import (
     EffectiveAt,
     Json,
     Overrides,
-    command_group,
     operator,
     pair_of,
+    print_json,
     settings_of,
     text_of,
 )
-from jobs.cli.times import later_moment, moment_of, shown
+from jobs.cli.times import parse_future_time, parse_time
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput
 from quota.records.callback import CallbackSetting
 from quota.records.quota_log import CallbackRecord
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
+from quota.text import format_time
 
-app = command_group("Change the callback while the jobs run.")
 
-
-@app.command()
 def describe(
     context: typer.Context,
     as_json: Json = False,
@@ -37,7 +35,7 @@ def describe(
 ) -> None:
     """Tell the callback that is in force, and its configs."""
     settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control.quota_text import callback_text, print_json
+    from jobs.cli.control.quota_text import callback_text
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
@@ -48,10 +46,9 @@ def describe(
         return
     print(f"Callback is {callback_text(found)}")
     for each in scheduled:
-        print(f"Scheduled: {callback_text(each.setting)} (from {shown(each.moment)} on)")
+        print(f"Scheduled: {callback_text(each.setting)} (from {format_time(each.moment)} on)")
 
 
-@app.command()
 def alter(
     context: typer.Context,
     class_name: Annotated[
@@ -80,7 +77,7 @@ def alter(
     if not (reset or class_name or add_config or delete_config):
         raise BadInput("what to change? give --class, --add-config, --delete-config or --reset")
     settings = settings_of(context, overrides, config, server)
-    moment = later_moment("--effective-at", effective_at)
+    moment = parse_future_time("--effective-at", effective_at)
     from jobs.cli.control.quota_text import callback_text
     from quota.kafka.quota_writer import alter_callback
     from quota.kafka.topics.specs import prepare_topics
@@ -97,11 +94,10 @@ def alter(
 
     prepare_topics(settings, [settings.topics.quotas])
     record, since = alter_callback(settings, moment, altered)
-    held = "already" if since is None else f"from {shown(since)} on"
+    held = "already" if since is None else f"from {format_time(since)} on"
     print(f"Callback is {callback_text(record.callback)} {held}.")
 
 
-@app.command()
 def cancel(
     context: typer.Context,
     effective_at: Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")],
@@ -111,7 +107,7 @@ def cancel(
     server: BootstrapServer = None,
 ) -> None:
     """Take a scheduled change back."""
-    moment = moment_of("--effective-at", effective_at)
+    moment = parse_time("--effective-at", effective_at)
     settings = settings_of(context, overrides, config, server)
     from quota.kafka.quota_log import read_log
     from quota.kafka.quota_writer import write_records
@@ -119,12 +115,12 @@ def cancel(
     log = read_log(settings)
     found = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
     if not found:
-        raise BadInput(f"no change is scheduled for {shown(moment)}; callback describe lists them")
+        raise BadInput(f"no change is scheduled for {format_time(moment)}; callback describe lists them")
     record = CallbackRecord(found[-1].setting, moment, operator(settings), text_of("comment", comment), cancelled=True)
     (entry,) = write_records(settings, [record])
     if entry.timestamp >= moment:
-        raise BadInput(f"too late: the change of {shown(moment)} holds already")
-    print(f"Cancelled the change of the callback for {shown(moment)}.")
+        raise BadInput(f"too late: the change of {format_time(moment)} holds already")
+    print(f"Cancelled the change of the callback for {format_time(moment)}.")
 
 
 def _check_allowed(wanted: CallbackSetting, settings: Settings) -> None:

@@ -11,17 +11,14 @@ from jobs.cli.options import (
     ConfigFile,
     Json,
     Overrides,
-    command_group,
     operator,
+    print_json,
     settings_of,
     text_of,
 )
-from jobs.cli.times import shown
-
-app = command_group("Tell callbacks of partitions.")
+from quota.text import format_time
 
 
-@app.command()
 def publish(
     context: typer.Context,
     source: Annotated[
@@ -39,7 +36,6 @@ def publish(
     such record for a week: publish every hour or so, not every second.
     """
     settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control.quota_text import print_json
     from quota.kafka.cluster import publish_cluster, read_cluster
     from quota.kafka.topics.specs import prepare_topics
 
@@ -52,4 +48,4 @@ def publish(
         print_json({"published": since is not None, "since": since, **found})
         return
     what = f"{found['topics']} topics with {found['partitions']} partitions"
-    print(f"Nothing has changed: {what}." if since is None else f"Published {what}, from {shown(since)} on.")
+    print(f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on.")

@@ -13,6 +13,7 @@ from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, read_number
 from quota.records.quota_log import FIELDS, RATE, configs_of
+from quota.text import config_value, format_configs
 
 _OTHER_SPELLING = "controller_mutations_rate"  # KIP-599's page has both
 _MAX_MS = 2**31 - 1
@@ -65,16 +66,9 @@ class ConfigChange:
         return Quota(**changes) if quota is None else replace(quota, **changes)
 
 
-def written(quota: Quota | None) -> str:
+def format_quota(quota: Quota | None) -> str:
     """A quota as `--add-config` takes it."""
-    return written_configs(None if quota is None else configs_of(quota))
-
-
-def written_configs(configs: Mapping[str, Any] | None) -> str:
-    """The same, of its configs by their names."""
-    if configs is None:
-        return "none"
-    return ",".join(f"{name}={_text(value)}" for name, value in configs.items() if value not in (None, False))
+    return format_configs(None if quota is None else configs_of(quota))
 
 
 def shell_line(entity: QuotaEntity, quota: Quota, bootstrap_server: str) -> str:
@@ -84,11 +78,11 @@ def shell_line(entity: QuotaEntity, quota: Quota, bootstrap_server: str) -> str:
         if name is not UNSET:
             parts += ["--entity-type", kind]
             parts += ["--entity-default"] if name is None else ["--entity-name", str(name)]
-    parts += ["--add-config", f"{RATE}={_text(quota.rate)}"]
+    parts += ["--add-config", f"{RATE}={config_value(quota.rate)}"]
     if quota.shadow:
         commented = shlex.join(parts).replace("\n", "\n# ")
         return f"# in shadow, which no broker has: {commented}"
-    more = written(quota).partition(",")[2]
+    more = format_quota(quota).partition(",")[2]
     return shlex.join(parts) + (f"  # a broker has no {more}" if more else "")
 
 
@@ -133,10 +127,6 @@ def _switch(name: str, value: str) -> bool:
     if value not in ("true", "false"):
         raise BadInput(f"{name}: expected true or false, got {value!r}")
     return value == "true"
-
-
-def _text(value: float | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _DEFAULT = {field.name: field.default for field in fields(Quota)}

@@ -1,19 +1,20 @@
 """Entities on the command line: short options, and kafka-configs.sh's long form."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Self
 
 import typer
 from msgspec import UNSET, UnsetType
 from typer.core import TyperCommand
 
+from jobs.cli.options import checked_text
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user principal.")]
 UserDefaults = Annotated[bool, typer.Option("--user-defaults", help="The default for users.")]
 AnyUser = Annotated[bool, typer.Option("--any-user", help="Whatever the user, or their default.")]
-Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="A client-id.")]
 ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="The default for client-ids.")]
 AnyClient = Annotated[bool, typer.Option("--any-client", help="Whatever the client-id, or their default.")]
 
@@ -88,19 +89,6 @@ def part(option: str, name: str | None, default: bool) -> str | UnsetType | None
     return checked_text(option, name)
 
 
-def checked_text(option: str, text: str) -> str:
-    """Text that can stand in a record.
-
-    Raises:
-        BadInput: it is not UTF-8.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise BadInput(f"--{option} {text!r}: not UTF-8") from None
-    return text
-
-
 def _option(kind: str) -> str:
     option = {"users": "user", "clients": "client"}.get(kind)
     if option is None:
@@ -117,3 +105,68 @@ def _next(tokens: Iterator[str], option: str) -> str:
     if value is None:
         raise BadInput(f"{option} needs a value")
     return value
+
+
+class _Any(Enum):
+    ANY = "any"
+
+
+_Wanted = str | UnsetType | _Any | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntityFilter:
+    """One part of each kind; UNSET where it is not asked for, which `strict` takes for "must not be there"."""
+
+    user: _Wanted
+    client: _Wanted
+    strict: bool
+
+    @classmethod
+    def of(
+        cls,
+        user: str | None,
+        user_defaults: bool,
+        any_user: bool,
+        client: str | None,
+        client_defaults: bool,
+        any_client: bool,
+        *,
+        strict: bool,
+    ) -> Self:
+        """The filter that the options name.
+
+        Raises:
+            BadInput: they contradict each other.
+        """
+        wanted = (
+            _wanted("user", user, user_defaults, any_user),
+            _wanted("client", client, client_defaults, any_client),
+        )
+        if strict and wanted == (UNSET, UNSET):
+            raise BadInput("--strict needs something to be strict about: a user, a client-id, --any-user, --any-client")
+        return cls(*wanted, strict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all quotas match."""
+        return (self.user, self.client) == (UNSET, UNSET)
+
+    def matches(self, entity: QuotaEntity) -> bool:
+        """Whether a quota of this entity is wanted."""
+        return self._matches(self.user, entity.user) and self._matches(self.client, entity.client_id)
+
+    def _matches(self, wanted: _Wanted, found: str | UnsetType | None) -> bool:
+        if wanted is UNSET:
+            return not self.strict or found is UNSET
+        if wanted is _Any.ANY:
+            return found is not UNSET
+        return wanted == found
+
+
+def _wanted(option: str, name: str | None, default: bool, any_name: bool) -> _Wanted:
+    if any_name:
+        if name is not None or default:
+            raise BadInput(f"--any-{option} excludes --{option} and --{option}-defaults")
+        return _Any.ANY
+    return part(option, name, default)

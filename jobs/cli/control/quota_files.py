@@ -9,17 +9,48 @@ from typing import Annotated
 import typer
 
 from jobs.cli.control.configs import shell_line
-from jobs.cli.control.quota_records import prepare_quotas, signed_record
-from jobs.cli.options import At, BootstrapServer, Comment, ConfigFile, EffectiveAt, Json, Overrides, settings_of
-from jobs.cli.times import later_moment, moment_of, now_ms, shown
+from jobs.cli.options import (
+    At,
+    BootstrapServer,
+    Comment,
+    ConfigFile,
+    EffectiveAt,
+    Json,
+    Overrides,
+    operator,
+    print_json,
+    settings_of,
+    text_of,
+)
+from jobs.cli.times import now_ms, parse_future_time, parse_time
 from quota.errors import BadInput
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
+from quota.text import format_time
 from quota.timeline.change import change_of
 from quota.timeline.loopholes import loopholes
-from quota.timeline.plan import Step, back_to, plan, set_to
+from quota.timeline.plan import Step, back_to, plan, set_to, signed
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
+
+
+def signed_record(
+    settings: Settings, effective_at: int | None, comment: str | None, record: QuotaRecord
+) -> QuotaRecord:
+    """A record with who writes it and why; it holds from `effective_at` on (epoch ms), or at once."""
+    return signed(record, effective_at, operator(settings), text_of("comment", comment))
+
+
+def prepare_quotas(settings: Settings) -> None:
+    """See that the topic is there, and as it has to be.
+
+    Raises:
+        MutationQuotaError: it is not, or cannot be reached.
+    """
+    from quota.kafka.topics.specs import prepare_topics
+
+    prepare_topics(settings, [settings.topics.quotas])
+
 
 QuotaFile = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, in YAML; export writes such a file.")]
 
@@ -57,7 +88,7 @@ def apply(
 
     if not dry_run:
         prepare_quotas(settings)
-    moment = later_moment("--effective-at", effective_at)
+    moment = parse_future_time("--effective-at", effective_at)
     log = read_log(settings)
     steps = plan(records, log.timeline, log.now if moment is None else moment)
     _carry_out(settings, steps, moment, comment, dry_run=dry_run, as_json=as_json)
@@ -74,7 +105,7 @@ def rollback(
     server: BootstrapServer = None,
 ) -> None:
     """Set the quotas as they were at a time; changes that were scheduled since are taken back."""
-    past = moment_of("--to", to)
+    past = parse_time("--to", to)
     if past > now_ms():
         raise BadInput(f"--to {to}: that is not past yet")
     settings = settings_of(context, overrides, config, server)
@@ -94,7 +125,7 @@ def rollback(
         if entry.timestamp <= past:
             known.add(change_of(entry.record, entry.timestamp))
     steps = back_to(known, past, log.timeline, log.now)
-    why = comment or f"rollback to {shown(past)}"
+    why = comment or f"rollback to {format_time(past)}"
     _carry_out(settings, steps, None, why, dry_run=dry_run, as_json=as_json)
 
 
@@ -107,7 +138,7 @@ def export(
     server: BootstrapServer = None,
 ) -> None:
     """Print all quotas: as the file that apply takes, or as the kafka-configs.sh lines that set the same."""
-    given = None if at is None else moment_of("--at", at)
+    given = None if at is None else parse_time("--at", at)
     settings = settings_of(context, overrides, config, server)
     from quota.kafka.quota_log import read_log
 
@@ -136,7 +167,7 @@ def _carry_out(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    from jobs.cli.control.quota_text import plan_json, plan_line, print_json
+    from jobs.cli.control.quota_text import plan_json, plan_line
     from quota.kafka.quota_writer import write_records
 
     if not as_json:

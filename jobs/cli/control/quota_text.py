@@ -1,14 +1,12 @@
 """What the commands of `quotas` print: as JSON for programs, and as lines for people."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from jobs.cli.control.configs import written, written_configs
-from jobs.cli.times import shown
+from jobs.cli.control.configs import format_quota
 from quota.algorithms.bucket import Window
-from quota.records import codec
 from quota.records.callback import CallbackSetting
-from quota.records.entity import QuotaEntity, quoted, written_tags
+from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import (
     CallbackRecord,
@@ -19,14 +17,11 @@ from quota.records.quota_log import (
     ResetRecord,
     configs_of,
 )
+from quota.text import describe_sharing, format_configs, format_tags, format_time, printable
 from quota.timeline.change import CallbackCancellation, Change, QuotaChange, change_of
 from quota.timeline.plan import Step
-from quota.timeline.timeline import Level, QuotaTimeline, Resolution
-
-
-def print_json(value: object) -> None:
-    """One JSON document on one line."""
-    print(codec.encode(value).decode())
+from quota.timeline.resolution import Resolution
+from quota.timeline.timeline import Level, QuotaTimeline
 
 
 def configs(quota: Quota | None) -> dict[str, Any] | None:
@@ -37,15 +32,15 @@ def configs(quota: Quota | None) -> dict[str, Any] | None:
 def describe_lines(changes: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> Iterator[str]:
     """The quotas that are set, and those that are for later."""
     for each in changes:
-        yield f"Quota configs for {each.entity} are {written(each.quota)} (since {shown(each.moment)})"
+        yield f"Quota configs for {each.entity} are {format_quota(each.quota)} (since {format_time(each.moment)})"
     for each in scheduled:
-        yield f"Scheduled for {each.entity}: {written(each.quota)} (from {shown(each.moment)} on)"
+        yield f"Scheduled for {each.entity}: {format_quota(each.quota)} (from {format_time(each.moment)} on)"
 
 
 def plan_line(step: Step) -> str:
     """One step of a plan, as a diff writes it."""
-    values = [written(each) for each in (step.before, step.after) if each is not None]
-    later = f" (scheduled for {shown(step.record.effective_at)})" if step.record.effective_at is not None else ""
+    values = [format_quota(each) for each in (step.before, step.after) if each is not None]
+    later = f" (scheduled for {format_time(step.record.effective_at)})" if step.record.effective_at is not None else ""
     return f"{step.sign} {step.record.entity}: {' -> '.join(values)}{later}"
 
 
@@ -90,15 +85,15 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
     by = f", by {resolution.callback}" if resolution.callback else ""
     if quota is None:
         why = by or ": none of the eight levels has a quota"
-        yield f"Unlimited{why} as of {shown(at)}."
+        yield f"Unlimited{why} as of {format_time(at)}."
     else:
         whose = f", set for {resolution.entity}" if resolution.entity else ""
-        yield f"{written(quota)}{whose}{by}"
+        yield f"{format_quota(quota)}{whose}{by}"
         own = "its own" if quota.burst is not None else f"{window.num} x {window.size_seconds} s of the rate"
         yield f"  burst   {window.burst(quota.rate, quota.burst)} mutations at once ({own})"
-        yield f"  bucket  {sharing(dict(resolution.tags.items()))}"
+        yield f"  bucket  {describe_sharing(dict(resolution.tags.items()))}"
         if resolution.reset_at is not None:
-            yield f"  reset   {shown(resolution.reset_at)}"
+            yield f"  reset   {format_time(resolution.reset_at)}"
         if resolution.shadow:
             yield "  shadow  decided and reported, but admitted"
     if resolution.callback:
@@ -106,22 +101,8 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
     yield "  levels tried, the most specific first:"
     winner = next((level for level in levels if level.change), None)
     for number, level in enumerate(levels, start=1):
-        found = f"{written(level.change.quota)} since {shown(level.change.moment)}" if level.change else "-"
+        found = f"{format_quota(level.change.quota)} since {format_time(level.change.moment)}" if level.change else "-"
         yield f"  {'*' if level is winner else ' '} {number}  {level.entity!s:50}  {found}"
-
-
-def sharing(tags: Mapping[str, str]) -> str:
-    """Who shares the bucket of these tags, for people."""
-    user, client = tags.get("user"), tags.get("client-id")
-    if tags.keys() - {"user", "client-id"}:
-        return f"of {written_tags(tags)}, shared by all who have these tags"
-    if user and client:
-        return f"of user {quoted(user)} with client-id {quoted(client)} alone"
-    return (
-        f"of user {quoted(user)}, shared by all its client-ids"
-        if user
-        else f"of client-id {quoted(client or '')}, shared by all users"
-    )
 
 
 def history(entries: Iterable[LogEntry], entity: QuotaEntity | None) -> Iterator[dict[str, Any]]:
@@ -168,33 +149,28 @@ def callback_text(setting: CallbackSetting | None) -> str:
     if setting is None:
         return "that of the settings"
     configs = " ".join(f"{name}={value}" for name, value in sorted(setting.configs.items()))
-    return plain(f"{setting.class_name} {configs}".rstrip())
+    return printable(f"{setting.class_name} {configs}".rstrip())
 
 
 def history_line(row: dict[str, Any]) -> str:
     """One change, for people."""
-    who = f" by {plain(row['altered_by'])}" if row["altered_by"] else ""
-    later = f", from {shown(row['effective_at'])} on" if row["effective_at"] > row["timestamp"] else ""
-    why = f"  # {plain(row['comment'])}" if row["comment"] else ""
+    who = f" by {printable(row['altered_by'])}" if row["altered_by"] else ""
+    later = f", from {format_time(row['effective_at'])} on" if row["effective_at"] > row["timestamp"] else ""
+    why = f"  # {printable(row['comment'])}" if row["comment"] else ""
     match row["kind"]:
         case "bucket_reset":
-            what = f"buckets with {written_tags(row['bucket'])} reset"
+            what = f"buckets with {format_tags(row['bucket'])} reset"
         case "callback":
             what = f"callback: {callback_text(row['callback'])}"
         case "callback_cancel":
-            what, later = f"callback: the change for {shown(row['effective_at'])} taken back", ""
+            what, later = f"callback: the change for {format_time(row['effective_at'])} taken back", ""
         case "cluster":
             what = f"cluster: {row['topics']} topics, {row['partitions']} partitions"
         case "cancel":
-            what, later = f"{row['entity']}: the change for {shown(row['effective_at'])} taken back", ""
+            what, later = f"{row['entity']}: the change for {format_time(row['effective_at'])} taken back", ""
         case _:
-            what = f"{row['entity']}: {written_configs(row['before'])} -> {written_configs(row['after'])}"
-    return f"{shown(row['timestamp'])}{who}  {what}{later}{why}"
-
-
-def plain(text: str) -> str:
-    """Text of someone else, without what a terminal would obey."""
-    return text if text.isprintable() else repr(text)
+            what = f"{row['entity']}: {format_configs(row['before'])} -> {format_configs(row['after'])}"
+    return f"{format_time(row['timestamp'])}{who}  {what}{later}{why}"
 
 
 def _named(entity: QuotaEntity) -> dict[str, str]:

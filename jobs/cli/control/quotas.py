@@ -5,46 +5,40 @@ from typing import Annotated
 import msgspec
 import typer
 
-from jobs.cli.control.configs import ConfigChange, written
+from jobs.cli.control.configs import ConfigChange, format_quota
 from jobs.cli.control.entities import (
-    LONG_FORM,
     AnyClient,
     AnyUser,
-    Client,
     ClientDefaults,
-    EntityCommand,
-    User,
+    EntityFilter,
     UserDefaults,
     entity_of,
 )
-from jobs.cli.control.filter import EntityFilter
-from jobs.cli.control.quota_files import apply, export, rollback, validate
-from jobs.cli.control.quota_records import prepare_quotas, signed_record
+from jobs.cli.control.quota_files import prepare_quotas, signed_record
 from jobs.cli.options import (
     At,
     BootstrapServer,
+    Client,
     Comment,
     ConfigFile,
     EffectiveAt,
     Json,
     Overrides,
-    command_group,
+    User,
+    print_json,
     settings_of,
     text_of,
 )
-from jobs.cli.times import later_moment, moment_of, shown
+from jobs.cli.times import parse_future_time, parse_time
 from quota.admission.resolve import judged_by
 from quota.errors import BadInput, BadRecord, MutationQuotaError
-from quota.records.entity import quoted
 from quota.records.quota import Quota
 from quota.records.quota_log import RATE, QuotaRecord
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
+from quota.text import format_time, quoted
 from quota.timeline.plan import cancelling, set_to
 
-app = command_group("Set quotas, and see which are set.")
 
-
-@app.command(cls=EntityCommand, epilog=LONG_FORM)
 def alter(
     context: typer.Context,
     user: User = None,
@@ -71,7 +65,7 @@ def alter(
     entity = entity_of(user, user_defaults, client, client_defaults)
     change = ConfigChange.of(add_config, delete_config)
     settings = settings_of(context, overrides, config, server)
-    moment = later_moment("--effective-at", effective_at)
+    moment = parse_future_time("--effective-at", effective_at)
     from quota.kafka.quota_writer import alter_quota
 
     prepare_quotas(settings)
@@ -81,11 +75,10 @@ def alter(
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     record, since = alter_quota(settings, entity, moment, altered)
-    what = "removed" if record.quota is None else written(record.quota)
-    print(f"Updated config for entity: {entity}: {what} from {shown(since)} on.")
+    what = "removed" if record.quota is None else format_quota(record.quota)
+    print(f"Updated config for entity: {entity}: {what} from {format_time(since)} on.")
 
 
-@app.command(cls=EntityCommand, epilog=LONG_FORM)
 def cancel(
     context: typer.Context,
     effective_at: Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")],
@@ -100,7 +93,7 @@ def cancel(
 ) -> None:
     """Take a scheduled change back."""
     entity = entity_of(user, user_defaults, client, client_defaults)
-    moment = moment_of("--effective-at", effective_at)
+    moment = parse_time("--effective-at", effective_at)
     settings = settings_of(context, overrides, config, server)
     from quota.kafka.quota_log import read_log
     from quota.kafka.quota_writer import write_records
@@ -108,14 +101,13 @@ def cancel(
     log = read_log(settings)
     found = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
     if not found:
-        raise BadInput(f"{entity} has no change scheduled for {shown(moment)}; quotas describe lists them")
+        raise BadInput(f"{entity} has no change scheduled for {format_time(moment)}; quotas describe lists them")
     (entry,) = write_records(settings, [signed_record(settings, None, comment, cancelling(found[0]))])
     if entry.timestamp >= moment:
-        raise BadInput(f"too late: the change of {shown(moment)} for {entity} holds already")
-    print(f"Cancelled for entity: {entity}: the change of {shown(moment)}.")
+        raise BadInput(f"too late: the change of {format_time(moment)} for {entity} holds already")
+    print(f"Cancelled for entity: {entity}: the change of {format_time(moment)}.")
 
 
-@app.command(cls=EntityCommand, epilog=f"{LONG_FORM} A type without a name stands for all of it.")
 def describe(
     context: typer.Context,
     user: User = None,
@@ -133,7 +125,7 @@ def describe(
     """List the quotas that are set: all of them, or those that match (KIP-546)."""
     wanted = EntityFilter.of(user, user_defaults, any_user, client, client_defaults, any_client, strict=strict)
     settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control.quota_text import configs, describe_lines, print_json
+    from jobs.cli.control.quota_text import configs, describe_lines
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
@@ -153,7 +145,6 @@ def describe(
         print("No quotas are set." if wanted.is_open else "No such quota is set.")
 
 
-@app.command()
 def resolve(
     context: typer.Context,
     user: User = None,
@@ -166,9 +157,9 @@ def resolve(
 ) -> None:
     """Tell the quota that would apply to a user and client-id, and why."""
     names = (text_of("user", user) or ANONYMOUS, text_of("client", client) or NO_CLIENT_ID)
-    given = None if at is None else moment_of("--at", at)
+    given = None if at is None else parse_time("--at", at)
     settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control.quota_text import print_json, resolve_json, resolve_lines
+    from jobs.cli.control.quota_text import resolve_json, resolve_lines
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
@@ -187,7 +178,6 @@ def resolve(
         print(line)
 
 
-@app.command(cls=EntityCommand, epilog=LONG_FORM)
 def history(
     context: typer.Context,
     user: User = None,
@@ -206,19 +196,15 @@ def history(
     given = (user, user_defaults, client, client_defaults)
     entity = None if given == (None, False, None, False) else entity_of(*given)
     settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control import quota_text as quota_views
+    from jobs.cli.control import quota_text
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings, keep=True)
-    rows = list(quota_views.history(log.entries, entity))
+    rows = list(quota_text.history(log.entries, entity))
     if as_json:
-        quota_views.print_json(rows)
+        print_json(rows)
         return
     for row in rows:
-        print(quota_views.history_line(row))
+        print(quota_text.history_line(row))
     if not rows:
         print("No changes.")
-
-
-for command in (validate, apply, rollback, export):
-    app.command()(command)

@@ -5,13 +5,10 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, command_group, settings_of
+from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, settings_of
 from quota.errors import BadInput
 
-app = command_group("Give users topics of their own for requests, so that nobody can name somebody else.")
 
-
-@app.command()
 def prepare(
     context: typer.Context,
     user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="A principal; may be given several times.")],

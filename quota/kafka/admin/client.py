@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
-from quota.client.conversation import Asking
+from quota.client.conversation import CallOptions
 from quota.kafka.admin.costs import created, deleted, grown, takes_default
 from quota.kafka.admin.dispatcher import Dispatcher, Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -75,7 +75,7 @@ class QuotaAdminClient(AdminClient):
             return [created(topic, default) for topic in new_topics]
 
         return self._dispatcher.ask(
-            Asking(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation),
+            CallOptions(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_topics],
             topics,
             request_timeout,
@@ -97,7 +97,7 @@ class QuotaAdminClient(AdminClient):
             return [grown(topic, current) for topic in new_partitions]
 
         return self._dispatcher.ask(
-            Asking(Operation.CREATE_PARTITIONS, validate_only, retry_on_quota_violation),
+            CallOptions(Operation.CREATE_PARTITIONS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_partitions],
             topics,
             request_timeout,
@@ -118,7 +118,7 @@ class QuotaAdminClient(AdminClient):
             return [deleted(name, current) for name in topics]
 
         return self._dispatcher.ask(
-            Asking(Operation.DELETE_TOPICS, retry_on_quota_violation=retry_on_quota_violation),
+            CallOptions(Operation.DELETE_TOPICS, retry_on_quota_violation=retry_on_quota_violation),
             topics,
             asked,
             request_timeout,

@@ -13,7 +13,17 @@ from functools import partial
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from quota.client.conversation import AppliedBy, Asking, Call, Conversation, Effects, Outcome, Throttled, Unheard, Wait
+from quota.client.conversation import (
+    AppliedBy,
+    Call,
+    CallOptions,
+    Conversation,
+    Effects,
+    NoAnswer,
+    Throttled,
+    TopicOutcome,
+    Wait,
+)
 from quota.client.task import Task
 from quota.errors import ClusterError
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -84,7 +94,7 @@ class Dispatcher:
         self._listener = threading.Thread(target=self._listen, name="mutation-quota-answers", daemon=True)
         self._listener.start()
 
-    def ask(self, asking: Asking, names: Sequence[str], topics: Topics, seconds: float | None) -> Futures:
+    def ask(self, asking: CallOptions, names: Sequence[str], topics: Topics, seconds: float | None) -> Futures:
         """Begin a call.
 
         Args:
@@ -141,7 +151,7 @@ class Dispatcher:
         future.add_done_callback(self._unfinished.discard)
         return future
 
-    def _begin(self, asking: Asking, topics: Topics, deadline: float, futures: Futures) -> None:
+    def _begin(self, asking: CallOptions, topics: Topics, deadline: float, futures: Futures) -> None:
         """Find out what to ask for, and ask."""
         try:
             asked = topics(max(deadline - time.monotonic(), _LEAST_SECONDS))
@@ -238,7 +248,7 @@ class Dispatcher:
             return
         self._do(partial(self._conversation.carried_out, call, results))
 
-    def _settle(self, call: Call, topic: TopicMutation, outcome: Outcome) -> None:
+    def _settle(self, call: Call, topic: TopicMutation, outcome: TopicOutcome) -> None:
         """Have a future end."""
         future = self._futures[call].pop(topic.name)
         if not self._futures[call]:
@@ -250,17 +260,17 @@ class Dispatcher:
         else:
             self._afterwards.append(partial(_fail, future, error))
 
-    def _error(self, outcome: Outcome) -> KafkaException | None:
+    def _error(self, outcome: TopicOutcome) -> KafkaException | None:
         match outcome:
             case Throttled(name, throttle_time_ms):
                 return ThrottlingQuotaExceededError(name, throttle_time_ms)
-            case Unheard(name) if self._closed.is_set():
+            case NoAnswer(name) if self._closed.is_set():
                 return _closed(name)
-            case Unheard(name, Wait.DECISION):
+            case NoAnswer(name, Wait.DECISION):
                 servers = self._options.settings.kafka.bootstrap_servers
                 reason = f"no decision on topic {name} in time; is mutation-quota enforce running on {servers}?"
                 return _error(KafkaError._TIMED_OUT, f"{reason} It is not begun any more")  # noqa: SLF001
-            case Unheard(name, Wait.RESULT):
+            case NoAnswer(name, Wait.RESULT):
                 reason = f"topic {name} was admitted, but nobody told in time that it was carried out"
                 return _error(KafkaError._TIMED_OUT, f"{reason}; it may still be")  # noqa: SLF001
             case TopicResult(error_code=code, error_message=message) if code:

@@ -7,7 +7,8 @@ from typing import Any, Self
 from quota.errors import BadInput
 from quota.kafka.clients import client_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
-from quota.settings.loading import Settings, load_settings
+from quota.settings.loading import load_settings
+from quota.settings.model import Settings
 from quota.settings.security import SecuritySettings
 
 PREFIX = "mutation.quota."

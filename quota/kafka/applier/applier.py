@@ -12,9 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from quota.client.task import Task, admitted
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.applier.ledger import Ledger, Place
-from quota.kafka.applier.permissions import AllowedTopics
-from quota.kafka.applier.stats import Tally
+from quota.kafka.applier.ledger import AppliedOffset, Ledger
+from quota.kafka.applier.permissions import TopicPermissions
+from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.clients import client_config, ends, partitions_of, reason, source_of, tail, take
 from quota.kafka.target import Stopped, Target, failure
 from quota.records import codec
@@ -22,7 +22,7 @@ from quota.records.decision import Decision, TopicDecision, paid_topics
 from quota.records.record import Source
 from quota.records.request import Mode
 from quota.records.result import MutationResult, TopicResult
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _decoder = msgspec.json.Decoder(Decision)
 
@@ -46,7 +46,7 @@ class _Heard:
 class Applier:
     """Reads decisions and writes results. One of a group works at a time: the latest that was started."""
 
-    def __init__(self, settings: Settings, stop: threading.Event, tally: Tally | None = None) -> None:
+    def __init__(self, settings: Settings, stop: threading.Event, tally: ApplierStats | None = None) -> None:
         """Take over from whichever applier works.
 
         Args:
@@ -61,17 +61,17 @@ class Applier:
         self._stop = stop
         self._ledger = Ledger(settings)
         self._target = Target(client_config(settings.target_connection), stop, self._ledger.hold)
-        self._allowed = AllowedTopics(
+        self._allowed = TopicPermissions(
             settings.apply.topic_pattern,
             [*settings.topics.names, *settings.apply.protected_topics],
             settings.topics.by_users,
         )
         self._consumer = tail(settings.kafka.connection, settings.apply.group, {"auto.offset.reset": "error"})
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, AppliedOffset] = {}
         self._at_end: set[int] = set()
         self._looked = 0.0
         self._warned = 0
-        self.tally = tally or Tally()
+        self.tally = tally or ApplierStats()
 
     def run(self, *, once: bool = False) -> None:
         """Carry out what is admitted until stopped, or with `once` until all that is there is done.
@@ -85,7 +85,9 @@ class Applier:
                 self._carry_out(self._read())
                 if once and self._at_end >= self._places.keys():
                     break
-            self._ledger.begin({number: Place(each.offset, each.offset) for number, each in self._places.items()})
+            self._ledger.begin(
+                {number: AppliedOffset(each.offset, each.offset) for number, each in self._places.items()}
+            )
             self._ledger.commit()
         except Stopped:
             self._ledger.abort()
@@ -145,7 +147,7 @@ class Applier:
         for message in messages:
             source = source_of(message)
             maybe_until = self._places[source.partition].maybe_until
-            self._places[source.partition] = Place(source.offset + 1, maybe_until)
+            self._places[source.partition] = AppliedOffset(source.offset + 1, maybe_until)
         self._ledger.begin(self._written_ahead())
         plans = [self._plan(each) for each in heard]
         tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
@@ -161,10 +163,10 @@ class Applier:
         topic = self._settings.topics.decisions
         self.tally.places = {(topic, number): place.offset for number, place in self._places.items()}
 
-    def _written_ahead(self) -> dict[int, Place]:
+    def _written_ahead(self) -> dict[int, AppliedOffset]:
         """The places, with the batch after this one as what may be begun."""
         return {
-            number: Place(place.offset, max(place.maybe_until, place.offset + _BATCH))
+            number: AppliedOffset(place.offset, max(place.maybe_until, place.offset + _BATCH))
             for number, place in self._places.items()
         }
 

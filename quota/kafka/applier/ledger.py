@@ -10,12 +10,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, partitions_of, reason, source_of
-from quota.kafka.stored import stored
+from quota.kafka.stored import read_topic
+from quota.kafka.topics.record_sizes import ENVELOPE
 from quota.kafka.topics.specs import max_answer_bytes
 from quota.records import codec
-from quota.records.decision import ENVELOPE
 from quota.records.result import MutationResult
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class TakenOver(ClusterError):
     """Another applier of the group was started, and works in this one's place."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class AppliedOffset(msgspec.Struct, frozen=True):
     """How far an applier has come in one partition of the decisions.
 
     Those from `offset` on, but before `maybe_until`, may have been begun by an applier that was killed.
@@ -51,7 +51,7 @@ class _Known(msgspec.Struct, frozen=True):
     timestamp: int
 
 
-_places_decoder = msgspec.json.Decoder(dict[int, Place])
+_places_decoder = msgspec.json.Decoder(dict[int, AppliedOffset])
 _known_decoder = msgspec.json.Decoder(_Known)
 
 
@@ -73,8 +73,8 @@ class Ledger:
         self._timeout = settings.kafka.timeout_seconds
         self._most = _BATCHES * _MARKERS * settings.enforce.max_requests_per_batch
         self._done: dict[tuple[str, int], None] = {}
-        self._begun: dict[int, Place] = {}
-        self._places: dict[int, Place] = {}
+        self._begun: dict[int, AppliedOffset] = {}
+        self._places: dict[int, AppliedOffset] = {}
         producer: dict[str, str | float] = {
             "transactional.id": self._name,
             "transaction.timeout.ms": int(_TRANSACTION_SECONDS * 1000),
@@ -111,20 +111,20 @@ class Ledger:
             self._write_places()
             self._flush()
 
-    def place(self, partition: int, first: int, end: int) -> Place:
+    def place(self, partition: int, first: int, end: int) -> AppliedOffset:
         """Where to go on in a partition of the decisions that has those from `first` to before `end`."""
         known = self._places.get(partition)
         if known is None:
             # A partition that is new to a group that is at work was added since: all of it is to be done.
             start = first if self._places or self._settings.apply.auto_offset_reset == "earliest" else end
-            return Place(start, start)
+            return AppliedOffset(start, start)
         if not first <= known.offset <= end:
             lost = "decisions of partition %d from %d on are not there any more: going on at %d"
             _log.warning(lost, partition, known.offset, first)
-            return Place(first, max(first, min(known.maybe_until, end)))
-        return Place(known.offset, min(known.maybe_until, end))
+            return AppliedOffset(first, max(first, min(known.maybe_until, end)))
+        return AppliedOffset(known.offset, min(known.maybe_until, end))
 
-    def begin(self, places: Mapping[int, Place]) -> None:
+    def begin(self, places: Mapping[int, AppliedOffset]) -> None:
         """Begin what ends with `commit`; how far it will have come then is said now.
 
         Whether another applier has taken over is known by the next `hold` or `commit`, which wait for the broker.
@@ -204,7 +204,7 @@ class Ledger:
             return None
 
     def _stored(self, topic: str, most: int | None) -> Iterator[Message]:
-        return stored(self._cluster, topic, self._timeout, most)
+        return read_topic(self._cluster, topic, self._timeout, most)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from quota.admission.identity import user_of
 
 
-class AllowedTopics:
+class TopicPermissions:
     """Topics by their names; Kafka's own, which begin with two underscores, never are among them."""
 
     def __init__(self, pattern: str = ".*", protected: Iterable[str] = (), users_of: str | None = None) -> None:

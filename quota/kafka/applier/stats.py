@@ -8,7 +8,7 @@ from quota.records.result import TopicResult
 
 
 @dataclass(slots=True)
-class Tally:
+class ApplierStats:
     """What an applier has done since it was started; one thread writes it, and others may read."""
 
     topics: int = 0

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from quota.admission.identity import user_of
 from quota.errors import ClusterError
 from quota.kafka.clients import client_config, reason, unreachable
-from quota.records.decision import ENVELOPE, GROWTH
-from quota.settings.loading import Settings
+from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from quota.kafka.topics.specs import (
     requests_spec,
     user_topics,
 )
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 
 from quota.admission.decide import decide
 from quota.algorithms.bucket import Window, tokens_at
-from quota.algorithms.registry import AlgorithmName, algorithm_of
+from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.records.decision import Decision
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
-from quota.timeline.change import SINCE_EVER
 from tests.support.factories import resolved
 
 RATE = 5.0
@@ -72,7 +72,7 @@ class Run:
 
 def run(name: AlgorithmName) -> Run:
     """Decide the course, and look at the level every tenth of a second."""
-    algorithm, state, decisions, level = algorithm_of(name, WINDOW), None, [], []
+    algorithm, state, decisions, level = make_algorithm(name, WINDOW), None, [], []
     waiting = list(COURSE)
     for now in range(_FROM * 1000, _UNTIL * 1000 + 1, _STEP_MS):
         while waiting and waiting[0][0] * 1000 <= now:

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from jobs.sandbox.embedded import embedded_broker
-from quota.admission.resolve import Policy, judged_by
+from jobs.sandbox.broker import embedded_broker
+from quota.admission.policy import Policy
+from quota.admission.resolve import judged_by
 from quota.records.entity import QuotaEntity
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Quota
 from quota.settings.loading import load_settings
-from quota.timeline.change import SINCE_EVER, QuotaChange
+from quota.timeline.change import QuotaChange
 from quota.timeline.plan import set_to
 from quota.timeline.quota_file import write_quota_file
 from quota.timeline.timeline import QuotaTimeline

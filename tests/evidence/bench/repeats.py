@@ -9,24 +9,25 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.enforce.decide import Answering
+from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
-from jobs.enforce.resolve import FixedQuotas
 from jobs.enforce.state import state_of
 from jobs.spark.session import end_session, spark_session
 from quota.admission.decide import decide
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Bucket, Window
-from quota.algorithms.deduplication import NOT_REMEMBERED, Repeats
+from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.entity import QuotaEntity
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Quota
 from quota.settings.loading import load_settings
-from quota.timeline.change import SINCE_EVER, QuotaChange
+from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.kafka import RECORD
 from tests.spark.rows import frame, kafka_rows
 from tests.support.factories import request_json, resolved
+from tests.support.quotas import FixedQuotas
 
 REMEMBERED = (0, 10, 100, 1000)
 """Requests that a bucket holds; 0 stands for the setting switched off."""
@@ -51,9 +52,9 @@ def main() -> None:
         batches(Path(folder))
 
 
-def repeats(count: int) -> Repeats:
+def repeats(count: int) -> Deduplication:
     """The setting under which a bucket holds so many at most."""
-    return Repeats(window_ms=3_600_000, most=count) if count else NOT_REMEMBERED
+    return Deduplication(window_ms=3_600_000, most=count) if count else NO_DEDUPLICATION
 
 
 def bucket(count: int) -> Bucket | None:
@@ -62,7 +63,7 @@ def bucket(count: int) -> Bucket | None:
     return decide(Bucket(1e6, 0, 1e6), requests, TokenBucket(Window(), repeats(count)))[0]
 
 
-def decide_us(filled: Bucket | None, rule: Repeats) -> float:
+def decide_us(filled: Bucket | None, rule: Deduplication) -> float:
     """Microseconds a request, all of them charged, each remembered where the rule wants it."""
     requests = [resolved(1, rate=1e6, request_id=f"new-{each}", offset=each) for each in range(REQUESTS)]
     started = time.perf_counter()
@@ -92,7 +93,7 @@ def run(spark: SparkSession, folder: Path, count: int) -> tuple[list[float], flo
     for number, values in enumerate(requests(count)):
         frame(spark, kafka_rows(values)).coalesce(1).write.parquet(str(folder / "in" / f"part-{number}"))
     records = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*"))
-    answering = Answering(Window(), Policy(repeats=repeats(count)), "decisions", "dead-letters")
+    answering = EnforceConfig(Window(), Policy(repeats=repeats(count)), "decisions", "dead-letters")
     query = (
         enforce(records, FixedQuotas(quotas()), answering)
         .writeStream.format("noop")

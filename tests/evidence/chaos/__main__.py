@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jobs.sandbox.embedded import at, embedded_broker
+from jobs.sandbox.broker import at, embedded_broker
 from quota.settings.loading import load_settings
 from tests.evidence.chaos.page import figures_table, page, part_table, step_tables, surroundings_table
 from tests.evidence.chaos.run import kill_all, under_fire, verdict_of

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.embedded import at, embedded_broker
-from jobs.spark.failures import advised
-from jobs.spark.queries import check, stop_between_batches
+from jobs.sandbox.broker import at, embedded_broker
+from jobs.spark.failures import with_operator_advice
+from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import end_session, spark_session
 from quota.errors import MutationQuotaError
 from quota.settings.loading import load_settings
@@ -100,12 +100,12 @@ def _stay_away(spark, base, folder, broker):
     since = time.monotonic()
     wrong = []
     try:
-        with advised(operator.settings):
+        with with_operator_advice(operator.settings):
             while query.isActive and time.monotonic() - since < 600:
                 time.sleep(0.5)
-            check([query])
+            check_queries([query])
         wrong.append("the query runs without a broker for ten minutes")
-        stop_between_batches([query])
+        stop_after_batch([query])
     except MutationQuotaError as error:
         if "does not answer; bring it back, then start again" not in str(error):
             wrong.append(f"broker away: {error}")

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jobs.sandbox.embedded import at, embedded_broker
+from jobs.sandbox.broker import at, embedded_broker
 from jobs.spark.installation import jars_folder
 from jobs.spark.session import end_session, spark_session
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings, load_settings
+from quota.settings.loading import load_settings
+from quota.settings.model import Settings
 from tests.evidence.conformance.broker_admin import JavaAdmin
 from tests.evidence.conformance.comparison import MismatchError, compare
 from tests.evidence.conformance.deciding_job import deciding_job

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
-from jobs.spark.queries import check, stop_between_batches
+from jobs.spark.queries import check_queries, stop_after_batch
 from quota.errors import ClusterError
 from quota.kafka.quota_writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
@@ -17,7 +17,7 @@ from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import STRICT_SINCE, Mode, MutationRequest, Operation, TopicMutation
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.evidence.conformance.broker_admin import Topic
 
 _SECONDS = 60.0
@@ -65,7 +65,7 @@ class DecidingJob:
         """
         deadline = time.monotonic() + _SECONDS
         while request_id not in self._heard:
-            check([self._query])
+            check_queries([self._query])
             self._heard |= {each.answer.request_id: each.answer for each in self._reader.read()}
             if time.monotonic() > deadline:
                 raise ClusterError(f"no decision in {_SECONDS:.0f} s")
@@ -87,4 +87,4 @@ def deciding_job(spark: SparkSession, settings: Settings) -> Iterator[DecidingJo
         yield job
     finally:
         job.close()
-        stop_between_batches([query])
+        stop_after_batch([query])

@@ -3,16 +3,15 @@
 from collections.abc import Sequence as Steps
 
 from quota.admission.decide import decide
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.bucket import Bucket
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
 from quota.records.record import Record, Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
-from quota.timeline.change import SINCE_EVER
-from quota.timeline.timeline import Resolution
+from quota.timeline.resolution import Resolution, ResolvedRequest
 from tests.evidence.conformance.sequences import Change, Sequence, Try
 from tests.support.factories import PERMISSIVE, STRICT
 

@@ -12,8 +12,10 @@ from rich.console import Console
 
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.clients import reason
-from quota.settings.loading import Settings, in_bytes, load_settings
+from quota.settings.loading import load_settings
+from quota.settings.model import Settings
 from quota.settings.storage import local_folder
+from quota.settings.types import in_bytes
 from tests.evidence.experiment.arm import Plan, StormQuota, run_arm
 from tests.evidence.experiment.figures import Room, quota_for, scale_factor, throughput
 from tests.evidence.experiment.page import page

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.status import Status
 
 from jobs.enforce.query import start_enforce
-from jobs.services.enforce import prepared_session
-from jobs.spark.queries import check, stop_between_batches
+from jobs.services.prepared import prepared_session
+from jobs.spark.queries import check_queries, stop_after_batch
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.evidence.experiment.figures import (
     REST_SECONDS,
     Arm,
@@ -107,11 +107,11 @@ def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota 
         if quota is not None:
             write_record(settings, QuotaRecord(QuotaEntity(STORM_USER), quota.rate, quota.burst))
         query = start_enforce(spark, settings)
-        stack.callback(stop_between_batches, [query])
+        stack.callback(stop_after_batch, [query])
 
         def all_well() -> None:
             alive()
-            check([query])
+            check_queries([query])
 
         storm = deciding_client(stack, settings, STORM_USER) if quota else plain_client(settings)
         clients = {DIRECT: plain_client(settings), DECIDED: deciding_client(stack, settings, "tenant")}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from quota.whatif.throughput import Throughput
+from jobs.whatif.capacity import Throughput
 
 IN_A_ROW = 3
 """So many creates one after the other as quick as before the storm say that the cluster has caught up."""

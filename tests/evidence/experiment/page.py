@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from jobs.spark.installation import jars_folder
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.evidence.experiment.arm import DECIDED, DIRECT, Plan, StormQuota
 from tests.evidence.experiment.figures import Arm, Phase, between, done, summary, throughput
 from tests.evidence.experiment.report import milliseconds, storm_table, tenant_tables, waits

@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 
 from confluent_kafka.admin import AdminClient
 
-from jobs.sandbox.embedded import at, embedded_broker
+from jobs.sandbox.broker import at, embedded_broker
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.clients import client_config
 from quota.kafka.topics.specs import prepare_topics
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _LISTING_SECONDS = 30.0
 _AT_ONCE = 50

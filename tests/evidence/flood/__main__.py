@@ -12,13 +12,14 @@ from pathlib import Path
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs.sandbox.embedded import at, embedded_broker
+from jobs.sandbox.broker import at, embedded_broker
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.specs import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import Settings, load_settings
+from quota.settings.loading import load_settings
+from quota.settings.model import Settings
 from quota.settings.storage import table_path
 from tests.evidence.flood.answered import Answered, answered
 from tests.evidence.flood.course import caught_up, floods, run_course

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from quota.kafka.stored import stored
-from quota.settings.loading import Settings
+from quota.kafka.stored import read_topic
+from quota.settings.model import Settings
 from tests.support.records import ends_of
 
 Place = tuple[int, int]
@@ -64,7 +64,7 @@ def compared(
 def _sources(settings: Settings, topic: str) -> Counter[Place]:
     """The places that a topic answers, and how often each."""
     found: Counter[Place] = Counter()
-    for message in stored(settings.kafka.connection, topic, _ANSWER_SECONDS):
+    for message in read_topic(settings.kafka.connection, topic, _ANSWER_SECONDS):
         partition, offset = _SOURCE.match(message.value()).groups()
         found[int(partition), int(offset)] += 1
     return found

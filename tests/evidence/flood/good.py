@@ -10,7 +10,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.evidence.flood.answered import Place
 from tests.support.records import ends_of
 

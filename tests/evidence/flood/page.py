@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import median
 
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.evidence.experiment.report import Table, milliseconds
 from tests.evidence.flood.answered import Answered
 from tests.evidence.flood.course import Phase

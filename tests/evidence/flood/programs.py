@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from quota.errors import MutationQuotaError
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.support.deployments import as_options
 
 _END_SECONDS = 180

@@ -5,7 +5,7 @@ import random
 import subprocess
 from pathlib import Path
 
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.evidence.flood.programs import command
 
 _LISTED = 200

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import NOT_REMEMBERED, Repeats
+from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from tests.evidence.replay.log import ABSENT, Change, Entry, Log, Reset, Run
 
 START = 1_700_000_000_000
@@ -25,7 +25,7 @@ _BAD = st.one_of(
 _OPERATIONS = [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
 
 
-_REPEATS = [NOT_REMEMBERED, Repeats(3000), Repeats(20_000, most=1), Repeats(20_000, most=2)]
+_REPEATS = [NO_DEDUPLICATION, Deduplication(3000), Deduplication(20_000, most=1), Deduplication(20_000, most=2)]
 """The windows are among the gaps, so that a request comes in the last moment of one; and few find room."""
 
 
@@ -117,7 +117,9 @@ def logs(least: int = 1) -> st.SearchStrategy[Log]:
     )
 
 
-def _log(window: Window, records: list[tuple], default: float, changes: list[Change | Reset], repeats: Repeats) -> Log:
+def _log(
+    window: Window, records: list[tuple], default: float, changes: list[Change | Reset], repeats: Deduplication
+) -> Log:
     now, entries, requests = START, [], [_BEFORE_ALL]
     for gap, partition, content in records:
         now += gap

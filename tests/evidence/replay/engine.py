@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.enforce.decide import Answering
+from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.timeline.change import BucketReset, QuotaChange
@@ -141,9 +141,9 @@ class _Query:
         self.files += 1
 
 
-def answering_of(log: Log) -> Answering:
+def answering_of(log: Log) -> EnforceConfig:
     """How a log's requests are answered."""
-    return Answering(log.window, Policy(repeats=log.repeats), DECISIONS, DEAD_LETTERS)
+    return EnforceConfig(log.window, Policy(repeats=log.repeats), DECISIONS, DEAD_LETTERS)
 
 
 def _as_the_job_has_it(change: Change | Reset) -> QuotaChange | BucketReset:

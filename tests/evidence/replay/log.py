@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import NOT_REMEMBERED, Repeats
+from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 
 TOPIC = "mutation-requests"
 
@@ -62,7 +62,7 @@ class Log:
     window: Window
     entries: Sequence[Entry]
     changes: Sequence[Change | Reset]
-    repeats: Repeats = NOT_REMEMBERED
+    repeats: Deduplication = NO_DEDUPLICATION
 
     def placed(self) -> Iterator[tuple[int, Entry]]:
         """Each record and its offset."""

@@ -19,12 +19,12 @@ from jobs.enforce.resolve import _resolve_batches
 from jobs.enforce.state import state_of
 from quota.admission.resolve import judged_by
 from quota.algorithms.bucket import tokens_at
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 
 _LATER_MS = 5000
 _FOR_EVER_MS = 2**62
 
-_first, _remember = Repeats.first, Repeats.remember
+_first, _remember = Deduplication.first, Deduplication.remember
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def _all_charged(tokens: float, _: float, topics: Any, __: Any, *, strict: bool)
     return admitted, tokens - sum(topic.partitions for topic in topics)
 
 
-def _first_ever(repeats: Repeats, *args: Any) -> Any:
+def _first_ever(repeats: Deduplication, *args: Any) -> Any:
     return _first(replace(repeats, window_ms=_FOR_EVER_MS), *args) if repeats.window_ms else None
 
 
@@ -89,7 +89,7 @@ def _digest_without_costs(request: Any) -> bytes:
     return repr((request.user, request.client_id, request.request_id, request.operation, names)).encode()
 
 
-def _remember_refused_too(repeats: Repeats, remembered: Any, request: Any, answered: Any) -> Any:
+def _remember_refused_too(repeats: Deduplication, remembered: Any, request: Any, answered: Any) -> Any:
     return _remember(repeats, remembered, request, msgspec.structs.replace(answered, topics=len(request.topics)))
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.embedded import at, embedded_broker
-from jobs.services.enforce import prepared_session
-from jobs.spark.queries import stop_between_batches
+from jobs.sandbox.broker import at, embedded_broker
+from jobs.services.prepared import prepared_session
+from jobs.spark.queries import stop_after_batch
 from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.specs import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -51,7 +51,7 @@ def _part(folder, name, arguments, kills):
             between = (0.5, 2 * arguments.seconds / max(kills, 1) - 0.5)
             with applying(settings, kills, between, seed=int(time.time())):
                 report = Storm(settings).rage(arguments.seconds)
-            stop_between_batches([query])
+            stop_after_batch([query])
     return report
 
 

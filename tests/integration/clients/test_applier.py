@@ -11,19 +11,17 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.metrics.applier import ApplierMetrics
-from jobs.sandbox.broker import Broker, free_port
-from jobs.sandbox.embedded import at
+from jobs.sandbox.broker import Broker, at, free_port
 from jobs.spark.installation import jars_folder
 from quota.admission.decide import decide
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
 from quota.kafka.applier import applier as applier_module
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import Ledger, TakenOver
-from quota.kafka.applier.stats import Tally
-from quota.kafka.stored import stored
+from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.stored import read_topic
 from quota.kafka.topic_calls import TopicCalls
 from quota.kafka.topics.specs import prepare_topics
 from quota.records import codec
@@ -31,7 +29,7 @@ from quota.records.entity import Tags
 from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
-from quota.timeline.timeline import Resolution
+from quota.timeline.resolution import Resolution, ResolvedRequest
 from tests.support.appliers import applying
 from tests.support.deployments import deployed
 from tests.support.factories import request_json
@@ -86,7 +84,7 @@ class Bench:
 
     def heard(self):
         """The topics of all results by now, decision by decision in their order."""
-        messages = stored(self.settings.kafka.connection, self.settings.topics.results, 10)
+        messages = read_topic(self.settings.kafka.connection, self.settings.topics.results, 10)
         heard = [codec.decode(message.value(), RESULTS) for message in messages]
         return [result.topics for result in sorted(heard, key=lambda result: result.source.offset)]
 
@@ -423,7 +421,7 @@ def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
 def test_it_tells_what_became_of_topics_and_how_many_decisions_it_has_yet_to_read(bench, monkeypatch):
     """One topic is made and one is there already; then two decisions come that nobody works off."""
     monkeypatch.setattr("jobs.metrics.applier._ENDS_SECONDS", 0.0)
-    tally = Tally()
+    tally = ApplierStats()
     metrics = ApplierMetrics(bench.settings, tally)
     for _ in range(2):
         bench.admit("CREATE_TOPICS", topic("told-of", 1))

@@ -11,8 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import free_port
-from jobs.sandbox.embedded import at
+from jobs.sandbox.broker import at, free_port
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.aio import AIOQuotaAdminClient
 from quota.kafka.admin.client import QuotaAdminClient

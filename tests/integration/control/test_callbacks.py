@@ -16,10 +16,9 @@ from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import alter_callback, write_record
 from quota.kafka.topics.specs import prepare_topics
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity
 from quota.records.fields import LATEST
-from quota.records.quota_log import CallbackRecord, QuotaRecord
+from quota.records.quota_log import CallbackRecord, Cluster, QuotaRecord
 from tests.support.callbacks import Closing, Failing
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import request_json

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.buckets.store import newest_buckets
 from jobs.enforce.query import start_enforce
-from jobs.spark.queries import QueryFailed, stop_between_batches
+from jobs.spark.queries import QueryFailed, stop_after_batch
 from quota.errors import MutationQuotaError
 from tests.support.operator import Operator
 from tests.support.waiting import until
@@ -29,7 +29,7 @@ def test_they_are_listed_while_enforce_runs(spark, operator, command):
     assert query.isActive
     operator.ask("third")
     until(lambda: "third" in operator.decided)
-    stop_between_batches([query])
+    stop_after_batch([query])
     assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
 
     charged_at = operator.all_decided[1]["timestamp"]

@@ -7,9 +7,9 @@ import quota.algorithms.bucket
 import quota.algorithms.token_bucket
 from jobs.spark.installation import jars_folder
 from quota.algorithms.bucket import MAX_THROTTLE_MS, Window
-from quota.algorithms.rate_metric import RateMetric
+from quota.algorithms.kafka_rate import RateMetric
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit
-from quota.timeline.change import SINCE_EVER
 from tests.evidence.conformance.broker_admin import BrokerAnswer, JavaAdmin
 from tests.evidence.conformance.comparison import MismatchError, as_int, compare, half_up
 from tests.evidence.conformance.deciding_job import deciding_job

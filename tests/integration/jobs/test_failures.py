@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.embedded import at, embedded_broker
-from jobs.spark.queries import stop_between_batches
+from jobs.sandbox.broker import at, embedded_broker
+from jobs.spark.queries import stop_after_batch
 from jobs.storage.checkpoint import begin_anew
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
@@ -251,7 +251,7 @@ def test_a_broker_that_starts_again_is_ridden_out(spark, base_settings, tmp_path
             until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 2)
             assert query.isActive
         finally:
-            stop_between_batches([query])
+            stop_after_batch([query])
         assert operator.decided == {"a": 40.0, "b": -20.0}
 
 

@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from jobs.sandbox.embedded import at
+from jobs.sandbox.broker import at
 from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.specs import prepare_topics
 from tests.support.records import consume_all, produce, table

@@ -18,7 +18,7 @@ from quota.kafka.applier.applier import Applier
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_record
 from quota.kafka.requests import RequestWriter
-from quota.kafka.stored import stored
+from quota.kafka.stored import read_topic
 from quota.kafka.topics.specs import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
@@ -146,14 +146,14 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
     with QuotaAdminClient(application(cluster, applied_by="applier")) as client:
         futures = client.create_topics([NewTopic("tenant-topic", 3)], request_timeout=240)
         requests = cluster.settings("enforce")
-        until(lambda: list(stored(requests.kafka.connection, "mutation-requests", 10)))
+        until(lambda: list(read_topic(requests.kafka.connection, "mutation-requests", 10)))
         with CommandLines(*secrets) as seen:
             done = cluster.command("enforce", "--config", str(file), *config, "enforce", "--once")
         assert done.returncode == 0, done.stderr[-2000:]
         Applier(cluster.settings("apply"), threading.Event()).run(once=True)
         assert futures["tenant-topic"].result(60) is None
 
-    (decided,) = stored(cluster.settings("tenant").kafka.connection, "mutation-decisions", 10)
+    (decided,) = read_topic(cluster.settings("tenant").kafka.connection, "mutation-decisions", 10)
     assert json.loads(decided.value())["quota"] == 2.0
     (output / "stdout").write_text(done.stdout)
     (output / "stderr").write_text(done.stderr)
@@ -244,7 +244,7 @@ def test_tenants_may_ask_and_no_more(cluster):
     with pytest.raises(ClusterError, match=r"cannot read the quotas .*: Broker: Topic authorization failed"):
         read_log(tenant)
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        list(stored(cluster.settings("blind").kafka.connection, "mutation-quotas", 10))
+        list(read_topic(cluster.settings("blind").kafka.connection, "mutation-quotas", 10))
     wrong = {**application(cluster), "sasl.password": "wrong-xyzzy", "mutation.quota.kafka.timeout_seconds": 2}
     with pytest.raises(ClusterError, match="invalid credentials") as raised:
         QuotaAdminClient(wrong)

@@ -13,7 +13,7 @@ from jobs.cli.control.tenants import acl_line
 from jobs.enforce.query import NAME, start_enforce
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
-from jobs.storage.user_topics import UserTopicsWatch
+from jobs.storage.user_topics import UserTopicsMonitor
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.dead_letters import check, read_dead_letters, send
@@ -184,17 +184,17 @@ def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, c
 
 def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
     """Offsets of the old one would have its requests passed over."""
-    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+    UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
     UserTopics(by_topic).prepare(["alice"])
-    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+    UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
     delete(by_topic, by_topic.topics.requests_of("alice"))
-    UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+    UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
     UserTopics(by_topic).prepare(["alice"])
 
     def refusal():
         """The broker that is asked may take a moment to know the new one."""
         try:
-            UserTopicsWatch(Files(spark, by_topic), by_topic).look()
+            UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
         except MutationQuotaError as error:
             return str(error)
         return None

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.admission.identity import pattern_of, topic_of, user_of
-from quota.admission.resolve import Policy, resolve
+from quota.admission.policy import Policy
+from quota.admission.resolve import resolve
 from quota.errors import BadInput
 from quota.records.record import Record, Source
 from tests.support.factories import request_json, timeline

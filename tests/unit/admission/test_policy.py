@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Bucket, Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Decision

@@ -3,13 +3,16 @@
 import pytest
 
 from quota.admission.decide import decide
-from quota.admission.resolve import Policy, ResolvedRequest, resolve
+from quota.admission.policy import Policy
+from quota.admission.resolve import resolve
 from quota.algorithms.bucket import Bucket, Window
 from quota.algorithms.token_bucket import TokenBucket
+from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
 from quota.records import codec
-from quota.records.decision import ENVELOPE, GROWTH, DeadLetter
+from quota.records.decision import DeadLetter
 from quota.records.entity import QuotaEntity
 from quota.records.record import Record, Source
+from quota.timeline.resolution import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
 
 LIMIT = 1024

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from jobs.enforce.state import bucket_of, state_of
 from quota.admission.decide import decide
 from quota.algorithms.bucket import Bucket, Window
-from quota.algorithms.deduplication import Answered, Repeats
+from quota.algorithms.deduplication import AdmittedRequest, Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Outcome, Repeat
 from tests.support.factories import PERMISSIVE, resolved
 
 KIP = Window(num=100)
-MINUTE = Repeats(window_ms=60_000)
+MINUTE = Deduplication(window_ms=60_000)
 
 
 def decide_all(*requests, bucket=None, repeats=MINUTE):
@@ -132,7 +132,7 @@ def test_what_is_only_checked_is_neither_remembered_nor_a_repeat():
 
 
 def test_the_oldest_are_forgotten_where_there_are_too_many():
-    two = Repeats(60_000, most=2)
+    two = Deduplication(60_000, most=2)
     requests = [resolved(1, request_id=name) for name in ("a", "b", "c", "a", "c")]
     bucket, decisions = decide_all(*requests, repeats=two)
     assert [each.repeats is not None for each in decisions] == [False, False, False, False, True]
@@ -148,7 +148,7 @@ def test_what_is_too_old_takes_no_room_though_it_was_late():
     """Behind a is b, whose broker was behind; when c comes, b is too old by half a second, and a is not."""
     times = {"a": 1000, "b": 0, "c": 60_500}
     requests = [resolved(1, request_id=name, at=at) for name, at in times.items()]
-    _, decisions = decide_all(*requests, resolved(1, request_id="a", at=60_500), repeats=Repeats(60_000, most=2))
+    _, decisions = decide_all(*requests, resolved(1, request_id="a", at=60_500), repeats=Deduplication(60_000, most=2))
     assert [each.repeats is not None for each in decisions] == [False, False, False, True]
 
 
@@ -166,10 +166,10 @@ def test_switched_off_it_is_forgotten_with_the_next_charge():
 
 def test_a_bucket_that_is_given_is_never_changed():
     """A batch that fails is decided again from the same state."""
-    remembered = {b"digest": Answered("x-0-0", 0, 1)}
+    remembered = {b"digest": AdmittedRequest("x-0-0", 0, 1)}
     bucket = Bucket(100, 0, 5, remembered=remembered)
     decide_all(resolved(1, at=70_000), bucket=bucket)
-    assert remembered == {b"digest": Answered("x-0-0", 0, 1)}
+    assert remembered == {b"digest": AdmittedRequest("x-0-0", 0, 1)}
 
 
 asked = st.tuples(st.sampled_from("abc"), st.sampled_from([1, 200, 400]), st.integers(0, 9000), st.sampled_from([5, 6]))
@@ -178,7 +178,7 @@ asked = st.tuples(st.sampled_from("abc"), st.sampled_from([1, 200, 400]), st.int
 @given(st.lists(asked, min_size=1, max_size=12), st.integers(0, 12))
 def test_what_is_remembered_is_the_same_however_the_requests_are_cut(sequence, cut):
     """Two at most for five seconds, and from the state store in between."""
-    few, now, requests = Repeats(5000, most=2), 0, []
+    few, now, requests = Deduplication(5000, most=2), 0, []
     for offset, (request_id, partitions, later, api_version) in enumerate(sequence):
         now += later
         fields = {"request_id": request_id, "api_version": api_version}

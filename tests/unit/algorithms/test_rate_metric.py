@@ -1,7 +1,7 @@
 """The metric `rate`; what Kafka's own class says stands beside each step (`test_conformance` asks it)."""
 
 from quota.algorithms.bucket import Window
-from quota.algorithms.rate_metric import RateMetric
+from quota.algorithms.kafka_rate import RateMetric
 
 KIP = RateMetric(Window(num=100))
 

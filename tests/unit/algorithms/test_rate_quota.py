@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from quota.admission.decide import decide
 from quota.algorithms.bucket import MAX_THROTTLE_MS, Window
-from quota.algorithms.deduplication import Repeats
-from quota.algorithms.registry import AlgorithmName, algorithm_of
+from quota.algorithms.deduplication import Deduplication
+from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.errors import BadInput
 from quota.records.decision import Outcome
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 
 KIP = Window(num=100)
-BUCKET, SAMPLED, SPREAD = (algorithm_of(name, KIP) for name in AlgorithmName)
+BUCKET, SAMPLED, SPREAD = (make_algorithm(name, KIP) for name in AlgorithmName)
 RATES = pytest.mark.parametrize("algorithm", [SAMPLED, SPREAD], ids=["sampled", "spread"])
 ALL = pytest.mark.parametrize("algorithm", [BUCKET, SAMPLED, SPREAD], ids=["bucket", "sampled", "spread"])
 BURST = [80] * 7
@@ -202,7 +202,7 @@ def test_who_waits_the_spread_rates_told_time_and_a_window_is_admitted(rate, ask
 @pytest.mark.parametrize("name", [AlgorithmName.SAMPLED_RATE, AlgorithmName.SPREAD_RATE])
 def test_a_rate_that_is_to_remember_requests_says_that_it_cannot(name):
     with pytest.raises(BadInput, match=r"repeats.window_seconds=60: .*-rate remembers no requests; set it to 0"):
-        algorithm_of(name, KIP, Repeats(window_ms=60_000))
+        make_algorithm(name, KIP, Deduplication(window_ms=60_000))
 
 
 def told_by(algorithm, state, request):

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.admission.resolve import Policy, resolve
+from quota.admission.policy import Policy
+from quota.admission.resolve import resolve
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.instance import CallbackError, close_callbacks
 from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, ConfigEntityType, KafkaPrincipal, QuotaValue
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.records.callback import Callbacks, CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity, Tags, levels
 from quota.records.quota import Quota
+from quota.records.quota_log import Cluster
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,
@@ -24,7 +25,8 @@ from quota.timeline.change import (
     ClusterChange,
     QuotaChange,
 )
-from quota.timeline.timeline import UNLIMITED, QuotaTimeline
+from quota.timeline.resolution import UNLIMITED
+from quota.timeline.timeline import QuotaTimeline
 from tests.support.callbacks import Answering, Recording, Unmakeable
 from tests.support.factories import record, request_json
 
@@ -43,7 +45,7 @@ def fresh():
 
 
 def quotas_of(name, *changes, more=(), configs=()):
-    quotas = CallbackQuotas(Callbacks(f"{HERE}.{name}", tuple(configs), frozenset(f"{HERE}.{each}" for each in more)))
+    quotas = CallbackTimeline(Callbacks(f"{HERE}.{name}", tuple(configs), frozenset(f"{HERE}.{each}" for each in more)))
     for change in changes:
         quotas.add(change)
     return quotas
@@ -198,7 +200,7 @@ def test_another_class_takes_over_and_is_told_what_came_before():
 
 def test_from_the_default_to_a_class_and_back():
     """By records alone, where the settings allow the class by name."""
-    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+    quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
     quotas.add(CallbackChange(setting("HasAQuota"), 200))
     quotas.add(CallbackChange(None, 300))
@@ -213,21 +215,21 @@ def test_a_class_that_the_settings_do_not_name_is_not_imported():
     """
     bad, later = CallbackChange(CallbackSetting("os.system"), 100), CallbackChange(None, 200)
     for changes in ([CallbackChange(setting("HasAQuota"), 50), bad, later], [bad, later]):
-        quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+        quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
         quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
         for change in changes:
             quotas.add(change)
         with pytest.raises(CallbackError, match=r"callback: quota.callback_classes lacks os.system"):
             quotas.resolve("alice", "app", 150)
         assert rate(quotas, 250) == 5.0
-    quotas = CallbackQuotas()
+    quotas = CallbackTimeline()
     quotas.add(bad)
     with pytest.raises(CallbackError, match=r"lacks os\.system"):
         quotas.resolve("alice", "app", 150)
 
 
 def test_a_callback_for_later_is_taken_back():
-    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+    quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
     quotas.add(CallbackChange(setting("HasAQuota"), 200))
     assert quotas.scheduled(100) == [CallbackChange(setting("HasAQuota"), 200)]
@@ -361,7 +363,7 @@ def test_configs_or_a_cluster_that_it_does_not_take_concern_all_requests(bad, go
 )
 def test_a_class_that_cannot_be_made_makes_dead_letters(name, reason):
     with pytest.raises(CallbackError, match=reason):
-        CallbackQuotas(Callbacks(name)).resolve("alice", "app", 0)
+        CallbackTimeline(Callbacks(name)).resolve("alice", "app", 0)
 
 
 def test_a_class_that_could_not_be_made_is_made_when_it_is_configured_again():
@@ -439,7 +441,7 @@ def test_since_when_a_limit_holds_is_when_what_it_depends_on_changed_last():
 
 def test_back_at_the_default_a_limit_holds_since_then():
     """No present for the time in which another callback said how much."""
-    quotas = CallbackQuotas(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
+    quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(100.0), 0))
     assert quotas.resolve("alice", "app", 50).limit.since == 0
     quotas.add(CallbackChange(setting("HasAQuota"), 100))

@@ -4,11 +4,11 @@ import pytest
 
 from quota.callbacks.groups import GroupQuotaCallback
 from quota.callbacks.proportional import PartitionProportionalCallback
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.records.callback import Callbacks, CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.quota import Quota
+from quota.records.quota_log import Cluster
 from quota.timeline.change import CallbackChange, ClusterChange, QuotaChange
 
 GROUPS = f"{GroupQuotaCallback.__module__}.GroupQuotaCallback"
@@ -26,7 +26,7 @@ MEMBERS = {
 
 
 def quotas_of(name, configs, *changes):
-    quotas = CallbackQuotas(Callbacks(name, tuple(configs.items())))
+    quotas = CallbackTimeline(Callbacks(name, tuple(configs.items())))
     for change in changes:
         quotas.add(change)
     return quotas

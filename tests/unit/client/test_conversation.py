@@ -8,19 +8,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from quota.admission.decide import decide
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
-from quota.client.conversation import AppliedBy, Asking, Call, Conversation, Effects, Throttled, Unheard, Wait
+from quota.client.conversation import AppliedBy, Call, CallOptions, Conversation, Effects, NoAnswer, Throttled, Wait
 from quota.kafka.admin.dispatcher import rejected_id
 from quota.records.decision import DeadLetter, ErrorCode, Outcome
 from quota.records.entity import QuotaEntity, Tags
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Limit, Quota
 from quota.records.record import Source
 from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.records.result import MutationResult, TopicResult
-from quota.timeline.change import SINCE_EVER
-from quota.timeline.timeline import UNLIMITED, Resolution
+from quota.timeline.resolution import UNLIMITED, Resolution, ResolvedRequest
 from tests.support.factories import record
 
 CLIENT, APPLIER, NOBODY = AppliedBy.CLIENT, AppliedBy.APPLIER, AppliedBy.NOBODY
@@ -96,7 +95,7 @@ class Client:
     def ask(self, names, limit=60.0, operation=Operation.CREATE_TOPICS, **wanted):
         """Begin a call of a topic a letter, with a time limit."""
         topics = [TopicMutation(name=name, partitions=1) for name in names]
-        call = Call(Asking(operation, **wanted), topics, self.now + limit)
+        call = Call(CallOptions(operation, **wanted), topics, self.now + limit)
         self.conversation.submit(call, self.now)
         return call
 
@@ -174,7 +173,7 @@ def test_a_request_says_who_asks_and_what_for_in_a_version_that_knows_of_throttl
 def test_a_request_has_all_that_is_known_of_its_topics():
     client = Client()
     topic = TopicMutation(name="a", partitions=2, replication_factor=3, configs={"retention.ms": "1"})
-    client.conversation.submit(Call(Asking(Operation.CREATE_TOPICS), [topic], 60.0), 0.0)
+    client.conversation.submit(Call(CallOptions(Operation.CREATE_TOPICS), [topic], 60.0), 0.0)
     assert client.sent[0].topics == [topic]
     client.hear()
     assert client.tasks[0].topic == topic
@@ -362,7 +361,9 @@ class Decider:
 def test_the_worked_example_of_kip_599():
     """Rate 5, burst 500: of eight topics of 80 seven are admitted, 500 - 560 = -60, and the last one 12 s later."""
     client, decider = Client(NOBODY), Decider(5.0, Window(num=100))
-    call = Call(Asking(Operation.CREATE_TOPICS), [TopicMutation(name=name, partitions=80) for name in "abcdefgh"], 60.0)
+    call = Call(
+        CallOptions(Operation.CREATE_TOPICS), [TopicMutation(name=name, partitions=80) for name in "abcdefgh"], 60.0
+    )
     client.conversation.submit(call, 0.0)
     decider.answer(client)
     assert "".join(client.outcomes[call]) == "abcdefg"
@@ -404,7 +405,7 @@ def test_what_never_got_a_decision_fails_at_the_time_limit_as_unheard_of():
     client.wait_until(59.999)
     assert client.outcomes[call] == {}
     client.wait_until(60.0)
-    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION), "b": Unheard("b", NO_DECISION)}
+    assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION), "b": NoAnswer("b", NO_DECISION)}
 
 
 @pytest.mark.parametrize("applied_by", [CLIENT, APPLIER])
@@ -414,7 +415,7 @@ def test_what_was_admitted_and_is_not_confirmed_fails_at_the_time_limit_as_perha
     client.hear()
     client.finish(call, "a")
     client.wait_until(60.0)
-    assert client.outcomes[call] == {"a": TopicResult("a"), "b": Unheard("b", NO_RESULT)}
+    assert client.outcomes[call] == {"a": TopicResult("a"), "b": NoAnswer("b", NO_RESULT)}
 
 
 def test_what_was_refused_and_then_admitted_is_perhaps_done_and_not_throttled():
@@ -424,7 +425,7 @@ def test_what_was_refused_and_then_admitted_is_perhaps_done_and_not_throttled():
     client.wait_until(5.0)
     client.hear()
     client.wait_until(60.0)
-    assert client.outcomes[call] == {"a": Unheard("a", NO_RESULT)}
+    assert client.outcomes[call] == {"a": NoAnswer("a", NO_RESULT)}
 
 
 def test_what_was_refused_and_not_heard_of_again_was_refused():
@@ -446,7 +447,7 @@ def test_each_topic_of_a_call_fails_for_a_reason_of_its_own():
     client.wait_until(60.0)
     assert client.outcomes[call] == {
         "a": TopicResult("a"),
-        "b": Unheard("b", NO_RESULT),
+        "b": NoAnswer("b", NO_RESULT),
         "c": Throttled("c", 10_000),
     }
     assert client.outcomes[other] == {"d": Throttled("d", 40_000)}
@@ -495,7 +496,7 @@ def test_a_call_whose_time_was_over_before_it_began_is_not_asked_for():
     call = client.ask("a", limit=-0.5)
     assert client.asked == []
     client.wait_until(0.0)
-    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION)}
+    assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION)}
 
 
 def test_a_time_limit_ends_its_own_call_alone():
@@ -503,7 +504,7 @@ def test_a_time_limit_ends_its_own_call_alone():
     short, long = client.ask("a", limit=5.0), client.ask("a", limit=60.0)
     client.wait_until(5.0)
     client.hear(of=1)
-    assert client.outcomes == {short: {"a": Unheard("a", NO_DECISION)}, long: {"a": TopicResult("a")}}
+    assert client.outcomes == {short: {"a": NoAnswer("a", NO_DECISION)}, long: {"a": TopicResult("a")}}
 
 
 def test_what_comes_after_the_time_limit_changes_nothing():
@@ -511,7 +512,7 @@ def test_what_comes_after_the_time_limit_changes_nothing():
     unheard, admitted = client.ask("a", limit=5.0), client.ask("b", limit=5.0)
     client.hear(of=1)
     client.wait_until(5.0)
-    failures = {unheard: {"a": Unheard("a", NO_DECISION)}, admitted: {"b": Unheard("b", NO_RESULT)}}
+    failures = {unheard: {"a": NoAnswer("a", NO_DECISION)}, admitted: {"b": NoAnswer("b", NO_RESULT)}}
     assert client.outcomes == failures
     client.hear(of=0)
     client.hear_result("a", of=0)
@@ -794,7 +795,7 @@ def test_a_client_that_fails_closed_never_goes_on_without_a_decision(applied_by)
     call = client.ask("a", limit=60.0)
     client.wait_until(100.0)
     assert (client.begun, client.went_on) == ([], [])
-    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION)}
+    assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION)}
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
@@ -871,7 +872,7 @@ def test_nothing_is_gone_on_with_after_the_time_limit_however_late_the_silence_i
     client = Client(CLIENT, open_after_seconds=10.0)
     call = client.ask("a", limit=10.01)
     client.oversleep(10.02)
-    assert client.outcomes[call] == {"a": Unheard("a", NO_DECISION)}
+    assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION)}
     assert (client.begun, client.went_on) == ([], [])
 
 
@@ -885,7 +886,7 @@ def test_what_was_gone_on_with_and_is_not_confirmed_is_perhaps_done(refused):
     client.wait_until(20.0)
     assert client.begun == [(call, "a")]
     client.wait_until(60.0)
-    assert client.outcomes[call] == {"a": Unheard("a", NO_RESULT)}
+    assert client.outcomes[call] == {"a": NoAnswer("a", NO_RESULT)}
 
 
 def test_what_an_applier_has_told_is_not_done_again_because_its_decision_is_late():
@@ -965,8 +966,8 @@ def test_the_end_settles_all_that_is_open():
     client.wait_until(20.0)
     client.end()
     assert client.outcomes == {
-        undecided: {"u": Unheard("u", NO_DECISION)},
-        partly: {"a": Unheard("a", NO_RESULT), "r": Throttled("r", 30_000)},
+        undecided: {"u": NoAnswer("u", NO_DECISION)},
+        partly: {"a": NoAnswer("a", NO_RESULT), "r": Throttled("r", 30_000)},
         waiting: {"w": Throttled("w", 30_000)},
     }
     assert client.remembered == []
@@ -1185,10 +1186,10 @@ class Witness(Client):
                 shortest, longest = self.refused.get(name, 0), max(self.muted_until, self.refused.get(name, 0))
                 assert max(0, shortest - self.now) <= outcome.throttle_time_ms / 1000 <= max(0, longest - self.now)
                 assert state in {"waiting", "asked"}
-            case Unheard(wait=Wait.DECISION):
+            case NoAnswer(wait=Wait.DECISION):
                 assert state == "asked"
                 assert name not in self.refused
-            case Unheard(wait=Wait.RESULT):
+            case NoAnswer(wait=Wait.RESULT):
                 assert state in {"admitted", "begun", "begun without a decision"}
         is_final = isinstance(outcome, Throttled) and not call.asking.retry_on_quota_violation
         assert is_final or self.has_ended or self.now >= call.deadline
@@ -1216,7 +1217,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     def ask(self, count, limit, retry, validate_only):
         client, before = self.client, len(self.client.sent)
         names = [f"topic-{len(client.calls) + number}" for number in range(count)]
-        asking = Asking(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation=retry)
+        asking = CallOptions(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation=retry)
         call = Call(asking, [TopicMutation(name=name, partitions=1) for name in names], client.now + 0.25 + limit)
         client.calls |= dict.fromkeys(names, call)
         client.state |= dict.fromkeys(names, "waiting")

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from jobs.whatif.experiment_file import read_throughput
-from quota.whatif.throughput import Throughput
+from jobs.whatif.capacity import Throughput, read_capacity_file
 from tests.evidence.experiment.figures import (
     Arm,
     Create,
@@ -106,7 +105,7 @@ def test_the_cluster_takes_what_it_did_until_it_had_caught_up():
 
 
 def test_the_page_says_what_the_file_beside_it_does():
-    found = read_throughput(DOCS / "experiment.json")
+    found = read_capacity_file(DOCS / "experiment.json")
     told = f"{found.created_per_second:,.0f} mutations a second created and {found.deleted_per_second:,.0f} deleted"
     assert told in " ".join((DOCS / "experiment.md").read_text().split())
 

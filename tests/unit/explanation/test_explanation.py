@@ -5,10 +5,10 @@ import pytest
 
 from quota.admission.decide import decide
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
-from quota.explanation.explanation import Around, Charge, Neighbour, explain
-from quota.explanation.quota_history import KeptQuotas, SetQuota
+from quota.explanation.explanation import Charge, Neighbour, Neighbours, explain
+from quota.explanation.quota_history import QuotaHistory, QuotaOrigin
 from quota.explanation.refill import Gain, Origin
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import LogEntry, QuotaRecord, ResetRecord
@@ -30,14 +30,14 @@ def asked(*requests):
 
 
 def decided(*requests, repeats_ms=0):
-    return decide(None, asked(*requests), TokenBucket(WINDOW, Repeats(window_ms=repeats_ms)))[1]
+    return decide(None, asked(*requests), TokenBucket(WINDOW, Deduplication(window_ms=repeats_ms)))[1]
 
 
 def explained(decisions, number=-1, log=(FIVE,), neighbours=0):
     """The explanation of one of a bucket's decisions, the last one by default."""
     place = range(len(decisions))[number]
-    around = Around(reversed(decisions[:place]), decisions[place + 1 :], neighbours)
-    return explain(decisions[place], around, KeptQuotas(log), WINDOW)
+    around = Neighbours(reversed(decisions[:place]), decisions[place + 1 :], neighbours)
+    return explain(decisions[place], around, QuotaHistory(log), WINDOW)
 
 
 def differs(explanation):
@@ -74,12 +74,12 @@ def test_what_was_refused_in_between_has_not_written_the_bucket():
 
 
 def test_the_quota_is_told_with_who_set_it_and_since_when():
-    assert explained(WORKED).set_quota == SetQuota(ALICE, -1000, -1000, "ann", "as agreed")
+    assert explained(WORKED).set_quota == QuotaOrigin(ALICE, -1000, -1000, "ann", "as agreed")
 
 
 def test_a_quota_that_was_scheduled_is_told_with_when_that_was():
     later = LogEntry(0, -5000, QuotaRecord(ALICE, 5.0, effective_at=-1000, altered_by="ann"))
-    assert explained(WORKED, log=[later]).set_quota == SetQuota(ALICE, -1000, -5000, "ann", None)
+    assert explained(WORKED, log=[later]).set_quota == QuotaOrigin(ALICE, -1000, -5000, "ann", None)
 
 
 def test_of_two_changes_at_one_moment_the_later_record_is_told():
@@ -260,4 +260,4 @@ def test_no_more_decisions_are_read_than_are_needed():
         yield from reversed(WORKED[:2])
         pytest.fail("read on")
 
-    assert differs(explain(WORKED[2], Around(before(), [], 1), KeptQuotas([FIVE]), WINDOW)) == []
+    assert differs(explain(WORKED[2], Neighbours(before(), [], 1), QuotaHistory([FIVE]), WINDOW)) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.kafka.applier.permissions import AllowedTopics
+from quota.kafka.applier.permissions import TopicPermissions
 
 
 def may(allowed, name, user="alice", client_id="app"):
@@ -10,22 +10,22 @@ def may(allowed, name, user="alice", client_id="app"):
 
 
 def test_any_topic_may_be_changed_unless_something_else_is_said():
-    assert may(AllowedTopics(), "orders")
-    assert may(AllowedTopics(), "_orders")
-    assert may(AllowedTopics(), "orders__eu")
+    assert may(TopicPermissions(), "orders")
+    assert may(TopicPermissions(), "_orders")
+    assert may(TopicPermissions(), "orders__eu")
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__"])
 def test_kafkas_own_topics_are_protected_without_being_named(name):
-    assert AllowedTopics().why_not(name, "alice", "app") == f"topic {name} is protected"
+    assert TopicPermissions().why_not(name, "alice", "app") == f"topic {name} is protected"
 
 
 def test_kafkas_own_topics_are_protected_from_a_pattern_that_names_them():
-    assert not may(AllowedTopics("__.*"), "__consumer_offsets")
+    assert not may(TopicPermissions("__.*"), "__consumer_offsets")
 
 
 def test_a_protected_topic_is_nobodys_and_others_are_not_concerned():
-    allowed = AllowedTopics(".*", iter(["mutation-requests", "mutation.decisions"]))
+    allowed = TopicPermissions(".*", iter(["mutation-requests", "mutation.decisions"]))
     for _ in range(2):
         assert allowed.why_not("mutation-requests", "alice", "app") == "topic mutation-requests is protected"
     assert not may(allowed, "mutation.decisions")
@@ -34,22 +34,22 @@ def test_a_protected_topic_is_nobodys_and_others_are_not_concerned():
 
 
 def test_a_topic_that_does_not_match_is_refused_with_the_setting_that_says_so():
-    reason = AllowedTopics("{user}-.*").why_not("bob-orders", "alice", "app")
+    reason = TopicPermissions("{user}-.*").why_not("bob-orders", "alice", "app")
     assert reason == "alice may not change topic bob-orders: apply.topic_pattern is {user}-.*"
 
 
 @pytest.mark.parametrize("name", ["my-orders", "orders-2", "orders\n", "ORDERS", ""])
 def test_the_whole_name_has_to_match(name):
-    assert not may(AllowedTopics("orders"), name)
+    assert not may(TopicPermissions("orders"), name)
 
 
 @pytest.mark.parametrize(("name", "allowed"), [("a", True), ("bc", True), ("ac", False), ("ab", False)])
 def test_the_whole_name_has_to_match_one_of_the_alternatives(name, allowed):
-    assert may(AllowedTopics("a|bc"), name) is allowed
+    assert may(TopicPermissions("a|bc"), name) is allowed
 
 
 def test_the_user_stands_for_who_asks():
-    allowed = AllowedTopics("{user}-.*")
+    allowed = TopicPermissions("{user}-.*")
     assert may(allowed, "alice-orders", user="alice")
     assert may(allowed, "bob-orders", user="bob")
     assert not may(allowed, "bob-orders", user="alice")
@@ -57,13 +57,13 @@ def test_the_user_stands_for_who_asks():
 
 
 def test_the_client_id_stands_for_what_asks():
-    allowed = AllowedTopics("{client_id}[.].*")
+    allowed = TopicPermissions("{client_id}[.].*")
     assert may(allowed, "app.orders", client_id="app")
     assert not may(allowed, "alice.orders", user="alice", client_id="app")
 
 
 def test_both_may_stand_in_a_pattern_more_than_once():
-    allowed = AllowedTopics("{user}-{client_id}|{client_id}-{user}")
+    allowed = TopicPermissions("{user}-{client_id}|{client_id}-{user}")
     assert may(allowed, "alice-app")
     assert may(allowed, "app-alice")
     assert not may(allowed, "alice-alice")
@@ -83,20 +83,20 @@ def test_both_may_stand_in_a_pattern_more_than_once():
     ],
 )
 def test_a_user_is_a_name_and_no_pattern(user, own, others):
-    allowed = AllowedTopics("{user}-.*")
+    allowed = TopicPermissions("{user}-.*")
     assert may(allowed, own, user=user)
     assert not may(allowed, others, user=user)
 
 
 @pytest.mark.parametrize(("client_id", "others"), [(".*", "orders"), ("a|orders", "orders"), ("{user}", "alice")])
 def test_a_client_id_is_a_name_and_no_pattern(client_id, others):
-    allowed = AllowedTopics("{client_id}")
+    allowed = TopicPermissions("{client_id}")
     assert may(allowed, client_id, client_id=client_id)
     assert not may(allowed, others, client_id=client_id)
 
 
 def test_topics_by_which_users_make_requests_are_nobodys():
-    allowed = AllowedTopics(users_of="mutation-requests")
+    allowed = TopicPermissions(users_of="mutation-requests")
     assert allowed.why_not("mutation-requests.bob", "bob", "app") == "topic mutation-requests.bob is protected"
     assert may(allowed, "mutation-requestsXbob")
-    assert may(AllowedTopics(), "mutation-requests.bob")
+    assert may(TopicPermissions(), "mutation-requests.bob")

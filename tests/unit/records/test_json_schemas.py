@@ -7,16 +7,15 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from quota.admission.resolve import Policy
+from quota.admission.policy import Policy
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
+from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
 from quota.records.record import Source
 from quota.records.request import Operation, read_request
 from quota.records.result import MutationResult, TopicResult
@@ -96,7 +95,7 @@ def test_what_is_decided_is_a_decision_or_a_dead_letter():
     ]
     bob = {"entity": {"user": "bob", "client-id": None}, "controller_mutation_rate": 1, "shadow": True}
     quotas = read_quotas([json.dumps(each).encode() for each in (ALICE, bob)])
-    policy = Policy(repeats=Repeats(window_ms=1000))
+    policy = Policy(repeats=Deduplication(window_ms=1000))
     answers = [
         codec.encode(each) for each in simulate(lines, quotas, TokenBucket(Window(), policy.repeats), policy=policy)
     ]

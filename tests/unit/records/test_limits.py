@@ -2,9 +2,11 @@
 
 import pytest
 
-from quota.admission.resolve import Policy, ResolvedRequest, resolve
+from quota.admission.policy import Policy
+from quota.admission.resolve import resolve
 from quota.records.decision import DeadLetter
 from quota.settings.loading import load_settings
+from quota.timeline.resolution import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
 
 POLICY = Policy(max_topics=3, max_name_chars=10)

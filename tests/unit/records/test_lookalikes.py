@@ -12,11 +12,12 @@ from quota.admission.decide import decide
 from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadRecord
-from quota.kafka.requests import Heard
+from quota.kafka.requests import ReceivedAnswer
 from quota.records.decision import Decision
-from quota.records.entity import QuotaEntity, Tags, quoted, written_tags
+from quota.records.entity import QuotaEntity, Tags
+from quota.records.fields import SINCE_EVER
 from quota.records.request import read_request
-from quota.timeline.change import SINCE_EVER
+from quota.text import format_tags, quoted
 from quota.whatif.simulation import simulate
 from tests.support.factories import request_json, resolved, timeline
 
@@ -61,7 +62,7 @@ def test_a_bucket_of_names_with_separators_reads_back():
 
 def test_a_person_can_tell_all_of_them_apart():
     """Where two differ, what is shown of them differs in ASCII characters that can be seen."""
-    for show in (quoted, lambda name: str(QuotaEntity(name)), lambda name: written_tags({"user": name})):
+    for show in (quoted, lambda name: str(QuotaEntity(name)), lambda name: format_tags({"user": name})):
         seen = [show(name).encode("ascii", "ignore").decode() for name in NAMES]
         assert len(set(seen)) == len(NAMES)
         assert all(each.isprintable() for each in seen)
@@ -72,7 +73,7 @@ def test_the_live_view_tells_them_apart_too():
     names = ["alice", "\u0430lice", "\x1b[2Jalice"]
     for user in names:
         _, (decision,) = decide(None, [resolved(1, user=user)], TokenBucket(Window()))
-        view.hear(Heard(with_tag(decision, user), 0), 0.0)
+        view.hear(ReceivedAnswer(with_tag(decision, user), 0), 0.0)
     drawn = view.draw(0.0).renderables[2]
     shown = [cell.plain for cell in drawn.columns[0].cells]
     assert shown == ["alice", "'\u0430lice' (spelled '\\u0430lice')", "'\\x1b[2Jalice'"]

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from quota.errors import BadInput
-from quota.settings.loading import DEFAULT_FILE, Settings, in_bytes, load_settings
+from quota.settings.loading import DEFAULT_FILE, load_settings
+from quota.settings.model import Settings
+from quota.settings.types import in_bytes
 from tests.support.checkout import CHECKOUT
 
 

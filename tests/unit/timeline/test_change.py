@@ -6,10 +6,9 @@ import pytest
 
 from quota.errors import BadRecord
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import read_log_record
+from quota.records.quota_log import Cluster, read_log_record
 from quota.timeline.change import CallbackCancellation, CallbackChange, ClusterChange, QuotaChange, change_of
 
 

@@ -7,7 +7,7 @@ from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity
-from quota.timeline.change import SINCE_EVER
+from quota.records.fields import SINCE_EVER
 from quota.timeline.loopholes import loopholes
 from quota.whatif.simulation import simulate
 from tests.support.factories import request_json, timeline

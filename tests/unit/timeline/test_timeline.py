@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from quota.records.entity import QuotaEntity, levels
+from quota.records.fields import SINCE_EVER
 from quota.records.quota import Quota
-from quota.timeline.change import SINCE_EVER, QuotaChange
-from quota.timeline.timeline import UNLIMITED
+from quota.timeline.change import QuotaChange
+from quota.timeline.resolution import UNLIMITED
 from tests.support.factories import timeline
 
 ALICE, DEFAULT_USER = QuotaEntity("alice"), QuotaEntity(None)

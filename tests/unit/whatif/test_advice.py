@@ -5,18 +5,18 @@ import pytest
 from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
 from quota.timeline.quota_file import read_quota_file, write_quota_file
-from quota.whatif.advice import advice_of
-from quota.whatif.recommendation import Demand, Ground, recommended
-from quota.whatif.result import Load, Outcome, Result, Sender
+from quota.whatif.advice import make_advice
+from quota.whatif.recommendation import Demand, SizingInput, divide_capacity
+from quota.whatif.result import CandidateOutcome, Result, Sender, Totals
 from quota.whatif.tenancy import Tenancy
 
 
 def load(admitted, refused=0, seconds=0.0, peak=0):
-    return Load(1, 0, admitted, refused, seconds, 0, 0, peak)
+    return Totals(1, 0, admitted, refused, seconds, 0, 0, peak)
 
 
 def outcome(name, together, *senders):
-    return Outcome(name, together, [Sender(*each) for each in senders])
+    return CandidateOutcome(name, together, [Sender(*each) for each in senders])
 
 
 BEFORE = outcome(
@@ -41,8 +41,8 @@ AFTER = outcome(
 def advice():
     """Of 80 for needs of 17 and 1."""
     demands = [Demand(QuotaEntity("etl"), 200, 22, 17.0, 17.0), Demand(QuotaEntity("app"), 20, 22, 1.0, 1.0)]
-    found = recommended(demands, 18.0, Ground(100.0, 0.2, 1.0, Window()))
-    return advice_of(found, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
+    found = divide_capacity(demands, 18.0, SizingInput(100.0, 0.2, 1.0, Window()))
+    return make_advice(found, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
 
 
 def test_a_tenants_senders_are_told_of_together(advice):
@@ -54,9 +54,9 @@ def test_a_tenants_senders_are_told_of_together(advice):
 
 def test_exempt_users_are_no_part_of_a_tenant():
     demand = Demand(QuotaEntity(client_id="a"), 110, 22, 1.0, 1.0)
-    found = recommended([demand], 1.0, Ground(100.0, 0.2, 1.0, Window()))
+    found = divide_capacity([demand], 1.0, SizingInput(100.0, 0.2, 1.0, Window()))
     result = Result(None, [BEFORE, AFTER])
-    (client,) = advice_of(found, result, Tenancy.CLIENT, frozenset({"admin"}), Window()).tenants
+    (client,) = make_advice(found, result, Tenancy.CLIENT, frozenset({"admin"}), Window()).tenants
     assert (client.outlook.refused, client.outlook.refused_before) == (5, 10)
 
 

@@ -4,13 +4,13 @@ import pytest
 
 from quota.admission.decide import decide
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.whatif.backtest import Again, AsRecorded, Effect, Verdict, effect_of
 from quota.whatif.recorded import RecordedDecision
 from tests.support.factories import PERMISSIVE, resolved
 
-REMEMBERED = Repeats(window_ms=60_000)
+REMEMBERED = Deduplication(window_ms=60_000)
 TIGHT, ROOMY = TokenBucket(Window(num=1), REMEMBERED), TokenBucket(Window(num=100), REMEMBERED)  # B = 5 and 500 at 5/s
 NARROW, WIDE = TokenBucket(Window()), TokenBucket(Window(num=100))  # B = 55 and 500 at 5/s
 
@@ -68,7 +68,7 @@ def test_of_what_was_before_a_time_only_the_wait_that_is_left_counts():
 
 
 def test_what_costs_nothing_is_no_load():
-    remembering = TokenBucket(Window(), Repeats(window_ms=1000))
+    remembering = TokenBucket(Window(), Deduplication(window_ms=1000))
     validated = effects([resolved(60, validate_only=True)], NARROW)[0]
     first, again = effects([resolved(50, offset=1), resolved(50, at=10, offset=2)], remembering, remembering)
     assert [each.admitted for each in (validated, first, again)] == [0, 50, 0]

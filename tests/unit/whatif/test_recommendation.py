@@ -4,7 +4,7 @@ import pytest
 
 from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
-from quota.whatif.recommendation import Demand, Ground, recommended
+from quota.whatif.recommendation import Demand, SizingInput, divide_capacity
 from quota.whatif.tenancy import Tenancy
 
 
@@ -15,8 +15,8 @@ def demand(user, need, load=None, *, asked=100, largest=11):
 
 def divided(*demands, capacity=100.0, together=None, reserve=0.2, over_allocation=1.0):
     loads = sum(each.load for each in demands)
-    ground = Ground(capacity, reserve, over_allocation, Window())
-    return recommended(demands, loads if together is None else together, ground)
+    ground = SizingInput(capacity, reserve, over_allocation, Window())
+    return divide_capacity(demands, loads if together is None else together, ground)
 
 
 def quotas(recommendation):

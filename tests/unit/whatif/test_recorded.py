@@ -5,7 +5,7 @@ import pytest
 
 from quota.admission.decide import decide
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.request import Mode
 from quota.whatif.recorded import RecordedDecision
@@ -76,7 +76,7 @@ def test_what_was_admitted_is_told_by_topic():
 
 
 def test_a_repeat_is_one_again():
-    remembering = TokenBucket(Window(num=100), Repeats(window_ms=1000))
+    remembering = TokenBucket(Window(num=100), Deduplication(window_ms=1000))
     first, again = resolved(80, offset=1), resolved(80, at=500, offset=2)
     kept = recorded(again, first, by=remembering)
     assert kept.repeats.decision_id == "mutation-requests-0-1"

@@ -10,7 +10,7 @@ from quota.admission.decide import decide
 from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Outcome
-from quota.whatif.required_quota import Need
+from quota.whatif.required_quota import RequiredQuota
 from tests.support.factories import resolved
 
 WINDOW = Window()
@@ -19,7 +19,7 @@ WINDOW = Window()
 
 def need(*requests, window=WINDOW):
     """Of requests: a time in ms, and the mutations of each topic."""
-    found = Need(window)
+    found = RequiredQuota(window)
     for at, *charges in requests:
         found.add(at, charges)
     return found

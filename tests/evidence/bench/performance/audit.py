@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from jobs.audit.query import start_audit
 from jobs.audit.tables import DECISIONS
 from jobs.enforce.query import start_enforce
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from quota.settings.storage import table_path
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure

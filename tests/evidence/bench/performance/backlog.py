@@ -2,7 +2,7 @@
 
 from confluent_kafka import Producer
 
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 
 _VALUE = (
     '{"request_id":"r-%d","user":"user-%d","client_id":"app","operation":"CREATE_TOPICS","api_version":6,'

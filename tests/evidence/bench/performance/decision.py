@@ -17,9 +17,9 @@ from limits.strategies import (
 from pyrate_limiter import Duration, Limiter, Rate
 
 from quota.admission.decide import decide
-from quota.admission.resolve import ResolvedRequest
 from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
+from quota.timeline.resolution import ResolvedRequest
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.support.factories import resolved
 

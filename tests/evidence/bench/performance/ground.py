@@ -12,16 +12,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.enforce.query import answer_options
-from jobs.sandbox.embedded import at, embedded_broker
+from jobs.enforce.query import sink_options
+from jobs.sandbox.broker import at, embedded_broker
 from jobs.spark.kafka_source import read_records
-from jobs.spark.trigger import trigger
-from jobs.spark.working_session import working_session
+from jobs.spark.queries import trigger
+from jobs.spark.session import working_session
 from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.specs import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import Settings, load_settings
+from quota.settings.loading import load_settings
+from quota.settings.model import Settings
 from tests.support.deployments import deployed
 
 PLENTY = 1e6
@@ -92,7 +93,7 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
     return (
         answers.writeStream.queryName(name)
         .format("kafka")
-        .options(**answer_options(settings))
+        .options(**sink_options(settings))
         .option("checkpointLocation", f"{settings.storage.root}/checkpoints/{name}")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()

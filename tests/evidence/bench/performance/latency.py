@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
 from tests.evidence.bench.performance.throughput import EMPTY, PASS_THROUGH, start_empty

@@ -14,13 +14,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from jobs.enforce.decide import Answering, answers_of
+from jobs.enforce.decide import EnforceConfig, answers_of
 from jobs.enforce.packed import unpacked
-from jobs.enforce.query import answering_of, start_enforce
+from jobs.enforce.query import enforce_config, start_enforce
 from jobs.enforce.resolve import resolve_requests
 from jobs.spark.kafka_source import read_requests
 from quota.kafka.quota_log import KafkaQuotas
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
@@ -51,7 +51,7 @@ class Held:
 
 
 def decide_group(
-    answering: Answering, _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
+    answering: EnforceConfig, _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """Decide for all buckets of a group, whose states are one binary: all of it is read and written for any of them."""
     requests: dict[str, list[bytes]] = {}
@@ -72,7 +72,7 @@ def decide_group(
 class Decider(StatefulProcessor):
     """The same by transformWithState's rows: a bucket a key."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: EnforceConfig) -> None:
         self._answering = answering
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -92,7 +92,7 @@ class Decider(StatefulProcessor):
         """Nothing to end."""
 
 
-def _grouped(resolved: DataFrame, answering: Answering) -> DataFrame:
+def _grouped(resolved: DataFrame, answering: EnforceConfig) -> DataFrame:
     group = F.pmod(F.hash("bucket"), F.lit(GROUPS)).cast(IntegerType())
     grouped = resolved.withColumn("group", group).groupBy("group")
     return grouped.applyInPandasWithState(
@@ -100,18 +100,18 @@ def _grouped(resolved: DataFrame, answering: Answering) -> DataFrame:
     )
 
 
-def _by_rows(resolved: DataFrame, answering: Answering) -> DataFrame:
+def _by_rows(resolved: DataFrame, answering: EnforceConfig) -> DataFrame:
     return resolved.groupBy("bucket").transformWithState(Decider(answering), ANSWERED, "Append", "None")
 
 
 def _start(
-    plan: Callable[[DataFrame, Answering], DataFrame],
+    plan: Callable[[DataFrame, EnforceConfig], DataFrame],
     spark: SparkSession,
     settings: Settings,
     *,
     once: bool = False,
 ) -> StreamingQuery:
-    answering = answering_of(settings)
+    answering = enforce_config(settings)
     quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)
     resolved = resolve_requests(read_requests(spark, settings), quotas, answering.policy)
     columns = unpacked(F.col("answer"), answering.decisions_topic, answering.dead_letters_topic)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.ground import PLENTY, Ground

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from jobs.enforce.packed import unpacked
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_requests
-from quota.settings.loading import Settings
+from quota.settings.model import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.whatif.backtest import judged
-from jobs.whatif.candidates import candidates_of
-from jobs.whatif.recorded import add_recorded, audited
-from quota.callbacks.timeline import CallbackQuotas
-from quota.settings.loading import Settings
+from jobs.whatif.backtest import judge_requests
+from jobs.whatif.candidates import parse_candidates
+from jobs.whatif.recorded import add_recorded, audited_requests
+from quota.callbacks.timeline import CallbackTimeline
+from quota.settings.model import Settings
 from quota.whatif.result import Result
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
@@ -53,7 +53,7 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
 
 
 def _judged(ground: Ground, settings: Settings, texts: Sequence[str]) -> Result:
-    recorded = CallbackQuotas(settings.quota.callbacks)
-    tried = candidates_of(texts, recorded, settings)
+    recorded = CallbackTimeline(settings.quota.callbacks)
+    tried = parse_candidates(texts, recorded, settings)
     add_recorded(recorded, ground.spark, settings)
-    return judged(audited(ground.spark, settings), tried, repeating=0)
+    return judge_requests(audited_requests(ground.spark, settings), tried, repeating=0)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from jobs.audit.decisions import KeptDecisions
+from jobs.audit.decisions import AuditedDecisions
 from jobs.audit.explain import explained, source_of_id
 from jobs.audit.quota_changes import log_entry
 from quota.admission.decide import decide
@@ -14,10 +14,9 @@ from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError
 from quota.records.callback import CallbackSetting
-from quota.records.cluster import Cluster
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import CallbackRecord, ClusterRecord, LogEntry, QuotaRecord, ResetRecord
+from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, LogEntry, QuotaRecord, ResetRecord
 from quota.records.record import Source
 from quota.settings.loading import load_settings
 from quota.timeline.change import QuotaChange, change_of
@@ -71,12 +70,12 @@ def offsets(decisions):
 
 
 def test_a_decision_comes_out_of_the_table_as_it_went_in(settings, kept):
-    assert KeptDecisions(settings).find(kept[3].source) == kept[3]
+    assert AuditedDecisions(settings).find(kept[3].source) == kept[3]
 
 
 def test_those_of_its_bucket_come_nearest_first_over_all_days(settings, kept):
     """At one moment the offset decides."""
-    table = KeptDecisions(settings)
+    table = AuditedDecisions(settings)
     assert offsets(table.before(kept[7])) == [6, 5, 4, 3, 2, 1, 0]
     assert offsets(table.before(kept[2])) == [1, 0]
     assert offsets(table.behind(kept[5])) == [6, 7]
@@ -89,7 +88,7 @@ def test_where_a_clock_stepped_back_the_offset_decides(settings):
         first, source=Source("mutation-requests", 1, 0), decision_id="mutation-requests-1-0"
     )
     keep(settings, "decisions", *map(decision_row, (first, back, other)))
-    table = KeptDecisions(settings)
+    table = AuditedDecisions(settings)
     assert [each.decision_id[-3:] for each in table.behind(first)] == ["0-1", "1-0"]
     assert [each.decision_id[-3:] for each in table.before(back)] == ["0-0"]
     assert [each.decision_id[-3:] for each in table.before(other)] == ["0-1", "0-0"]

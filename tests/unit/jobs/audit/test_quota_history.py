@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from jobs.audit.quota_history import record_of_change
+from jobs.audit.quota_changes import record_of_change
 from jobs.audit.rows import _read_quota
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.records.quota_log import read_log_record
 from quota.records.record import Record, Source
 from quota.timeline.change import change_of
@@ -55,7 +55,7 @@ def test_rows_make_the_quotas_in_time():
         row_of({"bucket": {"user": "alice"}}, 3500),
         row_of(ALICE | {"controller_mutation_rate": None}, 4000),
     ]
-    quotas = CallbackQuotas()
+    quotas = CallbackTimeline()
     for row in rows:
         quotas.add(change_of(record_of_change(row), row["timestamp"]))
     limits = [quotas.resolve("alice", "app", at).limit for at in (999, 1000, 3000, 4000)]

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from jobs.buckets.choice import Order, Wanted
-from jobs.buckets.listing import HEAD, bucket_line, bucket_list, listed
+from jobs.buckets.listing import BucketQuery, Order, bucket_list, listed
 from jobs.buckets.saved import SavedBucket
+from jobs.cli.control.buckets import HEAD, bucket_line
 from quota.algorithms.bucket import MAX_THROTTLE_MS, Window
 from quota.records.entity import Tags
 
@@ -19,7 +19,7 @@ ALL = [FULL, GROUP, DEBT, GAINING]
 
 
 def choose(order=Order.TOKENS, *, tags=None, in_debt=False, limit=1000):
-    found = bucket_list(ALL, Wanted(tags or {}, in_debt, order, limit), NOW, WINDOW)
+    found = bucket_list(ALL, BucketQuery(tags or {}, in_debt, order, limit), NOW, WINDOW)
     return [row.bucket for row in found.buckets], found.left_out
 
 

@@ -12,7 +12,7 @@ from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.queries import QueryMetrics
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
-from quota.kafka.applier.stats import Tally
+from quota.kafka.applier.stats import ApplierStats
 from quota.settings.jobs import MetricsSettings
 from quota.settings.loading import load_settings
 from tests.support.waiting import until
@@ -48,7 +48,7 @@ def test_a_job_is_told_of_while_it_runs_and_its_port_is_free_after(settings):
 
 
 def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(settings):
-    tally = Tally(topics=3, found_done=1, failed=2, reopened=1)
+    tally = ApplierStats(topics=3, found_done=1, failed=2, reopened=1)
     with MetricsEndpoint(settings.metrics) as endpoint, endpoint.following_applier(settings, tally):
         tally.end_batch(100.5)
         lines = page(settings.metrics).splitlines()

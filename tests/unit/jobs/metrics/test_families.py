@@ -5,11 +5,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.metrics.definitions import METRICS
-from jobs.metrics.families import account_families, applier_families, query_families
+from jobs.metrics.families import applier_families, decision_families, query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
-from jobs.metrics.totals import Account
+from jobs.metrics.totals import DecisionTotals
 from quota.algorithms.bucket import Window
-from quota.kafka.applier.stats import Tally
+from quota.kafka.applier.stats import ApplierStats
 from tests.support.factories import decided
 
 PROGRESS = QueryProgress(
@@ -45,7 +45,7 @@ def read(families):
 
 
 def account(*decisions):
-    account = Account(Window(), 10)
+    account = DecisionTotals(Window(), 10)
     for decision in decisions:
         account.hear(decision, decision.timestamp + 300)
     return account
@@ -57,7 +57,7 @@ def alice(name, *labels):
 
 def test_a_tenants_series_bear_kafkas_names_and_numbers():
     """A second after 60 of 55: K is -5 + 5, the rate 60 by ten windows."""
-    samples = read(account_families(account(decided(60), decided(2, 1, state=-5.0)), 1000, 10))
+    samples = read(decision_families(account(decided(60), decided(2, 1, state=-5.0)), 1000, 10))
     assert samples[alice("kafka_server_controllermutation_rate")] == 6
     assert samples[alice("kafka_server_controllermutation_tokens")] == 0
     assert samples[alice("kafka_server_controllermutation_throttle_time")] == 1000
@@ -68,7 +68,7 @@ def test_a_tenants_series_bear_kafkas_names_and_numbers():
 
 
 def test_sums_are_over_all_tenants():
-    samples = read(account_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10))
+    samples = read(decision_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10))
     assert samples["mutation_quota_decisions_total", ("outcome", "admitted")] == 2
     assert samples["mutation_quota_decisions_total", ("outcome", "partial")] == 0
     assert samples["mutation_quota_decisions_total", ("outcome", "rejected")] == 1
@@ -86,7 +86,7 @@ def test_sums_are_over_all_tenants():
 def test_only_the_busiest_have_series_of_their_own():
     """But of all of them it is told how many are near their limit."""
     users = [msgspec.structs.replace(decided(50 + number), user_tag=f"u{number}") for number in range(5)]
-    samples = read(account_families(account(*users), 0, 2))
+    samples = read(decision_families(account(*users), 0, 2))
     shown = {dict(labels)["user"] for name, *labels in samples if name == "kafka_server_controllermutation_rate"}
     assert shown == {"u3", "u4"}
     assert samples[("mutation_quota_tenants_hidden",)] == 3
@@ -96,7 +96,7 @@ def test_only_the_busiest_have_series_of_their_own():
 def test_names_of_any_kind_come_through():
     odd = 'a"b\\c\nd\u00e9\U0001f600'
     decision = msgspec.structs.replace(decided(1), user_tag=odd, client_tag="}", more_tags={"team \u00e9": "x=1,y"})
-    rates = [labels for name, *labels in read(account_families(account(decision), 0, 10)) if name.endswith("_rate")]
+    rates = [labels for name, *labels in read(decision_families(account(decision), 0, 10)) if name.endswith("_rate")]
     assert rates == [[("client_id", "}"), ("tags", '{"team \u00e9": "x=1,y"}'), ("user", odd)]]
 
 
@@ -128,9 +128,9 @@ def test_in_its_first_batch_a_query_tells_when_it_was_started_and_no_lag():
 def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
     """What the page, the dashboard and the alerts are held beside."""
     families = [
-        *account_families(account(decided(60)), 0, 10),
+        *decision_families(account(decided(60)), 0, 10),
         *query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, {("requests", 0): 10})}),
-        *applier_families(Tally()),
+        *applier_families(ApplierStats()),
     ]
     known = {metric.name.removesuffix("_total"): metric for metric in METRICS}
     for family in families:

@@ -1,6 +1,6 @@
 """How long decisions took."""
 
-from jobs.metrics.latencies import Latencies
+from jobs.metrics.totals import Latencies
 
 
 def test_each_counts_in_all_bounds_that_it_is_not_above():

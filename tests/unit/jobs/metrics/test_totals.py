@@ -2,7 +2,7 @@
 
 import msgspec
 
-from jobs.metrics.totals import Account
+from jobs.metrics.totals import DecisionTotals
 from quota.algorithms.bucket import Window
 from quota.records.decision import DeadLetter, Outcome, Repeat, Shadow
 from quota.records.record import Source
@@ -11,7 +11,7 @@ from tests.support.factories import decided
 
 def test_all_answers_are_added_up():
     """60 of 55 are admitted, 20 of 10 too and 40 more then not; 7 and 8 in debt are refused."""
-    account = Account(Window(), 10)
+    account = DecisionTotals(Window(), 10)
     shadow = Shadow(Outcome.REJECTED, [89], 1000, 1000)
     for decision in (
         decided(60, at=0),

@@ -4,7 +4,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from jobs.report import aggregation
-from jobs.report.aggregation import Wanted, figures_of
+from jobs.report.aggregation import ReportScope, figures_of
 from quota.errors import BadInput
 from quota.records.fields import LATEST
 from tests.support.audited import arrow, change, decision, letter, moment
@@ -12,7 +12,7 @@ from tests.support.audited import arrow, change, decision, letter, moment
 NOON = 1_795_262_400_000
 
 
-def figures(wanted=Wanted(), **rows):  # noqa: B008 it cannot be changed
+def figures(wanted=ReportScope(), **rows):  # noqa: B008 it cannot be changed
     return figures_of({name: ds.dataset(table) for name, table in arrow(**rows).items()}, wanted)
 
 
@@ -68,7 +68,7 @@ def test_a_wait_is_told_once_however_often_it_was_told_and_lies_where_it_was():
 def test_who_was_told_to_wait_before_the_time_that_is_told_of_still_waits_in_it():
     """Told at noon to wait for 2,500 ms, and asked nothing more; another asks at 1,000."""
     rows = [decision(NOON, throttled_ms=2500), decision(NOON + 1000, user="bob"), decision(NOON + 3000, user="bob")]
-    found = figures(Wanted(first=NOON + 1500), decisions=rows)
+    found = figures(ReportScope(first=NOON + 1500), decisions=rows)
     assert (found.start, found.total.throttled, found.total.requests) == (NOON + 1000, [500, 500, 0], [0, 0, 1])
     assert {each.name: sum(each.throttled) for each in found.tenants} == {"user 'bob'": 0, "user 'alice'": 1000}
 
@@ -152,7 +152,7 @@ def test_quota_changes_stand_where_they_took_effect():
 
 def test_of_one_user_there_are_their_requests_and_the_changes_that_may_concern_them():
     found = figures(
-        Wanted(user="bob"),
+        ReportScope(user="bob"),
         decisions=[decision(NOON, admitted=[1]), decision(NOON + 1, user="bob", admitted=[2])],
         letters=[letter(NOON, "value: not JSON")],
         changes=[change(NOON + 1), change(NOON + 2, user="bob"), change(NOON + 3, user=None)],
@@ -163,21 +163,21 @@ def test_of_one_user_there_are_their_requests_and_the_changes_that_may_concern_t
 
 def test_of_a_time_there_is_what_was_in_it():
     rows = [decision(NOON + 1000 * second, admitted=[1]) for second in range(10)]
-    found = figures(Wanted(NOON + 3000, NOON + 5999), decisions=rows)
+    found = figures(ReportScope(NOON + 3000, NOON + 5999), decisions=rows)
     assert (found.start, found.total.admitted) == (NOON + 3000, [1, 1, 1])
 
 
 @pytest.mark.parametrize(
     ("wanted", "rows", "error"),
     [
-        (Wanted(), [], "nothing was audited yet: the tables are empty"),
+        (ReportScope(), [], "nothing was audited yet: the tables are empty"),
         (
-            Wanted(first=NOON + 60_000),
+            ReportScope(first=NOON + 60_000),
             [decision(NOON)],
             "no decisions from 2026-11-21T12:01:00.000Z on: the table holds those of 2026-11-21T12:00:00.000Z to 2026",
         ),
-        (Wanted(last=NOON - 1), [decision(NOON)], "no decisions until 2026-11-21T12:00:00.000Z: the table"),
-        (Wanted(user="bob"), [decision(NOON)], "no decisions of user 'bob': the table"),
+        (ReportScope(last=NOON - 1), [decision(NOON)], "no decisions until 2026-11-21T12:00:00.000Z: the table"),
+        (ReportScope(user="bob"), [decision(NOON)], "no decisions of user 'bob': the table"),
     ],
 )
 def test_where_there_is_nothing_it_is_said_why(wanted, rows, error):
@@ -188,7 +188,7 @@ def test_where_there_is_nothing_it_is_said_why(wanted, rows, error):
 
 def test_a_time_far_beyond_what_is_there_is_cut_to_it():
     rows = [decision(NOON), decision(NOON + 5000)]
-    found = figures(Wanted(0, LATEST), decisions=rows)
+    found = figures(ReportScope(0, LATEST), decisions=rows)
     assert (found.start, found.width, found.count) == (NOON, 1000, 6)
 
 

@@ -1,6 +1,6 @@
 """The embedded broker beside settings that are for another cluster."""
 
-from jobs.sandbox.embedded import at
+from jobs.sandbox.broker import at
 from quota.settings.loading import load_settings
 
 

@@ -4,28 +4,28 @@ import codecs
 
 import pytest
 
-from jobs.whatif.candidates import candidates_of
+from jobs.whatif.candidates import parse_candidates
 from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Repeats
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.rate_quota import RateQuota
 from quota.algorithms.token_bucket import TokenBucket
-from quota.callbacks.timeline import CallbackQuotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.settings.loading import load_settings
 
-RECORDED = CallbackQuotas()
+RECORDED = CallbackTimeline()
 YAML = b"quotas:\n- {user: alice, controller_mutation_rate: 7}\n"
 LOG = b'{"entity": {"user": "alice"}, "controller_mutation_rate": 7, "effective_at": 100}\n'
 
 
 def candidates(*texts, settings=()):
-    return candidates_of(texts, RECORDED, load_settings(settings, environment={}, with_default_file=False))
+    return parse_candidates(texts, RECORDED, load_settings(settings, environment={}, with_default_file=False))
 
 
 def test_the_recorded_quotas_come_first_as_they_are_enforced():
     (only,) = candidates(settings=["repeats.window_seconds=2", "quota.window_num=5"])
     assert (only.name, only.quotas) == ("recorded quotas", RECORDED)
-    assert only.algorithm == TokenBucket(Window(num=5), Repeats(window_ms=2000))
+    assert only.algorithm == TokenBucket(Window(num=5), Deduplication(window_ms=2000))
 
 
 def test_what_a_candidate_does_not_say_is_as_recorded():
@@ -40,10 +40,10 @@ def test_what_a_candidate_does_not_say_is_as_recorded():
 def test_a_file_of_requests_has_no_recorded_quotas_to_judge_by(tmp_path):
     (tmp_path / "q.yaml").write_bytes(YAML)
     settings = load_settings(environment={}, with_default_file=False)
-    (only,) = candidates_of([f"name=seven,quotas={tmp_path / 'q.yaml'}"], None, settings)
+    (only,) = parse_candidates([f"name=seven,quotas={tmp_path / 'q.yaml'}"], None, settings)
     assert only.name == "seven"
     with pytest.raises(BadInput, match="--candidate window-num=3: a file of requests has no quotas of its own; add"):
-        candidates_of(["window-num=3"], None, settings)
+        parse_candidates(["window-num=3"], None, settings)
 
 
 def test_a_rate_charges_each_request_where_the_bucket_would_remember_it():

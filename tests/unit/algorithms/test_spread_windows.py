@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.algorithms.bucket import Window
-from quota.algorithms.spread import NOTHING_SPREAD, Spread
+from quota.algorithms.rate_quota import NO_SPREAD, SpreadWindows
 from quota.algorithms.token_bucket import TokenBucket
 from tests.support.factories import resolved
 
@@ -17,7 +17,7 @@ rates = st.floats(min_value=1e-3, max_value=1e3)
 
 
 def of(*charges, window, rate):
-    spread = NOTHING_SPREAD
+    spread = NO_SPREAD
     for at, cost in charges:
         spread = spread.add(cost, at, window, rate)
     return spread
@@ -34,7 +34,7 @@ def test_the_kips_burst_is_99_windows_of_5_and_one_of_65():
 
 def test_a_small_charge_goes_to_the_oldest_windows_which_fall_out_first():
     spread = of((4000, 12), window=FIVE, rate=5)
-    assert spread == Spread(0, (5, 5, 2))
+    assert spread == SpreadWindows(0, (5, 5, 2))
     assert [spread.at(4000 + later, FIVE).levels for later in (999, 1000, 2000, 3000)] == [
         (5, 5, 2),
         (5, 2),
@@ -51,8 +51,8 @@ def test_a_steady_rate_hardly_shows():
 
 def test_what_the_present_window_took_above_the_quota_stays_there_until_that_falls_out():
     """30 at Q = 5: four of 5 and one of 10; a second later the window of before has room for 5, the present takes 1."""
-    assert of((4000, 30), (5000, 6), window=FIVE, rate=5) == Spread(1000, (5, 5, 5, 10, 6))
-    assert of((4000, 30), (6000, 6), window=FIVE, rate=5) == Spread(2000, (5, 5, 10, 5, 1))
+    assert of((4000, 30), (5000, 6), window=FIVE, rate=5) == SpreadWindows(1000, (5, 5, 5, 10, 6))
+    assert of((4000, 30), (6000, 6), window=FIVE, rate=5) == SpreadWindows(2000, (5, 5, 10, 5, 1))
 
 
 def test_a_raised_quota_leaves_more_room_in_the_same_windows():
@@ -67,22 +67,22 @@ def test_a_lowered_quota_takes_nothing_out_of_a_window():
 
 def test_a_late_charge_counts_as_of_the_newest_window():
     spread = of((4000, 30), (1000, 2), window=FIVE, rate=5)
-    assert spread == Spread(0, (5, 5, 5, 5, 12))
+    assert spread == SpreadWindows(0, (5, 5, 5, 5, 12))
 
 
 def test_after_all_windows_have_passed_they_begin_anew_with_a_charge():
     spread = of((4000, 30), (9300, 2), window=FIVE, rate=5)
-    assert spread == Spread(5300, (2,))
+    assert spread == SpreadWindows(5300, (2,))
 
 
 def test_a_quota_of_one_window_has_no_earlier_ones():
-    assert of((4000, 30), window=Window(num=1), rate=5) == Spread(4000, (30,))
+    assert of((4000, 30), window=Window(num=1), rate=5) == SpreadWindows(4000, (30,))
 
 
 @given(charges, windows, rates)
 def test_spreading_conserves_what_is_charged(charges, window, rate):
     """What was there at that time, and the charge."""
-    spread = NOTHING_SPREAD
+    spread = NO_SPREAD
     for at, cost in charges:
         before = spread.at(at, window).total
         spread = spread.add(cost, at, window, rate)
@@ -92,7 +92,7 @@ def test_spreading_conserves_what_is_charged(charges, window, rate):
 @given(charges, windows, rates)
 def test_no_earlier_window_is_filled_above_the_quota(charges, window, rate):
     """It holds Q * W at most, or what it held already as the window of its own time."""
-    spread = NOTHING_SPREAD
+    spread = NO_SPREAD
     for at, cost in charges:
         before = spread.at(at, window).levels
         spread = spread.add(cost, at, window, rate)
@@ -115,7 +115,7 @@ def test_it_takes_the_told_wait_and_at_most_a_window_more(cost, charges, window,
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=40), st.sampled_from([1, 5, 7]))
 def test_up_to_the_first_overdraft_it_is_the_token_bucket_at_the_ends_of_windows(charges, rate):
     """What is left of Q * S * W is the bucket's tokens: why the KIP could say that a Rate can behave like one."""
-    bucket, state, spread = TokenBucket(Window()), None, NOTHING_SPREAD
+    bucket, state, spread = TokenBucket(Window()), None, NO_SPREAD
     for second, cost in sorted(charges):
         admission = bucket.admit(state, resolved(cost, at=second * 1000, rate=float(rate)))
         state, spread = admission.state, spread.add(cost, second * 1000, bucket.window, rate)

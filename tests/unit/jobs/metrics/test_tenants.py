@@ -2,16 +2,16 @@
 
 import pytest
 
-from jobs.metrics.counts import Asked
-from jobs.metrics.tenants import Standing
+from jobs.metrics.counts import MutationCounts
+from jobs.metrics.tenants import TenantMetrics
 from quota.algorithms.bucket import Window
 from tests.support.factories import decided
 
 
 def standing(*decisions):
-    tenant = Standing(decisions[0], Window())
+    tenant = TenantMetrics(decisions[0], Window())
     for decision in decisions:
-        tenant.hear(decision, Asked.of(decision))
+        tenant.hear(decision, MutationCounts.of(decision))
     return tenant
 
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from jobs.metrics.counts import Asked
-from jobs.metrics.standings import Standings
+from jobs.metrics.counts import MutationCounts
+from jobs.metrics.tenants import TenantRegistry
 from quota.algorithms.bucket import Window
 from tests.support.factories import decided
 
@@ -11,9 +11,9 @@ HOUR_MS = 3_600_000
 
 
 def heard(most, *decisions):
-    tenants = Standings(Window(), most)
+    tenants = TenantRegistry(Window(), most)
     for decision in decisions:
-        tenants.hear(decision, Asked.of(decision))
+        tenants.hear(decision, MutationCounts.of(decision))
     return tenants
 
 
@@ -58,7 +58,7 @@ def test_made_up_names_push_out_the_least_busy_and_are_bounded():
     assert (names(tenants.kept), tenants.forgotten) == (["a", "b", "e"], 2)
     for number in range(1000):
         decision = of(f"made up {number}")
-        tenants.hear(decision, Asked.of(decision))
+        tenants.hear(decision, MutationCounts.of(decision))
         assert len(tenants.kept) <= 4
     assert names(tenants.busiest(0)[:2]) == ["a", "b"]
 
