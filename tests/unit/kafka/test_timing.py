@@ -1,0 +1,44 @@
+"""Time limits and intervals."""
+
+import pytest
+
+from quota.kafka import timing
+from quota.kafka.timing import Deadline, Every
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that tests advance."""
+
+    class Clock:
+        now = 100.0
+
+        def monotonic(self):
+            return self.now
+
+    fixed = Clock()
+    monkeypatch.setattr(timing, "time", fixed)
+    return fixed
+
+
+def test_a_deadline_passes_at_its_moment(clock):
+    deadline = Deadline(5)
+    clock.now += 4.5
+    assert (deadline.has_passed, deadline.left()) == (False, 0.5)
+    clock.now += 0.5
+    assert (deadline.has_passed, deadline.left()) == (True, 0.0)
+
+
+def test_what_is_left_may_have_a_floor_for_calls_that_need_some_time(clock):
+    deadline = Deadline(1)
+    clock.now += 3
+    assert deadline.left(at_least=0.1) == 0.1
+
+
+def test_an_interval_is_due_at_once_and_then_once_each_time(clock):
+    every = Every(2)
+    assert (every.is_due(), every.is_due()) == (True, False)
+    clock.now += 1.9
+    assert not every.is_due()
+    clock.now += 0.1
+    assert (every.is_due(), every.is_due()) == (True, False)
