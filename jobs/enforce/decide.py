@@ -1,8 +1,10 @@
-"""The adapter that puts `quota.admission.decide` behind applyInPandasWithState."""
+"""The stateful stage: `quota.admission.decide` in applyInPandasWithState."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -10,15 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-import jobs.spark.worker  # noqa: F401 what the workers keep
-from jobs.enforce.packed import DEAD_LETTER, DECISION, is_bucket, pack_answer, place_of, unpack, unpacked
-from jobs.enforce.state import bucket_of, state_of
-from quota.admission.decide import decide, in_order
+from jobs.enforce.packed_answer import pack_answer, unpack_answer
+from jobs.enforce.packed_request import unpack_requests
+from jobs.enforce.state import decode_bucket, encode_bucket
+from jobs.spark.worker import prepare_worker
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
-from quota.records import codec
-from quota.records.decision import DeadLetter
+from quota.records.dead_letter import DeadLetter
+from quota.records.quota import Window
 from schemas.buckets import ANSWERED, STATE
 
 _COLUMNS = pd.Index(ANSWERED.names)
@@ -27,7 +29,7 @@ _FRAME_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EnforceConfig:
-    """How requests are decided, and where the answers go."""
+    """The rules by which requests are decided, and the topics of the answers."""
 
     window: Window
     policy: Policy
@@ -36,24 +38,24 @@ class EnforceConfig:
 
     @property
     def algorithm(self) -> TokenBucket:
-        """What is enforced."""
-        return TokenBucket(self.window, self.policy.repeats)
+        """The algorithm that is enforced."""
+        return TokenBucket(self.window, self.policy.deduplication)
 
 
 @dataclass(slots=True)
 class Frames:
     """Answers on their way to Spark, in frames of a few megabytes.
 
-    PySpark holds the frames of a task, of whichever keys, until it has more than `rows` rows of them, however large.
-    What is large is therefore followed by as many rows of nothing, with which all goes at once.
+    PySpark holds the frames of a task, of all its keys, until it has more than `rows` rows of them, however large they
+    are. So a large frame is padded with as many empty rows, which makes PySpark send all that it holds.
     """
 
     rows: int
     held_bytes: int = 0
-    """Of the answers since then."""
+    """The size of the answers since the last padded frame."""
 
     def of(self, answers: Iterable[bytes]) -> Iterator[pd.DataFrame]:
-        """The frames of one key."""
+        """Return the frames of one key's answers."""
         held: list[bytes | None] = []
         for answer in answers:
             held.append(answer)
@@ -66,60 +68,54 @@ class Frames:
 
 
 def _frame(answers: list[bytes | None]) -> pd.DataFrame:
-    """A frame of `schemas.buckets.ANSWERED`, in less than half the time that pandas takes to find out what it is."""
+    """Return a frame of `schemas.buckets.ANSWERED`, in less than half the time that pandas takes to infer its type."""
     column = np.empty((len(answers), 1), dtype=object)
     column[:, 0] = answers
     return pd.DataFrame(column, columns=_COLUMNS, copy=False)
 
 
-def decide_requests(resolved: DataFrame, answering: EnforceConfig) -> DataFrame:
+def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
     frames = Frames(int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0))
     return (
         resolved.groupBy("bucket")
         .applyInPandasWithState(
-            partial(_decide_bucket, answering, frames), ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout
+            partial(_decide_bucket, config, frames), ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout
         )
         .where(F.col("answer").isNotNull())
-        .select(*unpacked(F.col("answer"), answering.decisions_topic, answering.dead_letters_topic))
+        .select(*unpack_answer(F.col("answer"), config.decisions_topic, config.dead_letters_topic))
     )
 
 
 def _decide_bucket(
-    answering: EnforceConfig, out: Frames, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
+    config: EnforceConfig, out: Frames, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """Answer all records of one key in this batch; those of a bucket come in no order and in several frames."""
+    """Answer all records of one key in this batch; they arrive unordered and in several frames."""
+    prepare_worker(__name__)
     (key,) = group
-    requests = (request for frame in frames for request in frame["request"])
-    return out.of(answers_of(answering, key, requests, state))
+    requests = chain.from_iterable(map(itemgetter("request"), frames))
+    return out.of(answer_requests(config, key, requests, state))
 
 
-def answers_of(answering: EnforceConfig, key: str, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
-    """The answers to packed requests of one key, whose state is held in whatever way."""
-    return _answers_of_bucket(answering, requests, state) if is_bucket(key) else _answers(answering, requests)
+def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
+    """Answer the packed requests of one key.
 
+    Args:
+        config: the rules.
+        key: the key of a bucket, or of records that touch no bucket, whose state stays empty.
+        requests: the packed requests, in any order.
+        state: the state of the bucket.
 
-def _answers_of_bucket(answering: EnforceConfig, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
-    """Decide in order. Requests wait as they were packed, which is a fraction of what they are decoded."""
-    algorithm = answering.algorithm
-    before = bucket = bucket_of(state.get) if state.exists else None
-    for packed in in_order(requests, place_of):
-        key, request = unpack(packed, answering.policy)
+    Yields:
+        Packed answers.
+    """
+    algorithm = config.algorithm
+    before = bucket = decode_bucket(state.get) if state.exists else None
+    for record_key, request in unpack_requests(key, requests, config.policy):
         if isinstance(request, DeadLetter):
-            raise TypeError(f"a dead letter among the requests of a bucket: {request.source}")
-        bucket, (decision,) = decide(bucket, [request], algorithm)
-        yield pack_answer(DECISION, key, codec.encode(decision))
-    if bucket is not None and bucket != before:
-        state.update(state_of(bucket))
-
-
-def _answers(answering: EnforceConfig, requests: Iterable[bytes]) -> Iterator[bytes]:
-    """Answer what touches no bucket: one by one, as it comes."""
-    algorithm = answering.algorithm
-    for packed in requests:
-        key, request = unpack(packed, answering.policy)
-        if isinstance(request, DeadLetter):
-            yield pack_answer(DEAD_LETTER, key, codec.encode(request))
+            yield pack_answer(request, record_key)
         else:
-            _, (decision,) = decide(None, [request], algorithm)
-            yield pack_answer(DECISION, key, codec.encode(decision))
+            bucket, (decision,) = decide(bucket, [request], algorithm)
+            yield pack_answer(decision, record_key)
+    if bucket is not None and bucket != before:
+        state.update(encode_bucket(bucket))

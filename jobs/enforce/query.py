@@ -1,20 +1,20 @@
-"""The query that decides: requests in from Kafka, decisions and dead letters out to Kafka."""
+"""The enforcing query: requests from Kafka, decisions and dead letters to Kafka."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.decide import EnforceConfig, decide_requests
-from jobs.enforce.resolve import QuotaSource, resolve_requests
+from jobs.enforce.resolve import resolve_requests
+from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import kafka_options, read_requests
-from jobs.spark.queries import query_errors, trigger
-from jobs.storage.checkpoint import check_checkpoint
+from jobs.spark.queries import trigger
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
+from jobs.storage.starting import check_stateful_checkpoint
 from quota.kafka.quota_log import KafkaQuotas
-from quota.kafka.topics.specs import max_answer_bytes
-from quota.settings.model import Settings
-from quota.settings.storage import checkpoint_path
+from quota.kafka.topics.record_sizes import max_answer_bytes
+from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
 NAME = "enforce"
@@ -24,32 +24,47 @@ _PRODUCER_BYTES = 16 * 1024 * 1024
 
 @query_errors(NAME)
 def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """Start the query on topics that are prepared (`quota.kafka.topics.specs`).
+    """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`).
 
     Raises:
-        MutationQuotaError: it cannot go on with the checkpoint that is there, or with none.
+        MutationQuotaError: it cannot continue with the checkpoint, or a checkpoint is missing.
     """
     files = Files(spark, settings)
-    checkpoint = check_checkpoint(files, NAME, STATE_VERSION)
+    checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     checkpoint.forget_topics(files, Deployment.read(files).retired)
     check_gaps(settings, NAME, checkpoint.positions(files), fail=settings.enforce.fail_on_data_loss)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     records = read_requests(spark, settings)
-    quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)
+    quotas = KafkaQuotas.from_settings(settings, settings.enforce.quota_timeout_seconds)
     answers = enforce(records, quotas, enforce_config(settings))
     return (
         answers.writeStream.queryName(NAME)
         .format("kafka")
         .options(**sink_options(settings))
-        .option("checkpointLocation", checkpoint_path(settings, NAME, STATE_VERSION))
+        .option("checkpointLocation", settings.storage.checkpoint(NAME, STATE_VERSION))
         .outputMode("append")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()
     )
 
 
+def enforce(records: DataFrame, quotas: KafkaQuotas, config: EnforceConfig) -> DataFrame:
+    """Decide records of the request topic (`schemas.kafka.RECORD`) into answers (`schemas.kafka.ANSWER`)."""
+    return decide_requests(resolve_requests(records, quotas, config.policy), config)
+
+
+def enforce_config(settings: Settings) -> EnforceConfig:
+    """Return the rules and the topics that the settings name."""
+    return EnforceConfig(
+        window=settings.quota.window,
+        policy=settings.policy,
+        decisions_topic=settings.topics.decisions,
+        dead_letters_topic=settings.topics.dead_letters,
+    )
+
+
 def sink_options(settings: Settings) -> dict[str, str]:
-    """How answers are written to Kafka."""
+    """Return the options of Spark's Kafka sink for answers."""
     largest = max_answer_bytes(settings)
     own = {
         "max.request.size": largest,
@@ -58,19 +73,3 @@ def sink_options(settings: Settings) -> dict[str, str]:
         "compression.type": settings.enforce.compression,
     }
     return kafka_options(settings) | {f"kafka.{name}": str(value) for name, value in own.items()}
-
-
-def enforce(records: DataFrame, source: QuotaSource, answering: EnforceConfig) -> DataFrame:
-    """From records of the request topic (`schemas.kafka.RECORD`) to answers (`schemas.kafka.ANSWER`)."""
-    resolved = resolve_requests(records, source, answering.policy)
-    return decide_requests(resolved, answering)
-
-
-def enforce_config(settings: Settings) -> EnforceConfig:
-    """How the settings have requests answered."""
-    return EnforceConfig(
-        window=settings.quota.window,
-        policy=settings.policy,
-        decisions_topic=settings.topics.decisions,
-        dead_letters_topic=settings.topics.dead_letters,
-    )

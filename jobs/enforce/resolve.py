@@ -1,9 +1,8 @@
-"""Read and resolve: from Kafka's records to requests with their bucket and quota, in one Arrow stage."""
+"""The resolve stage: Kafka's records to packed requests with their bucket and quota, in one Arrow stage."""
 
 from collections.abc import Iterator
 from functools import partial
 from operator import attrgetter
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -11,40 +10,35 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.enforce.packed import to_row
-from jobs.spark.worker import close_at_end
+from jobs.enforce.packed_request import pack_request
+from jobs.spark.worker import prepare_worker
 from quota.admission.policy import Policy
-from quota.admission.resolve import Quotas, resolve
-from quota.callbacks.instance import CALLBACK_FAILED
-from quota.records.record import record_of
+from quota.admission.resolve import resolve
+from quota.callbacks.instance import CALLBACK_ERROR_PREFIX
+from quota.kafka.quota_log import KafkaQuotas
+from quota.records.record import Record
 from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD
 
-_JUDGED = StructType([*RESOLVED.fields, StructField("error", StringType())])
-"""With why it is a dead letter, else null, which is counted only."""
+_WITH_ERROR = StructType([*RESOLVED.fields, StructField("error", StringType())])
+"""The rows of the stage, with the error of a dead letter, which is only counted."""
 
 OBSERVED = "resolved"
-"""What a query's progress calls the numbers of each batch: `dead_letters`, and `callback_errors` among them."""
+"""The name of the counts in a query's progress: `dead_letters`, and `callback_errors` among them."""
 
 
-class QuotaSource(Protocol):
-    """Where the quotas come from; it goes to the workers with each batch, so it is small when pickled."""
-
-    def known(self, until: int) -> Quotas:
-        """Quotas with all changes stamped up to `until` (epoch ms)."""
-
-
-def resolve_requests(records: DataFrame, source: QuotaSource, policy: Policy) -> DataFrame:
-    """Find bucket and quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
+def resolve_requests(records: DataFrame, quotas: KafkaQuotas, policy: Policy) -> DataFrame:
+    """Find the bucket and the quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
     bounded = records.select(*_bounded(policy.max_bytes))
-    judged = bounded.mapInArrow(partial(_resolve_batches, source, policy), _JUDGED)
-    failed = F.count_if(F.col("error").startswith(CALLBACK_FAILED))
+    resolved = bounded.mapInArrow(partial(_resolve_batches, quotas, policy), _WITH_ERROR)
+    failed = F.count_if(F.col("error").startswith(CALLBACK_ERROR_PREFIX))
     dead = F.count_if(F.col("error").isNotNull())
-    return judged.observe(OBSERVED, dead.alias("dead_letters"), failed.alias("callback_errors")).select(*RESOLVED.names)
+    counts = (dead.alias("dead_letters"), failed.alias("callback_errors"))
+    return resolved.observe(OBSERVED, *counts).select(*RESOLVED.names)
 
 
 def _bounded(max_bytes: int) -> list[Column]:
-    """The record, of whose key and value nothing goes to Python that is behind what may be judged."""
+    """Return the columns of a record, with no more bytes of key and value than decide whether it is too large."""
     return [
         F.substring(name, 1, max_bytes + 1).alias(name) if name in {"key", "value"} else F.col(name)
         for name in RECORD.names
@@ -52,14 +46,14 @@ def _bounded(max_bytes: int) -> list[Column]:
 
 
 def _resolve_batches(
-    source: QuotaSource, policy: Policy, batches: Iterator[pa.RecordBatch]
+    source: KafkaQuotas, policy: Policy, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    close_at_end()
-    schema = to_arrow_schema(_JUDGED)
+    prepare_worker(__name__)
+    schema = to_arrow_schema(_WITH_ERROR)
     for batch in batches:
-        # By time, because a callback can be told of changes only forwards.
-        records = sorted(map(record_of, batch.to_pylist()), key=attrgetter("timestamp"))
+        # By time, because a callback only receives later changes.
+        records = sorted(map(Record.of_row, batch.to_pylist()), key=attrgetter("timestamp"))
         if records:
-            quotas = source.known(records[-1].timestamp)
-            resolved = [to_row(record, resolve(record, quotas, policy)) for record in records]
-            yield pa.RecordBatch.from_pylist(resolved, schema)
+            quotas = source.read_until(records[-1].timestamp)
+            packed = [pack_request(record, resolve(record, quotas, policy)) for record in records]
+            yield pa.RecordBatch.from_pylist(packed, schema)

@@ -1,17 +1,18 @@
-"""A bucket as the state store keeps it (`schemas.buckets.STATE`), and back."""
+"""The state of a bucket in the state store (`schemas.buckets.STATE`): encoded and decoded."""
 
 from typing import Any
 
 import msgspec
 
-from quota.algorithms.bucket import Bucket
 from quota.algorithms.deduplication import AdmittedRequest
+from quota.algorithms.token_bucket import Bucket
+from quota.records.quota import Quota
 
 State = tuple[Any, ...]
 
 
 class _More(msgspec.Struct, omit_defaults=True):
-    """What a bucket has besides its numbers. Fields have names and defaults, so that other versions can read it."""
+    """The rest of a bucket besides its numbers; names and defaults let other versions read it."""
 
     remembered: dict[bytes, AdmittedRequest] = {}
 
@@ -20,22 +21,14 @@ _decoder = msgspec.msgpack.Decoder(_More)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def bucket_of(state: State) -> Bucket:
-    """The bucket in a row of the state store."""
+def decode_bucket(state: State) -> Bucket:
+    """Return the bucket in a row of the state store."""
     tokens, updated_at, rate, burst, max_debt_ms, reset_at, more = state
-    remembered = _decoder.decode(more).remembered if more else {}
-    return Bucket(tokens, updated_at, rate, burst, max_debt_ms, reset_at, remembered)
+    admitted = _decoder.decode(more).remembered if more else {}
+    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted)
 
 
-def state_of(bucket: Bucket) -> State:
-    """The row of a bucket; what few have takes no room in the others."""
-    more = _encode(_More(dict(bucket.remembered))) if bucket.remembered else None
-    return (
-        bucket.tokens,
-        bucket.updated_at,
-        bucket.rate,
-        bucket.burst,
-        bucket.max_debt_ms,
-        bucket.reset_at,
-        more,
-    )
+def encode_bucket(bucket: Bucket) -> State:
+    """Return the row of a bucket; buckets without admitted requests need no room for them."""
+    more = _encode(_More(dict(bucket.admitted_requests))) if bucket.admitted_requests else None
+    return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more

@@ -1,53 +1,54 @@
-"""Imported once by each Python worker: its memory is bounded, and what it keeps is set aside from garbage collection.
-
-PySpark's daemon collects garbage after every task; walking pandas and pyarrow each time
-took three quarters of the workers' time. What is frozen is not walked.
-"""
+"""Preparation of a Python worker: its memory is bounded, and its modules are exempt from garbage collection."""
 
 import gc
 import os
 import resource
 import signal
 import sys
+from functools import cache
 from typing import NoReturn
 
-import pandas as pd
-import pyarrow as pa
-
-import quota.admission.decide
-import quota.algorithms.token_bucket
-import quota.kafka.quota_log
 from quota.callbacks.instance import close_callbacks
 
 MEMORY_VARIABLE = "MUTATION_QUOTA_WORKER_BYTES"
-"""Set in the workers' environment alone. (Spark's own setting for this prints two lines for every task.)"""
+"""The address space of a worker [bytes]; set in the environment of workers alone.
+
+Spark's own setting for this prints two lines for every task.
+"""
 
 
-def _bound_memory(limit: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+@cache
+def prepare_worker(stage: str) -> None:  # noqa: ARG001 the key of the cache
+    """Prepare this process for a stage, if it is a worker; a stage calls this before its first row.
 
+    The memory is bounded, and callbacks are closed when the worker ends. The stage's modules are frozen, because
+    PySpark's daemon collects garbage after every task: walking pandas and pyarrow each time took three quarters of the
+    workers' time.
 
-def close_at_end() -> None:
-    """Have callbacks closed when this worker ends.
-
-    PySpark ends its workers twice over: by closing their socket, whereupon they call `os._exit`, which leaves out
-    all that Python does at exit; and by a hangup, which comes at about the same time and would be faster.
+    Args:
+        stage: the module of the stage; a worker runs several stages, and each imports modules of its own.
     """
-    if MEMORY_VARIABLE in os.environ:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-        os._exit = _closing_exit
+    if MEMORY_VARIABLE not in os.environ:
+        return
+    _prepare_process()
+    gc.collect()
+    gc.freeze()
 
 
-def _closing_exit(status: int) -> NoReturn:
-    close_callbacks()
-    _exit(status)
+@cache
+def _prepare_process() -> None:
+    if sys.platform == "linux":
+        limit = int(os.environ[MEMORY_VARIABLE])
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    # PySpark terminates workers in two ways: it closes their socket, whereupon they call `os._exit`, which skips all
+    # that Python does at exit; and it sends a hangup, which arrives at about the same time and would be faster.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    os._exit = _exit_closing_callbacks
 
 
 _exit = os._exit
 
-if MEMORY_VARIABLE in os.environ and sys.platform == "linux":
-    _bound_memory(int(os.environ[MEMORY_VARIABLE]))
-gc.collect()
-gc.freeze()
 
-__all__ = ["pa", "pd", "quota"]
+def _exit_closing_callbacks(status: int) -> NoReturn:
+    close_callbacks()
+    _exit(status)

@@ -1,0 +1,4 @@
+"""The admission of requests: a record of the request topic becomes a decision or a dead letter.
+
+May import: records, timeline, algorithms.
+"""

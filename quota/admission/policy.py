@@ -1,11 +1,11 @@
-"""What the settings say about all requests."""
+"""The policy of a deployment: the settings that apply to all requests."""
 
 from dataclasses import dataclass
 
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 
 DEFAULT_MAX_BYTES = 1024 * 1024
-"""Key and value of the largest request, unless the settings say otherwise."""
+"""The maximum size of a request by default: key and value [bytes]."""
 
 DEFAULT_MAX_TOPICS = 10_000
 DEFAULT_MAX_NAME_CHARS = 1024
@@ -13,7 +13,7 @@ DEFAULT_MAX_NAME_CHARS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the settings say of all requests alike."""
+    """The settings that apply to all requests."""
 
     max_bytes: int = DEFAULT_MAX_BYTES
     """A larger record is a dead letter."""
@@ -22,10 +22,10 @@ class Policy:
     max_name_chars: int = DEFAULT_MAX_NAME_CHARS
     """A request with a longer user, client-id, request id or topic name is a dead letter."""
     exempt_users: frozenset[str] = frozenset()
-    """Principals that are never throttled."""
+    """The principals that are never throttled."""
     shadow: bool = False
-    """Decide and report, but admit, whatever the quota."""
-    repeats: Deduplication = NO_DEDUPLICATION
-    """How long requests are remembered, so that they are not charged twice."""
+    """Whether all quotas are evaluated and reported but not enforced."""
+    deduplication: Deduplication = NO_DEDUPLICATION
+    """The time for which requests are remembered, so that they are not charged twice."""
     requests_of_users: str | None = None
-    """What the topics of users are named after, where a request's topic tells its user (`quota.admission.identity`)."""
+    """The prefix of the users' own request topics, if the topic identifies the user (`quota.admission.identity`)."""

@@ -1,7 +1,7 @@
-"""Requests that were sent twice, as by a gateway that crashed: what was admitted once is not charged again.
+"""Deduplication of requests: what was admitted once is not charged again, as when a crashed gateway sends it twice.
 
-A bucket remembers for a while which requests it has admitted. The same request again is known by all that its sender
-said of it, its `request_id` included: an id alone would let a client pay for one partition and get a thousand.
+A bucket remembers for a while which requests it has admitted. A repeat is recognised by everything that its sender
+wrote, not by its `request_id` alone: an id alone would let a client pay for one partition and get a thousand.
 """
 
 from collections.abc import Mapping
@@ -17,50 +17,48 @@ _DIGEST_BYTES = 16
 
 
 class AdmittedRequest(msgspec.Struct, frozen=True, array_like=True):
-    """What a bucket remembers of a request: who admitted it when (epoch ms), and how many of its topics."""
+    """A request that a bucket has admitted: by which decision, and when (epoch ms)."""
 
     decision_id: str
     timestamp: int
     topics: int
-    """How many were admitted: the first ones, since no topic is admitted behind one that is refused."""
+    """The number of topics that were admitted: the first ones, since none is admitted after a refused one."""
 
 
 AdmittedRequests = Mapping[bytes, AdmittedRequest]
-"""By the digest of the request, in the order in which they were admitted."""
+"""Admitted requests by their digest, in the order in which they were admitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """How long requests are remembered, in ms (0: not at all), and how many of a bucket at most."""
+    """The time for which requests are remembered [ms] (0: not at all), and their maximum number in a bucket."""
 
     window_ms: int = 0
-    most: int = 1000
+    max_requests: int = 1000
 
-    def first(self, remembered: AdmittedRequests, request: MutationRequest, now: int) -> AdmittedRequest | None:
-        """What was answered to this very request within the window before `now` (epoch ms)."""
-        if not (self.window_ms and remembered):
+    def find(self, admitted: AdmittedRequests, request: MutationRequest, now: int) -> AdmittedRequest | None:
+        """Return the same request as it was admitted within the window before `now` (epoch ms)."""
+        if not (self.window_ms and admitted):
             return None
-        answered = remembered.get(_digest(request))
-        return answered if answered is not None and now - answered.timestamp <= self.window_ms else None
+        found = admitted.get(_digest(request))
+        return found if found is not None and now - found.timestamp <= self.window_ms else None
 
-    def remember(
-        self, remembered: AdmittedRequests, request: MutationRequest, answered: AdmittedRequest
-    ) -> AdmittedRequests:
-        """What is remembered once a request is answered; what is too old by then, or too much, is forgotten."""
+    def add(self, admitted: AdmittedRequests, request: MutationRequest, entry: AdmittedRequest) -> AdmittedRequests:
+        """Return the requests to remember after this one was admitted, without the expired and the excess ones."""
         digest = _digest(request)
-        since = answered.timestamp - self.window_ms
-        kept = {key: each for key, each in remembered.items() if each.timestamp >= since}
-        kept[digest] = answered
-        while len(kept) > self.most:
-            del kept[next(iter(kept))]
-        return kept
+        since = entry.timestamp - self.window_ms
+        retained = {key: each for key, each in admitted.items() if each.timestamp >= since}
+        retained[digest] = entry
+        while len(retained) > self.max_requests:
+            del retained[next(iter(retained))]
+        return retained
 
 
 NO_DEDUPLICATION = Deduplication()
-"""Each request is charged."""
+"""Every request is charged."""
 
 
 def _digest(request: MutationRequest) -> bytes:
-    """Of what is asked for by whom, and not of how long it took to come here."""
-    said = (request.user, request.client_id, request.request_id, request.operation, request.topics)
-    return blake2b(codec.encode(said), digest_size=_DIGEST_BYTES).digest()
+    """Return the digest of what is requested by whom; timing fields are excluded."""
+    content = (request.user, request.client_id, request.request_id, request.operation, request.topics)
+    return blake2b(codec.encode(content), digest_size=_DIGEST_BYTES).digest()

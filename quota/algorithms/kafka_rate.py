@@ -1,4 +1,4 @@
-"""Charges as Kafka's `Rate` keeps them (org.apache.kafka.common.metrics.stats.SampledStat): S samples of W seconds."""
+"""Kafka's `Rate` (org.apache.kafka.common.metrics.stats.SampledStat): the charges of S samples of W seconds."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,11 +6,11 @@ from typing import Self
 
 import msgspec
 
-from quota.algorithms.bucket import Window
+from quota.records.quota import Window
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What was charged within W seconds: in mutations, from its first charge to its last (epoch ms)."""
+    """The mutations charged within W seconds, and the times of the first and the last charge (epoch ms)."""
 
     starts_at: int
     last_at: int
@@ -18,67 +18,62 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Samples(msgspec.Struct, frozen=True):
-    """The samples of a bucket or a metric, oldest first; none at the beginning, S + 1 at most.
+    """The samples of a bucket or a metric, oldest first; none at the start, S + 1 at most.
 
-    As in Kafka, a sample begins with a charge and takes what comes within W seconds of its beginning; what comes later
-    begins another. It counts in full until S * W seconds after its last charge, and then not at all: a single
-    large one holds the rate up for all that time.
+    As in Kafka, a sample starts with a charge and takes all charges within W seconds of its start; a later one starts
+    another sample. A sample counts in full until S * W seconds after its last charge, and then not at all: a single
+    large charge keeps the rate up for all that time.
     """
 
-    kept: tuple[Sample, ...] = ()
+    items: tuple[Sample, ...] = ()
 
     def at(self, now: int, window: Window) -> "Samples":
-        """Those that count at `now` (epoch ms). An earlier `now` brings none back and removes none."""
-        if not self.kept or now - self.kept[0].last_at < window.total_ms:
+        """Return the samples that count at `now` (epoch ms). An earlier `now` neither restores nor removes any."""
+        if not self.items or now - self.items[0].last_at < window.total_ms:
             return self
-        return Samples(tuple(sample for sample in self.kept if now - sample.last_at < window.total_ms))
+        return Samples(tuple(sample for sample in self.items if now - sample.last_at < window.total_ms))
 
     @property
     def total(self) -> float:
-        """Mutations charged in all samples."""
-        return math.fsum(sample.charged for sample in self.kept)
+        """The mutations charged in all samples."""
+        return math.fsum(sample.charged for sample in self.items)
 
     def record(self, cost: float, now: int, window: Window) -> "Samples":
-        """With a charge at `now`; one that is late goes into the newest sample."""
-        kept = self.at(now, window).kept
-        newest = kept[-1] if kept else None
+        """Return the samples with a charge of `cost` mutations at `now`; a late charge goes into the newest sample."""
+        items = self.at(now, window).items
+        newest = items[-1] if items else None
         if newest is None or now - newest.starts_at >= window.size_ms:
-            return Samples((*kept, Sample(now, now, cost)))
-        return Samples((*kept[:-1], Sample(newest.starts_at, max(newest.last_at, now), newest.charged + cost)))
-
-    def add(self, cost: float, now: int, window: Window, rate: float) -> "Samples":  # noqa: ARG002 see below
-        """As `quota.rate.Charges` has it: what is allowed makes no difference to what was charged."""
-        return self.record(cost, now, window)
+            return Samples((*items, Sample(now, now, cost)))
+        return Samples((*items[:-1], Sample(newest.starts_at, max(newest.last_at, now), newest.charged + cost)))
 
 
 NO_SAMPLES = Samples()
-"""Nothing was charged."""
+"""No charges."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateMetric:
-    """The rate of a (user, client-id), by the same numbers as Kafka's `Rate` beside its token bucket (KIP-599).
+    """Kafka's metric `rate` of the group ControllerMutation: charges per second (KIP-599).
 
-    A stream of charges in, each with its time (epoch ms); mutations a second out. Nothing is refused by it. Reading it
-    changes nothing, where in Kafka a read begins samples anew that are over.
+    It refuses nothing. Measuring changes nothing, whereas in Kafka a read restarts expired samples.
     """
 
     window: Window
     samples: Samples = NO_SAMPLES
 
     def record(self, cost: float, now: int) -> Self:
-        """With a charge of `cost` mutations that was admitted at `now`."""
+        """Return the metric with a charge of `cost` mutations that was admitted at `now` (epoch ms)."""
         return replace(self, samples=self.samples.record(cost, now, self.window))
 
     def measure(self, now: int) -> float:
-        """Mutations a second as of `now`: what the samples hold, by the time since the oldest of them began.
+        """Return the mutations per second as of `now`: the samples' total over the time since the oldest one started.
 
-        Of that time Kafka takes S - 1 whole windows at least, so that the first charge does not make a rate of
-        many times what it is.
+        As in Kafka that time is at least S - 1 whole windows, so that the first charge does not result in a rate that
+        is many times too high.
         """
-        kept = self.samples.at(now, self.window)
-        if not kept.kept:
+        samples = self.samples.at(now, self.window)
+        if not samples.items:
             return 0.0
-        passed = max(0, now - kept.kept[0].starts_at)
-        lacking = max(0, self.window.num - 1 - passed // self.window.size_ms)
-        return kept.total / (max(1, passed + lacking * self.window.size_ms) / 1000)
+        passed = max(0, now - samples.items[0].starts_at)
+        missing = max(0, self.window.num - 1 - passed // self.window.size_ms)
+        return samples.total / (max(1, passed + missing * self.window.size_ms) / 1000)

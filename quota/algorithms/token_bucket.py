@@ -1,91 +1,182 @@
-"""The algorithm that is enforced: KIP-599's token bucket, topic by topic (`bucket.py` has its formulas)."""
+"""The token bucket of KIP-599, which is enforced: it may go negative, and that debt is what throttles.
 
+Units: rates in partition mutations per second, tokens in partition mutations, times in epoch milliseconds, throttle
+times in milliseconds.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import msgspec
 
-from quota.algorithms.algorithm import Admission, Bounds, is_reset
-from quota.algorithms.bucket import Bucket, Window, deepest_debt, in_debt, throttle_ms, tokens_at
-from quota.algorithms.deduplication import NO_DEDUPLICATION, AdmittedRequest, Deduplication
-from quota.records.quota import Quota
+from quota.algorithms.deduplication import NO_DEDUPLICATION, AdmittedRequest, AdmittedRequests, Deduplication
+from quota.algorithms.interface import Admission, is_reset
+from quota.records.decision import Decision
+from quota.records.quota import Limit, Quota, Window
 from quota.records.request import Mode, TopicMutation
 from quota.timeline.resolution import ResolvedRequest
+
+MAX_THROTTLE_MS = 2**31 - 1
+"""`throttle_time_ms` is an int32 in Kafka's protocol."""
+
+# A debt this small is a rounding error of floats and counts as none: whoever waited the throttle time is admitted.
+_ROUNDING_ABSOLUTE = 1e-9
+_ROUNDING_RELATIVE = 1e-12
+
+
+class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge makes a new one
+    """The state of a bucket: the tokens (K) as written at `updated_at` (T), and the quota that was applied then."""
+
+    tokens: float
+    updated_at: int
+    quota: Quota
+    reset_at: int | None = None
+    """The latest reset by an operator that this bucket has seen [epoch ms]."""
+    admitted_requests: AdmittedRequests = {}
+    """The requests that were admitted recently, if the settings ask for deduplication."""
+
+    @classmethod
+    def after(cls, decision: Decision) -> Self:
+        """Return the bucket as left by `decision`, which wrote it last.
+
+        Raises:
+            ValueError: the decision was unlimited and had no bucket.
+        """
+        quota = decision.applied_quota
+        if quota is None or decision.tokens is None:
+            raise ValueError(f"{decision.decision_id} touched no bucket")
+        return cls(decision.tokens, decision.timestamp, quota)
+
+    def differs(self, quota: Quota) -> bool:
+        """Return whether the bucket was last used with other bounds than those of `quota`."""
+        return self.quota is not quota and self.quota.bounds != quota.bounds
 
 
 @dataclass(frozen=True, slots=True)
 class TokenBucket:
-    """A topic is admitted iff K >= 0, and K falls by its partitions; the wait is -K / R.
+    """A topic is admitted if K >= 0 before it, and takes its partitions from K; the throttle time is -K / R.
 
-    It alone of the algorithms knows a quota's own burst and bound on debt, and remembers requests that are sent twice.
+    Of all algorithms only this one knows a quota's own burst and maximum debt, and deduplicates requests.
     """
 
     window: Window
-    repeats: Deduplication = NO_DEDUPLICATION
-    """How long a request is remembered, so that it is not charged twice."""
+    deduplication: Deduplication = NO_DEDUPLICATION
 
-    def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> Admission[Bucket]:
-        """Charge one request to a bucket, as `quota.algorithms.algorithm.Algorithm` has it."""
+    def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> tuple[Bucket | None, Admission]:
+        """Charge one request to a bucket (`quota.algorithms.interface.Algorithm`)."""
         resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
         limit = resolution.limit
         if limit is None:
-            return Admission(state, [True] * len(request.topics), 0, None, None)
+            return state, Admission([True] * len(request.topics))
         bucket = None if state is not None and is_reset(state.reset_at, resolution.reset_at) else state
-        before = tokens_at(now, bucket, limit, self.window)
+        quota, deduplication = limit.quota, self.deduplication
+        burst = self.window.burst(quota.rate, quota.burst)
+        before = burst if bucket is None else _refilled(now, bucket, limit, burst, self.window)
         if request.validate_only:
-            return Admission(state, [True] * len(request.topics), 0, before, before)
+            return state, Admission([True] * len(request.topics), 0, quota, burst, before, before)
 
-        quota, repeats = limit.quota, self.repeats
         stored = before if bucket is None else bucket.tokens
-        remembered = {} if bucket is None else bucket.remembered
-        first = repeats.first(remembered, request, now)
-        paid = first.topics if first else 0
+        remembered = {} if bucket is None else bucket.admitted_requests
+        repeats = deduplication.find(remembered, request, now) if remembered else None
+        paid = repeats.topics if repeats else 0
         strict = request.mode is Mode.STRICT
         topics = request.topics[paid:] if paid else request.topics
         charged, tokens = charge(before, stored, topics, quota, strict=strict)
         admitted = [True] * paid + charged
         changed = any(charged)
-        if changed and not repeats.window_ms:
-            remembered = {}
+        if changed and deduplication.window_ms:
+            first = repeats or AdmittedRequest(str(resolved.record.source), now, 0)
+            first = msgspec.structs.replace(first, topics=sum(admitted))
+            remembered = deduplication.add(remembered, request, first)
         elif changed:
-            answered = first or AdmittedRequest(str(resolved.record.source), now, 0)
-            remembered = repeats.remember(remembered, request, msgspec.structs.replace(answered, topics=sum(admitted)))
+            remembered = {}
         throttled = not all(admitted) if strict else in_debt(tokens, stored)
 
-        # A refused try leaves the bucket as it was, so that rounding cannot pile up over many tries.
+        # A refused request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.
         if bucket is None:
-            bucket = Bucket(tokens, now, quota.rate, quota.burst, quota.max_debt_ms, resolution.reset_at, remembered)
+            bucket = Bucket(tokens, now, quota, resolution.reset_at, remembered)
         elif now < bucket.updated_at:  # a late request may know an older quota, which is not the bucket's any more
-            bucket = msgspec.structs.replace(bucket, tokens=tokens, remembered=remembered)
+            bucket = msgspec.structs.replace(bucket, tokens=tokens, admitted_requests=remembered)
         elif changed or bucket.differs(quota):
-            bucket = Bucket(tokens, now, quota.rate, quota.burst, quota.max_debt_ms, bucket.reset_at, remembered)
+            bucket = Bucket(tokens, now, quota, bucket.reset_at, remembered)
         throttle = throttle_ms(tokens, bucket.tokens, quota.rate) if throttled else 0
-        return Admission(bucket, admitted, throttle, before, tokens, first)
-
-    def bounds(self, quota: Quota) -> Bounds:
-        """All that the quota says."""
-        return quota.rate, self.window.burst(quota.rate, quota.burst), quota.max_debt_ms
+        return bucket, Admission(admitted, throttle, quota, burst, before, tokens, repeats)
 
 
 def charge(
     tokens: float, stored: float, topics: Sequence[TopicMutation], quota: Quota, *, strict: bool
 ) -> tuple[list[bool], float]:
-    """Charge topic by topic; a strict request's topic is admitted only while the bucket is not in debt.
+    """Charge topic by topic; a topic of a strict request is admitted only while the bucket is not in debt.
 
     Args:
-        tokens: what there is now.
-        stored: what it was reckoned from, which says how much of a debt may be rounding.
-        topics: in the request's order.
-        quota: which may bound the debt.
-        strict: of a client that knows the error.
+        tokens: the tokens now.
+        stored: the stored tokens from which `tokens` was computed; its size bounds the rounding error.
+        topics: the topics in the request's order.
+        quota: the quota, which may limit the debt.
+        strict: whether the client knows THROTTLING_QUOTA_EXCEEDED.
 
     Returns:
-        Which topics are admitted, and what there is afterwards.
+        Whether each topic is admitted, and the tokens afterwards.
     """
     admitted = []
+    least = deepest_debt(quota)
     for topic in topics:
         admit = not (strict and in_debt(tokens, stored))
         if admit:
-            tokens = max(tokens - topic.partitions, min(tokens, deepest_debt(quota)))
+            tokens = max(tokens - topic.partitions, min(tokens, least))
         admitted.append(admit)
     return admitted, tokens
+
+
+def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:
+    """Return K at `now`: the stored tokens and those gained since T, at most the burst B.
+
+    A bucket that was never charged is full. Time never runs backwards: an earlier `now` adds nothing and takes
+    nothing. If the quota has changed, the bucket gained tokens by the old quota until the change and by the present one
+    from then on, so that raising a quota does not grant tokens for the past.
+    """
+    burst = window.burst(limit.quota.rate, limit.quota.burst)
+    return burst if bucket is None else _refilled(now, bucket, limit, burst, window)
+
+
+def _refilled(now: int, bucket: Bucket, limit: Limit, burst: float, window: Window) -> float:
+    quota, used = limit.quota, bucket.quota
+    tokens, since = bucket.tokens, bucket.updated_at
+    if now < since:  # the burst at that time may be less than the present one
+        return min(tokens, window.burst(used.rate, used.burst))
+    if bucket.differs(quota):
+        changed_at = max(min(limit.since, now), since)
+        tokens = _gain(tokens, used.rate, changed_at - since, window.burst(used.rate, used.burst))
+        tokens = max(tokens, deepest_debt(quota))
+        since = changed_at
+    return _gain(tokens, quota.rate, now - since, burst)
+
+
+def deepest_debt(quota: Quota) -> float:
+    """Return the lowest K that a quota allows."""
+    return -math.inf if quota.max_debt_ms is None else -quota.rate * (quota.max_debt_ms / 1000)
+
+
+def in_debt(tokens: float, stored: float) -> bool:
+    """Return whether K is below zero by more than the rounding error of a `stored` K of this size."""
+    return tokens < -_rounding(stored)
+
+
+def throttle_ms(tokens: float, stored: float, rate: float) -> int:
+    """Return the time until K is zero again: -K / R seconds, in ms rounded up, at most `MAX_THROTTLE_MS`.
+
+    Kafka rounds half up; this rounds up, because a client that waits the throttle time must not be refused again.
+    The rounding error of the stored K is subtracted first, or its last bit would cost a millisecond.
+    """
+    wait = (-tokens - _rounding(stored) / 2) / rate * 1000
+    return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else max(0, math.ceil(wait))
+
+
+def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
+    return min(tokens + elapsed_ms / 1000 * rate, burst)
+
+
+def _rounding(stored: float) -> float:
+    return _ROUNDING_ABSOLUTE + _ROUNDING_RELATIVE * abs(stored)

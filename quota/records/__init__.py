@@ -1,0 +1,4 @@
+"""The JSON records of the topics and the values in them, each with its reader.
+
+May import: errors, text.
+"""

@@ -1,4 +1,4 @@
-"""JSON records: bytes to typed structs and back, and an error that names the field and the value."""
+"""The JSON codec of records; its errors name the field and the value."""
 
 import base64
 import codecs
@@ -13,16 +13,16 @@ from quota.errors import BadRecord
 
 T = typing.TypeVar("T")
 
-_SHOWN = 120  # characters of a bad value that an error shows
-_MAX_DEPTH = 100  # far below any interpreter's recursion limit, so that every caller agrees on what is too deep
-# Possessive, and with a way out for a string that is not closed: linear in the length, whatever the bytes.
+_MAX_SHOWN = 120  # characters of a bad value in an error
+_MAX_DEPTH = 100  # far below any interpreter's recursion limit, so that all callers have the same limit
+# Possessive, with an alternative for an unclosed string: linear in the length, whatever the bytes.
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.?)*+(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 _LOCATED = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 NOT_TEXT = "value: not UTF-8"
-"""How the error of bytes begins that are no text."""
+"""The beginning of the error for bytes that are not UTF-8."""
 
 encode = msgspec.json.Encoder().encode
 
@@ -31,7 +31,7 @@ def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode one JSON object.
 
     Raises:
-        BadRecord: the bytes are null, not UTF-8, not JSON, or not of the decoder's type.
+        BadRecord: the bytes are null, not UTF-8, not JSON, or do not match the decoder's type.
     """
     if value is None:
         raise BadRecord("value: null, expected a JSON object")
@@ -49,19 +49,23 @@ def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def check_text(value: bytes, *, whole: bool = True) -> None:
-    """Check that bytes are UTF-8; those that are not `whole` may end in the middle of a character.
+    """Check that bytes are UTF-8.
+
+    Args:
+        value: the bytes.
+        whole: false where the bytes are a prefix, which may end in the middle of a character.
 
     Raises:
-        BadRecord: with the first byte that is not.
+        BadRecord: they are not; the message names the first invalid byte.
     """
     try:
-        codecs.utf_8_decode(value, "strict", whole)  # in a tenth of an incremental decoder's time
+        codecs.utf_8_decode(value, "strict", whole)  # ten times as fast as an incremental decoder
     except UnicodeDecodeError as error:
         raise BadRecord(f"{NOT_TEXT} (byte 0x{value[error.start]:02x} at {error.start})") from None
 
 
 def text(value: bytes) -> str:
-    """Bytes as they can stand in JSON: as text, or as base64 where they are not UTF-8."""
+    """Return bytes as a JSON string: text, or base64 where they are not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -69,10 +73,10 @@ def text(value: bytes) -> str:
 
 
 def _explain(message: str, value: bytes, expected: type) -> str:
-    """msgspec's message, turned around to begin with the field and to end with the value found there.
+    """Rephrase msgspec's message to begin with the field and to end with its value.
 
     Raises:
-        msgspec.DecodeError: the bytes behind that field are no JSON at all.
+        msgspec.DecodeError: the bytes after that field are not JSON.
     """
     located = _LOCATED.fullmatch(message)
     reason, path = (located["reason"], located["path"]) if located else (message, "")
@@ -86,25 +90,27 @@ def _explain(message: str, value: bytes, expected: type) -> str:
 
 
 def _members(expected: type, field: str) -> list[str]:
+    """Return the values of an enum field."""
     hint = typing.get_type_hints(expected)[field]
     return [str(member.value) for member in hint] if issubclass(hint, enum.Enum) else []
 
 
 def _find(value: bytes, path: str) -> bytes:
+    """Return the JSON of the value at a path, or all of it where the path leads nowhere."""
     try:
         found: Any = msgspec.json.decode(value)
         for index, name in _STEP.findall(path):
             found = found[int(index)] if index else found[name]
-    except (LookupError, TypeError):  # a field given twice, of which the other one is at fault
+    except (LookupError, TypeError):  # the field is repeated, and the error is in the other one
         return value
-    except msgspec.ValidationError:  # a number that no float can hold
+    except msgspec.ValidationError:  # a number that does not fit into a float
         return value
     return encode(found)
 
 
 def _show(value: bytes) -> str:
-    shown = value[: 4 * _SHOWN].decode(errors="ignore")
-    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
+    shown = value[: 4 * _MAX_SHOWN].decode(errors="ignore")
+    return shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "…"
 
 
 def _too_deep(value: bytes) -> bool:

@@ -1,15 +1,31 @@
-"""From a record that is no request to its dead letter."""
+"""A dead letter: an invalid record of the request topic, and why it is invalid."""
 
 import base64
 
+import msgspec
+
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.decision import DeadLetter
-from quota.records.record import Record
+from quota.records.record import Record, Source
 
 
-def dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
-    """The dead letter of a record; of a record over `max_bytes` it holds the beginning, so that it fits its topic."""
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """An invalid record: the error, and the value as it came (base64 where `error` says that it is not UTF-8)."""
+
+    error: str
+    value: str | None
+    timestamp: int | None
+    source: Source
+
+    @property
+    def original_value(self) -> bytes:
+        """The value of the invalid record; only its beginning where it was too large."""
+        value = self.value or ""
+        return base64.b64decode(value) if self.error.startswith(codec.NOT_TEXT) else value.encode()
+
+
+def make_dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
+    """Return the dead letter of a record; it holds the beginning of a record over `max_bytes`, so that it fits."""
     value = record.value
     if value is not None and record.size > max_bytes:
         value = _beginning(value, max(0, max_bytes - len(record.key or b"")))
@@ -21,28 +37,23 @@ def dead_letter(record: Record, error: str, max_bytes: int) -> DeadLetter:
     )
 
 
-def check_size(record: Record, max_bytes: int) -> None:
-    """Check a record by its size; the bytes behind `max_bytes` do not matter.
+_decoder = msgspec.json.Decoder(DeadLetter)
+
+
+def read_dead_letter(value: bytes | None) -> DeadLetter:
+    """Parse a record of the dead letters topic.
 
     Raises:
-        BadRecord: the record is too large, or the beginning of such a one is not UTF-8.
+        BadRecord: with a sentence that names the field and the value.
     """
-    if record.size > max_bytes:
-        codec.check_text((record.value or b"")[:max_bytes], whole=False)
-        raise BadRecord(f"value: a record of more than the {max_bytes} bytes that limits.max_request_bytes allows")
+    return codec.decode(value, _decoder)
 
 
 def _beginning(value: bytes, max_bytes: int) -> bytes:
-    """The first bytes; of text no half of a character at the end."""
+    """Return the first bytes; text is not cut within a character."""
     cut = value[:max_bytes]
     try:
         codec.check_text(cut, whole=False)
     except BadRecord:
         return cut
     return cut.decode(errors="ignore").encode()
-
-
-def value_of(letter: DeadLetter) -> bytes:
-    """The record of a dead letter as it came; of one that was too large the beginning."""
-    value = letter.value or ""
-    return base64.b64decode(value) if letter.error.startswith(codec.NOT_TEXT) else value.encode()

@@ -1,16 +1,20 @@
-"""What is answered: a decision for a request, or a dead letter for a record that is none."""
+"""A decision: the answer to one request, and its charges."""
 
 import enum
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
-from quota.records.entity import QuotaEntity
+from quota.records import codec
+from quota.records.entity import QuotaEntity, Tags
+from quota.records.quota import Quota
 from quota.records.record import Source
 from quota.records.request import Mode, Operation, TopicDetails
 
 
 class ErrorCode(enum.IntEnum):
-    """Kafka's error codes that a topic of a decision may carry."""
+    """The error codes of Kafka that a topic of a decision can have."""
 
     NONE = 0
     THROTTLING_QUOTA_EXCEEDED = 89
@@ -25,7 +29,7 @@ class Outcome(enum.Enum):
 
 
 class TopicDecision(TopicDetails, frozen=True):
-    """The answer for one topic, and what its request said of it."""
+    """The answer for one topic, with the details of its request."""
 
     name: str
     partitions: int
@@ -35,7 +39,7 @@ class TopicDecision(TopicDetails, frozen=True):
 
 
 class Shadow(msgspec.Struct, frozen=True):
-    """What a quota in shadow would have answered; `error_codes` in the order of the request's topics."""
+    """The answer that a quota in shadow would have given; `error_codes` in the order of the request's topics."""
 
     outcome: Outcome
     error_codes: list[int]
@@ -44,24 +48,88 @@ class Shadow(msgspec.Struct, frozen=True):
 
 
 class Repeat(msgspec.Struct, frozen=True):
-    """Which decision admitted the same request before: the first `topics` of it are not charged again."""
+    """The decision that admitted the same request before: its first `topics` topics are not charged again."""
 
     decision_id: str
     topics: int
 
 
-def paid_topics(repeats: Repeat | None) -> int:
-    """How many of the first topics of a request cost nothing, because it was admitted before."""
-    return repeats.topics if repeats else 0
+class _Topic(Protocol):
+    @property
+    def partitions(self) -> int: ...
+    @property
+    def error_code(self) -> int: ...
 
 
-def free_topics(topics: int, repeats: Repeat | None, *, validate_only: bool) -> int:
-    """How many of the first of so many topics cost nothing: all of a request that only asks, or what was paid for."""
-    return topics if validate_only else paid_topics(repeats)
+class _Decided(Protocol):
+    """The fields of a decision from which its charges follow."""
+
+    @property
+    def topics(self) -> Sequence[_Topic]: ...
+    @property
+    def validate_only(self) -> bool: ...
+    @property
+    def repeats(self) -> Repeat | None: ...
+    @property
+    def shadow(self) -> Shadow | None: ...
+    @property
+    def controller_throttle_ms(self) -> int: ...
+    @property
+    def throttle_time_ms(self) -> int: ...
+    @property
+    def quota(self) -> float | None: ...
+    @property
+    def paid_topics(self) -> int: ...
+    @property
+    def free_topics(self) -> int: ...
+    @property
+    def error_codes(self) -> list[int]: ...
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """The answer to one request. Times are in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
+class Charges:
+    """The costs of a decision, and of its row in the audit's table; stated here and nowhere else in Python.
+
+    `jobs.audit.effective` states the same in SQL.
+    """
+
+    __slots__ = ()
+
+    @property
+    def verdict(self: _Decided) -> _Decided | Shadow:
+        """The answer as the quota decided: that of the quota in shadow, or else the decision itself."""
+        return self.shadow or self
+
+    @property
+    def paid_topics(self: _Decided) -> int:
+        """The number of first topics that an earlier decision on the same request has charged."""
+        return self.repeats.topics if self.repeats else 0
+
+    @property
+    def free_topics(self: _Decided) -> int:
+        """The number of first topics that cost nothing: all of a validate-only request, or the paid ones."""
+        return len(self.topics) if self.validate_only else self.paid_topics
+
+    @property
+    def costs(self: _Decided) -> list[int]:
+        """The mutations that each topic costs if it is admitted, without the free topics."""
+        return [topic.partitions for topic in self.topics[self.free_topics :]]
+
+    @property
+    def error_codes(self: _Decided) -> list[int]:
+        """The error code of each topic as the quota decided, also where it is in shadow and all are admitted."""
+        return self.shadow.error_codes if self.shadow else [topic.error_code for topic in self.topics]
+
+    @property
+    def charged(self: _Decided) -> list[int]:
+        """The mutations of each topic that the bucket was charged; empty without a bucket."""
+        if self.quota is None:
+            return []
+        decided = zip(self.topics, self.error_codes, strict=True)
+        return [topic.partitions for topic, code in list(decided)[self.free_topics :] if not code]
+
+
+class Decision(Charges, msgspec.Struct, frozen=True):
+    """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
 
     decision_id: str
     request_id: str
@@ -94,11 +162,24 @@ class Decision(msgspec.Struct, frozen=True):
     expires_at: int | None = None
     repeats: Repeat | None = None
 
+    @property
+    def tags(self) -> Tags:
+        """The tags of the bucket."""
+        return Tags(self.user_tag, self.client_tag, tuple(sorted(self.more_tags.items())))
 
-class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that is no request: why, and the record as it came (base64 where `error` says it is not UTF-8)."""
+    @property
+    def applied_quota(self) -> Quota | None:
+        """The quota that was applied, with the burst that followed from it; None where there was none."""
+        return None if self.quota is None else Quota(self.quota, self.burst, self.max_debt_ms)
 
-    error: str
-    value: str | None
-    timestamp: int | None
-    source: Source
+
+_decoder = msgspec.json.Decoder(Decision)
+
+
+def read_decision(value: bytes | None) -> Decision:
+    """Parse a record of the decisions topic.
+
+    Raises:
+        BadRecord: with a sentence that names the field and the value.
+    """
+    return codec.decode(value, _decoder)

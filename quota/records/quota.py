@@ -1,6 +1,7 @@
-"""What an operator grants an entity: a rate, and what may go with it."""
+"""A quota as an operator sets it, and the window that turns its rate into a burst."""
 
 import re
+import sys
 from dataclasses import dataclass
 
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
@@ -8,19 +9,19 @@ _NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota as it is set: `rate` in partition mutations per second, and options that Kafka has not."""
+    """A quota: a rate in partition mutations per second, and options that Kafka does not have."""
 
     rate: float
     burst: float | None = None
-    """How many mutations may be made at once; None for KIP-599's Q * S * W."""
+    """The mutations that may be made at once; None for KIP-599's Q * S * W."""
     max_debt_ms: int | None = None
-    """The longest wait that one large mutation can bring, by forgiving the debt beyond; None for no bound."""
+    """The longest throttle time that one large mutation can cause: debt beyond it is forgiven. None for no limit."""
     shadow: bool = False
-    """Decide and report, but admit."""
+    """Whether the quota is evaluated and reported but not enforced: everything is admitted."""
 
     @property
     def bounds(self) -> tuple[float, float | None, int | None]:
-        """What a bucket is filled and emptied by."""
+        """The rate, burst and maximum debt: everything that changes the tokens of a bucket."""
         return self.rate, self.burst, self.max_debt_ms
 
 
@@ -32,6 +33,32 @@ class Limit:
     since: int
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time over which a quota may be used at once.
+
+    `num` is `controller.quota.window.num` (S, samples), `size_seconds` is `controller.quota.window.size.seconds` (W);
+    the defaults are Kafka's.
+    """
+
+    num: int = 11
+    size_seconds: int = 1
+
+    @property
+    def size_ms(self) -> int:
+        """W in milliseconds."""
+        return self.size_seconds * 1000
+
+    @property
+    def total_ms(self) -> int:
+        """S * W in milliseconds."""
+        return self.num * self.size_ms
+
+    def burst(self, rate: float, own: float | None = None) -> float:
+        """Return B in mutations: a quota's own burst, or Q * S * W, which is finite for every finite rate."""
+        return own if own is not None else min(rate * self.num * self.size_seconds, sys.float_info.max)
+
+
 def read_number(text: str) -> float | None:
-    """A number as people write one; None for what Python or YAML alone would take for one, as 1_000, nan and 1:30."""
+    """Parse a decimal number; return None for what only Python or YAML accepts, such as 1_000, nan and 1:30."""
     return float(text) if _NUMBER.fullmatch(text) else None

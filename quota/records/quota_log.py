@@ -1,4 +1,4 @@
-"""The records of the quota log."""
+"""The records of the quota log and their reader."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -13,13 +13,28 @@ from quota.records.quota import Quota
 
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Broker = Annotated[int, msgspec.Meta(ge=0)]
+_Tags = Annotated[dict[_Name, _Name], msgspec.Meta(min_length=1)]
+
+RATE_CONFIG = "controller_mutation_rate"
+QUOTA_CONFIGS = {
+    RATE_CONFIG: "rate",
+    "controller_mutation_burst": "burst",
+    "max_debt_ms": "max_debt_ms",
+    "shadow": "shadow",
+}
+"""The configs of a quota, and the field of `Quota` that holds each."""
+
+
+def to_configs(quota: Quota) -> dict[str, Any]:
+    """Return a quota as configs."""
+    return {name: getattr(quota, field) for name, field in QUOTA_CONFIGS.items()}
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Topics, and for each of their partitions the broker that leads it; None while no one does."""
+    """The topics of a cluster, and the leader of each partition; None for a partition without a leader."""
 
     topics: dict[_Name, list[_Broker | None]]
-    """By the topic's name, the leader's id for each partition."""
+    """The broker id of each partition's leader, by topic name."""
 
     @property
     def partitions(self) -> int:
@@ -27,30 +42,11 @@ class Cluster(msgspec.Struct, frozen=True):
         return sum(len(leaders) for leaders in self.topics.values())
 
 
-RATE = "controller_mutation_rate"
-FIELDS = {
-    RATE: "rate",
-    "controller_mutation_burst": "burst",
-    "max_debt_ms": "max_debt_ms",
-    "shadow": "shadow",
-}
-"""What a quota consists of: the names of its configs, and of the fields of `Quota`."""
-
-
-def configs_of(quota: Quota) -> dict[str, Any]:
-    """A quota by the names of its configs."""
-    return {name: getattr(quota, field) for name, field in FIELDS.items()}
-
-
-TagName = Annotated[str, msgspec.Meta(min_length=1)]
-BucketTags = Annotated[dict[TagName, TagName], msgspec.Meta(min_length=1)]
-
-
 class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Sets the quota of an entity, or removes it; what is left out is as KIP-599 has it."""
+    """Sets or removes the quota of an entity; options that are left out have KIP-599's defaults."""
 
     entity: QuotaEntity
-    """For whom."""
+    """The entity whose quota is set."""
     controller_mutation_rate: Positive | None
     """The quota in mutations/s; None removes it."""
     controller_mutation_burst: Positive | None = None
@@ -60,92 +56,94 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     altered_by: str | None = None
     comment: str | None = None
     altered_configs: list[str] | None = None
-    """What of it is new, where the rest was copied from the quota before; None where it was set as a whole."""
+    """The configs that change, where the rest is copied from the previous quota; None where all are set."""
     cancelled: bool = False
-    """Takes the change back that this record repeats, if it comes before the moment of it."""
+    """Whether it cancels the scheduled change that it repeats; it has to come before that change takes effect."""
 
     @property
     def quota(self) -> Quota | None:
-        """The quota that it sets; None where it removes one."""
+        """The quota that is set; None where it is removed."""
         rate = self.controller_mutation_rate
         return None if rate is None else Quota(rate, self.controller_mutation_burst, self.max_debt_ms, self.shadow)
 
     @property
     def key(self) -> bytes:
-        """The entity; with the time of a change that is for later, or compaction would drop the quota in force."""
+        """The entity, and the time of a scheduled change: without it compaction would remove the quota in force."""
         return self.entity.key if self.effective_at is None else codec.encode(_Key(self.effective_at, self.entity))
 
 
 class ResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Makes buckets as if never seen: those that have all these tags, `user` and `client-id` (KIP-257)."""
+    """Resets the buckets that have all these tags, as if they were never used (KIP-257)."""
 
-    bucket: BucketTags
-    """Tags and their values."""
+    bucket: _Tags
+    """The values of the tags by name: `user`, `client-id`, or those of a callback."""
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
 
     @property
     def key(self) -> bytes:
-        """The tags, always spelled the same; with the time of a reset that is for later."""
+        """The tags, always spelled the same, and the time of a scheduled reset."""
         return codec.encode(_Key(self.effective_at, bucket=dict(sorted(self.bucket.items()))))
 
 
 class CallbackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Says by which callback requests are judged, and gives it its configs (KIP-257)."""
+    """Sets the callback that resolves quotas, and its configs (KIP-257)."""
 
     callback: CallbackSetting | None
-    """None for what the settings say."""
+    """The callback; None for the one in the settings."""
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
     altered_configs: list[str] | None = None
-    """Which configs are new, where the rest was copied from the callback before; None where it was set as a whole."""
+    """The configs that change, where the rest is copied from the previous callback; None where all are set."""
     cancelled: bool = False
-    """Takes the change back that this record repeats, if it comes before the moment of it."""
+    """Whether it cancels the scheduled change that it repeats; it has to come before that change takes effect."""
 
     @property
     def key(self) -> bytes:
-        """Always the same; with the time of a change that is for later."""
+        """The same key for all records of this kind, with the time of a scheduled change."""
         return codec.encode(_Key(self.effective_at, about="callback"))
 
 
 class ClusterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the cluster consists of, for callbacks that take partitions into account (KIP-257)."""
+    """Sets the cluster's metadata, for callbacks that depend on partitions (KIP-257)."""
 
     cluster: Cluster
-    """All of it."""
+    """The whole cluster."""
     effective_at: EpochMs | None = None
     altered_by: str | None = None
     comment: str | None = None
 
     @property
     def key(self) -> bytes:
-        """Always the same; with the time of a change that is for later."""
+        """The same key for all records of this kind, with the time of a scheduled change."""
         return codec.encode(_Key(self.effective_at, about="cluster"))
 
 
-LogRecord: TypeAlias = QuotaRecord | ResetRecord | CallbackRecord | ClusterRecord
+QuotaLogRecord: TypeAlias = QuotaRecord | ResetRecord | CallbackRecord | ClusterRecord
 
 
-class LogEntry(msgspec.Struct, frozen=True):
-    """A record of the quota topic, and the time that the broker stamped it (epoch ms)."""
+class QuotaLogEntry(msgspec.Struct, frozen=True):
+    """A record of the quota log with its offset, and the timestamp that the broker gave it (epoch ms)."""
 
     offset: int
     timestamp: int
-    record: LogRecord
+    record: QuotaLogRecord
 
 
 class _Key(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The key of a record that is not simply an entity."""
+    """The key of a record whose key is not the entity alone."""
 
     effective_at: EpochMs | None = None
     entity: QuotaEntity | None = None
-    bucket: BucketTags | None = None
+    bucket: _Tags | None = None
     about: str | None = None
 
 
 class _Kind(msgspec.Struct):
+    """The fields that tell the four kinds of records apart."""
+
     entity: msgspec.Raw = msgspec.Raw()
     bucket: msgspec.Raw = msgspec.Raw()
     callback: msgspec.Raw = msgspec.Raw()
@@ -154,7 +152,7 @@ class _Kind(msgspec.Struct):
 
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _entity_decoder = msgspec.json.Decoder(QuotaEntity)
-_decoders: dict[str, msgspec.json.Decoder[LogRecord]] = {
+_decoders: dict[str, msgspec.json.Decoder[QuotaLogRecord]] = {
     "entity": msgspec.json.Decoder(QuotaRecord),
     "bucket": msgspec.json.Decoder(ResetRecord),
     "callback": msgspec.json.Decoder(CallbackRecord),
@@ -162,20 +160,16 @@ _decoders: dict[str, msgspec.json.Decoder[LogRecord]] = {
 }
 
 
-def read_log_record(value: bytes | None, key: bytes | None = None) -> LogRecord:
-    """Read a record of the quota topic; a tombstone (null value) removes the quota of the entity in its key.
+def read_quota_log_record(value: bytes | None, key: bytes | None = None) -> QuotaLogRecord:
+    """Parse a record of the quota log; a tombstone (null value) removes the quota of the entity in its key.
 
     Raises:
-        BadRecord: with a sentence that names the field and the value.
+        BadRecord: the record is invalid; the message names the field and the value.
     """
     if value is None and key is not None:
-        return _tombstone(key)
-    found = codec.decode(value, _kind_decoder)
-    kinds = [kind for kind in _decoders if getattr(found, kind)]
+        return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)
+    fields = codec.decode(value, _kind_decoder)
+    kinds = [kind for kind in _decoders if getattr(fields, kind)]
     if len(kinds) > 1:
         raise BadRecord(f"{kinds[1]}: a record has one of {', '.join(_decoders)}, this one has {kinds[0]} too")
     return codec.decode(value, _decoders[kinds[0] if kinds else "entity"])
-
-
-def _tombstone(key: bytes) -> LogRecord:
-    return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)

@@ -1,6 +1,7 @@
-"""A record of a topic, and where it stands."""
+"""A record of a Kafka topic, and its position."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import msgspec
 
@@ -8,7 +9,7 @@ from quota.errors import BadRecord
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a record stands in Kafka."""
+    """The position of a record in Kafka."""
 
     topic: str
     partition: int
@@ -19,39 +20,35 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A record as it was read: its bytes, and the timestamp of its topic (epoch ms)."""
+    """A record as it was read: its bytes, and its timestamp (epoch ms)."""
 
     source: Source
     timestamp: int
     value: bytes | None
     key: bytes | None = None
     stamped: bool = True
-    """Whether the broker has stamped it; a time that its producer wrote is as good as none."""
+    """Whether the broker set the timestamp (LogAppendTime); a producer's own timestamp is not trusted."""
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return the record in a row of `schemas.kafka.RECORD`, whose timestamp is null where it is not trusted."""
+        timestamp = row["timestamp"]
+        source = Source(row["topic"], row["partition"], row["offset"])
+        return cls(source, timestamp or 0, row["value"], row["key"], timestamp is not None)
 
     @property
     def size(self) -> int:
-        """Bytes of key and value."""
+        """The bytes of key and value."""
         return len(self.key or b"") + len(self.value or b"")
 
+    def check_stamped(self) -> None:
+        """Check that the broker set the timestamp.
 
-def check_stamped(*, by_broker: bool) -> None:
-    """Check who has stamped a record.
-
-    Raises:
-        BadRecord: its producer.
-    """
-    if not by_broker:
-        raise BadRecord(
-            "timestamp: its producer's own, with which it could write itself tokens; "
-            "set message.timestamp.type=LogAppendTime on the topic"
-        )
-
-
-Row = dict[str, Any]
-
-
-def record_of(row: Row) -> Record:
-    """The record in a row of `schemas.kafka.RECORD`."""
-    source = Source(row["topic"], row["partition"], row["offset"])
-    stamped = row["timestamp"] is not None
-    return Record(source, row["timestamp"] if stamped else 0, row["value"], row["key"], stamped)
+        Raises:
+            BadRecord: the producer did.
+        """
+        if not self.stamped:
+            raise BadRecord(
+                "timestamp: its producer's own, with which it could write itself tokens; "
+                "set message.timestamp.type=LogAppendTime on the topic"
+            )

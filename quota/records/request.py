@@ -1,4 +1,4 @@
-"""A mutation request as a client sends it: the one reader of them for the job, `simulate` and the client."""
+"""A mutation request as a client sends it, and its reader."""
 
 import enum
 from typing import Annotated
@@ -12,7 +12,7 @@ ANONYMOUS = "ANONYMOUS"
 """The user of a request that names none (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
 
 NO_CLIENT_ID = "<none>"
-"""The client-id of a request that names none, so that leaving it out does not slip past the default quotas."""
+"""The client-id of a request that names none, so that leaving it out does not evade the default quotas."""
 
 Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -25,11 +25,11 @@ class Operation(enum.Enum):
     CREATE_PARTITIONS = "CREATE_PARTITIONS"
     DELETE_TOPICS = "DELETE_TOPICS"
 
-    __hash__ = object.__hash__  # there is one of each, and Enum's own takes longer than to look it up
+    __hash__ = object.__hash__  # members are singletons, and Enum's own hash takes longer than the look-up
 
 
 class Mode(enum.Enum):
-    """How a bucket in debt answers: by refusing, or by admitting and throttling."""
+    """How a bucket in debt answers: it refuses (strict), or it admits and throttles (permissive)."""
 
     STRICT = "STRICT"
     PERMISSIVE = "PERMISSIVE"
@@ -40,55 +40,55 @@ STRICT_SINCE = {Operation.CREATE_TOPICS: 6, Operation.CREATE_PARTITIONS: 3, Oper
 
 
 class TopicDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What carrying a topic's mutation out needs besides its name and cost, as in Kafka's protocol.
+    """The fields that carrying out a topic's mutation needs besides its name and cost, as in Kafka's protocol.
 
-    Nothing of it bears on the decision. What a request leaves out is left out of its decision as well.
+    None of them influences the decision. A field that is absent from a request is absent from its decision, too.
     """
 
     count: Int32 | msgspec.UnsetType = msgspec.UNSET
-    """CREATE_PARTITIONS: how many partitions the topic is to have in the end."""
+    """CREATE_PARTITIONS: the total number of partitions afterwards."""
     replication_factor: Int16 | msgspec.UnsetType = msgspec.UNSET
-    """CREATE_TOPICS; -1 or left out: the cluster's default."""
+    """CREATE_TOPICS: the replication factor; -1 or absent for the cluster's default."""
     assignments: list[list[Int32]] | msgspec.UnsetType = msgspec.UNSET
-    """The brokers of each new partition's replicas."""
+    """The brokers of the replicas of each new partition."""
     configs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-    """CREATE_TOPICS: the topic's configs."""
+    """CREATE_TOPICS: the configs of the topic."""
 
 
 class TopicMutation(TopicDetails, frozen=True):
-    """One topic of a request, and what it costs: partitions created, added, or deleted with it."""
+    """One topic of a request and its cost."""
 
     name: str
-    """Of the topic."""
+    """The name of the topic."""
     partitions: Int32
-    """The partitions created, added, or deleted with it."""
+    """The cost: the partitions created, added, or deleted with the topic."""
 
 
 class MutationRequest(msgspec.Struct, frozen=True):
-    """A request for mutations of topics; unknown fields are ignored."""
+    """A request for topic mutations; unknown fields are ignored."""
 
     request_id: str
-    """The sender's own name for it, which comes back in the decision."""
+    """The sender's own id of the request, which the decision repeats."""
     operation: Operation
-    """What is asked for."""
+    """The kind of mutation."""
     api_version: Int32
-    """Of the client's request in Kafka's protocol: old versions do not know the error, and are only told to wait."""
+    """The version of the client's request in Kafka's protocol; old versions are permissive: never refused."""
     topics: Annotated[list[TopicMutation], msgspec.Meta(min_length=1)]
-    """Each is charged and answered on its own, in this order."""
+    """The topics, each of which is charged and answered on its own, in this order."""
     user: str = ANONYMOUS
     """The principal."""
     client_id: str = NO_CLIENT_ID
     """The client-id."""
     validate_only: bool = False
-    """Whether it only asks if it could be done: never charged, never refused."""
+    """Whether the mutation is only validated: it is never charged and never refused."""
     request_throttle_ms: Int32 = 0
-    """The throttle time of the request quota, which the client is told where it is the longer one, in ms."""
+    """The throttle time of the request quota [ms]; the client gets the longer one of the two."""
     purgatory_ms: Int32 = 0
-    """How long the broker has kept the request back, in ms; it is taken off the throttle time."""
+    """The time for which the broker held the request back [ms]; it is subtracted from the throttle time."""
     apply: bool = True
-    """Whether an applier is to carry it out; false where the sender does so itself."""
+    """Whether an applier carries the mutation out; false if the sender does."""
     expires_at: EpochMs | msgspec.UnsetType = msgspec.UNSET
-    """Epoch ms from which on it must not be carried out any more: nobody waits for it then."""
+    """The moment from which on the mutation must not be carried out any more [epoch ms]: nobody waits for it then."""
 
     @property
     def mode(self) -> Mode:
@@ -100,7 +100,7 @@ _decoder = msgspec.json.Decoder(MutationRequest)
 
 
 def read_request(value: bytes | None) -> MutationRequest:
-    """Read a request from the bytes of its record.
+    """Parse a request; an empty user or client-id counts as absent.
 
     Raises:
         BadRecord: with a sentence that names the field and the value.

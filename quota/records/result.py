@@ -1,28 +1,29 @@
-"""What became of an admitted mutation on its cluster: the records of `mutation-results`."""
+"""The result of an admitted mutation on its cluster (a record of `mutation-results`)."""
 
 import msgspec
 
+from quota.records import codec
 from quota.records.record import Source
 from quota.records.request import Operation
 
 
 class TopicResult(msgspec.Struct, frozen=True):
-    """What the cluster said of one topic; its error is Kafka's own."""
+    """The cluster's answer for one topic, with Kafka's own error."""
 
     name: str
-    """Of the topic."""
+    """The name of the topic."""
     error_code: int = 0
-    """0 where it was carried out."""
+    """Kafka's error code; 0 if the mutation was carried out."""
     error: str = "NONE"
     """The name of the error."""
     error_message: str | None = None
-    """What Kafka says of it."""
+    """Kafka's message."""
     found_done: bool = False
-    """It was so already when an applier came back to a decision that it may have carried out before."""
+    """Whether an applier found the mutation done when it returned to a decision that it may have carried out."""
 
 
 class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of the admitted topics of one decision."""
+    """The results of the admitted topics of one decision."""
 
     decision_id: str
     request_id: str
@@ -31,8 +32,20 @@ class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation
     validate_only: bool
     topics: list[TopicResult]
-    """In the decision's order."""
+    """The topics in the order of the decision."""
     timestamp: int
-    """Of the request [epoch ms]."""
+    """The timestamp of the request [epoch ms]."""
     source: Source
-    """Where the decision stands."""
+    """The position of the decision."""
+
+
+_decoder = msgspec.json.Decoder(MutationResult)
+
+
+def read_result(value: bytes | None) -> MutationResult:
+    """Parse a record of the results topic.
+
+    Raises:
+        BadRecord: with a sentence that names the field and the value.
+    """
+    return codec.decode(value, _decoder)

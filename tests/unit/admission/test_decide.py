@@ -6,23 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.admission.decide import decide, in_order
-from quota.algorithms.bucket import MAX_THROTTLE_MS, Bucket, Window
-from quota.algorithms.token_bucket import TokenBucket
+from quota.admission.decide import decide
+from quota.admission.order import Position, in_order
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
+from quota.records.quota import Quota, Window
 from quota.records.request import Mode
-from tests.support.factories import PERMISSIVE, STRICT, resolved
-
-KIP = TokenBucket(Window(num=100))
-
-
-def decide_all(*requests, bucket=None, algorithm=KIP):
-    bucket, decisions = decide(bucket, requests, algorithm)
-    return bucket, decisions
+from tests.support.factories import KIP, PERMISSIVE, STRICT, decide_all, resolved
 
 
 def sort(requests):
-    return in_order(requests, lambda each: each.record)
+    return in_order((position(each.record), each) for each in requests)
+
+
+def position(record):
+    return Position(record.timestamp, record.source.topic, record.source.partition, record.source.offset)
 
 
 def test_the_worked_example_of_kip_599():
@@ -40,7 +38,7 @@ def test_the_worked_example_of_kip_599():
     assert refused.retry_at == 12_000
     assert (early.outcome, early.throttle_time_ms) == (Outcome.REJECTED, 1)
     assert (waited.outcome, waited.tokens_before, waited.tokens) == (Outcome.ADMITTED, 0, -80)
-    assert bucket == Bucket(-80, 12_000, 5)
+    assert bucket == Bucket(-80, 12_000, Quota(5))
 
 
 def test_kafkas_own_case_with_windows_of_two_seconds():
@@ -84,7 +82,7 @@ def test_kafkas_own_permissive_case():
 
 
 def test_a_bucket_at_zero_admits():
-    _, (decision,) = decide_all(resolved(1), bucket=Bucket(0, 0, 5))
+    _, (decision,) = decide_all(resolved(1), bucket=Bucket(0, 0, Quota(5)))
     assert decision.outcome is Outcome.ADMITTED
 
 
@@ -98,7 +96,7 @@ def test_topics_are_admitted_one_by_one_in_the_requests_order():
 
 
 def test_a_refused_topic_says_so():
-    _, (decision,) = decide_all(resolved(1), bucket=Bucket(-5, 0, 5))
+    _, (decision,) = decide_all(resolved(1), bucket=Bucket(-5, 0, Quota(5)))
     (topic,) = decision.topics
     assert (topic.error_code, topic.error) == (89, "THROTTLING_QUOTA_EXCEEDED")
     assert topic.error_message == "The throttling quota has been exceeded."
@@ -110,16 +108,16 @@ def test_a_strict_request_that_overdraws_is_not_throttled_itself():
 
 
 def test_a_permissive_request_in_debt_is_admitted_charged_and_throttled():
-    bucket, (decision,) = decide_all(resolved(5, 5, api_version=PERMISSIVE), bucket=Bucket(-60, 0, 5))
+    bucket, (decision,) = decide_all(resolved(5, 5, api_version=PERMISSIVE), bucket=Bucket(-60, 0, Quota(5)))
     assert decision.mode is Mode.PERMISSIVE
     assert decision.outcome is Outcome.ADMITTED
     assert (decision.tokens, decision.controller_throttle_ms) == (-70, 14_000)
-    assert bucket == Bucket(-70, 0, 5)
+    assert bucket == Bucket(-70, 0, Quota(5))
 
 
 @pytest.mark.parametrize("api_version", [STRICT, PERMISSIVE])
 def test_validate_only_is_never_charged_nor_refused_nor_throttled(api_version):
-    before = Bucket(-60, 0, 5)
+    before = Bucket(-60, 0, Quota(5))
     bucket, (decision,) = decide_all(resolved(80, at=2000, api_version=api_version, validate_only=True), bucket=before)
     assert bucket == before
     assert decision.outcome is Outcome.ADMITTED
@@ -145,13 +143,13 @@ def test_without_a_quota_everything_is_admitted_and_nothing_touched():
 )
 def test_the_told_throttle_is_the_most_constraining_less_the_wait_in_purgatory(request_throttle, purgatory, told):
     refused = resolved(1, at=100, request_throttle_ms=request_throttle, purgatory_ms=purgatory)
-    _, (decision,) = decide_all(refused, bucket=Bucket(-60, 100, 5))
+    _, (decision,) = decide_all(refused, bucket=Bucket(-60, 100, Quota(5)))
     assert decision.controller_throttle_ms == 12_000
     assert (decision.throttle_time_ms, decision.retry_at) == (told, 100 + told)
 
 
 def test_a_refused_try_leaves_the_bucket_as_it_was_but_tells_its_tokens_now():
-    before = Bucket(-60, 0, 5)
+    before = Bucket(-60, 0, Quota(5))
     bucket, (decision,) = decide_all(resolved(1, at=3000), bucket=before)
     assert bucket == before
     assert (decision.tokens_before, decision.tokens) == (-45, -45)
@@ -159,14 +157,14 @@ def test_a_refused_try_leaves_the_bucket_as_it_was_but_tells_its_tokens_now():
 
 def test_a_refused_try_at_a_new_rate_is_written_down():
     """Or the next change would take the time at this rate for time at the one before it."""
-    bucket, _ = decide_all(resolved(1, at=3000, rate=10.0, since=2000), bucket=Bucket(-60, 0, 5))
-    assert bucket == Bucket(-40, 3000, 10)
+    bucket, _ = decide_all(resolved(1, at=3000, rate=10.0, since=2000), bucket=Bucket(-60, 0, Quota(5)))
+    assert bucket == Bucket(-40, 3000, Quota(10))
 
 
 def test_a_step_back_in_time_charges_but_neither_gains_nor_turns_the_clock_back():
-    bucket, (decision,) = decide_all(resolved(10, at=500), bucket=Bucket(100, 1000, 5))
+    bucket, (decision,) = decide_all(resolved(10, at=500), bucket=Bucket(100, 1000, Quota(5)))
     assert decision.tokens == 90
-    assert bucket == Bucket(90, 1000, 5)
+    assert bucket == Bucket(90, 1000, Quota(5))
 
 
 def test_requests_of_one_bucket_go_by_time_then_partition_then_offset():
@@ -219,7 +217,7 @@ def test_one_partitions_requests_are_decided_alike_however_they_are_cut(unnumber
 )
 def test_waiting_the_told_time_always_admits(rate, debt, now, tries):
     """However often it was refused in between, at whatever rate and at whatever hour."""
-    bucket = Bucket(-float(debt), now, rate)
+    bucket = Bucket(-float(debt), now, Quota(rate))
     for later in itertools.accumulate(tries, initial=now):
         bucket, (refused,) = decide(bucket, [resolved(1, at=later, rate=rate)], KIP)
         if refused.outcome is Outcome.ADMITTED:
@@ -232,8 +230,8 @@ def test_waiting_the_told_time_always_admits(rate, debt, now, tries):
 @given(st.lists(st.integers(0, 11_999), max_size=20))
 def test_refused_tries_change_nothing(times):
     """A debt of 60 at 5/s lasts for 12 s: whatever is refused until then, the same tokens are there at its end."""
-    bucket, decisions = decide(Bucket(-60, 0, 5), [resolved(1, at=at) for at in sorted(times)], KIP)
+    bucket, decisions = decide(Bucket(-60, 0, Quota(5)), [resolved(1, at=at) for at in sorted(times)], KIP)
     assert {each.outcome for each in decisions} <= {Outcome.REJECTED}
-    assert bucket == Bucket(-60, 0, 5)
+    assert bucket == Bucket(-60, 0, Quota(5))
     _, (after,) = decide(bucket, [resolved(1, at=12_000)], KIP)
     assert (after.outcome, after.tokens_before) == (Outcome.ADMITTED, 0)

@@ -5,14 +5,11 @@ import json
 import pytest
 
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Bucket, Window
-from quota.algorithms.token_bucket import TokenBucket
+from quota.algorithms.token_bucket import Bucket
 from quota.records.decision import Decision
+from quota.records.quota import Quota
 from quota.whatif.simulation import read_quotas, simulate
-from tests.support.factories import PERMISSIVE, request_json, resolved
-from tests.unit.admission.test_decide import decide_all
-
-KIP = TokenBucket(Window(100))
+from tests.support.factories import KIP, PERMISSIVE, decide_all, request_json, resolved
 
 
 def answers(requests, *quotas, policy=Policy()):  # noqa: B008 it cannot be changed
@@ -120,22 +117,22 @@ def test_a_reset_meets_the_buckets_that_have_its_tags(tags, reset):
 
 def test_a_request_that_is_late_undoes_no_reset():
     """Reset at 100; a request of another partition, stamped 50 and decided afterwards, finds the bucket as it is."""
-    bucket, _ = decide_all(resolved(5, at=100, reset_at=100), bucket=Bucket(-60, 0, 5))
-    assert bucket == Bucket(495, 100, 5, reset_at=100)
+    bucket, _ = decide_all(resolved(5, at=100, reset_at=100), bucket=Bucket(-60, 0, Quota(5)))
+    assert bucket == Bucket(495, 100, Quota(5), reset_at=100)
     bucket, _ = decide_all(resolved(5, at=50), bucket=bucket)
-    assert bucket == Bucket(490, 100, 5, reset_at=100)
+    assert bucket == Bucket(490, 100, Quota(5), reset_at=100)
     bucket, _ = decide_all(resolved(5, at=101, reset_at=100), bucket=bucket)
     assert bucket.tokens == pytest.approx(485.005)
 
 
 def test_a_reset_of_a_clock_behind_the_buckets_still_works():
     """The bucket was written at 1000, by another broker's clock."""
-    bucket, _ = decide_all(resolved(5, at=990, reset_at=980), bucket=Bucket(-60, 1000, 5))
-    assert bucket == Bucket(495, 990, 5, reset_at=980)
+    bucket, _ = decide_all(resolved(5, at=990, reset_at=980), bucket=Bucket(-60, 1000, Quota(5)))
+    assert bucket == Bucket(495, 990, Quota(5), reset_at=980)
 
 
 def test_asking_only_resets_nothing_but_is_told():
-    before = Bucket(-60, 0, 5)
+    before = Bucket(-60, 0, Quota(5))
     bucket, (decision,) = decide_all(resolved(5, at=100, reset_at=100, validate_only=True), bucket=before)
     assert (bucket, decision.tokens) == (before, 500)
 
@@ -186,5 +183,7 @@ def test_an_exempt_user_touches_no_bucket_and_the_decision_says_so():
 def test_a_request_that_is_late_takes_nothing_from_a_bucket_by_an_older_quota():
     """Stamped 90 and decided after 110: the burst of 10 and the bound of 5 that held then are not the bucket's."""
     for held, after in ((400, 399), (-1000, -1000)):
-        bucket, (decision,) = decide_all(resolved(1, at=90, burst=10.0, max_debt_ms=1000), bucket=Bucket(held, 110, 5))
-        assert (bucket, decision.tokens_before) == (Bucket(after, 110, 5), held)
+        bucket, (decision,) = decide_all(
+            resolved(1, at=90, burst=10.0, max_debt_ms=1000), bucket=Bucket(held, 110, Quota(5))
+        )
+        assert (bucket, decision.tokens_before) == (Bucket(after, 110, Quota(5)), held)

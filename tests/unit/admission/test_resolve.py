@@ -5,12 +5,12 @@ import pytest
 from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
-from quota.algorithms.bucket import Bucket, Window
-from quota.algorithms.token_bucket import TokenBucket
+from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
 from quota.records import codec
-from quota.records.decision import DeadLetter
+from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota, Window
 from quota.records.record import Record, Source
 from quota.timeline.resolution import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
@@ -86,7 +86,7 @@ def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
     """The worst of them: all topics refused, the names in the tags and in the entity once more."""
     quotas = timeline((QuotaEntity(None, None), 5.0, 0))
     resolved = resolve(record(request_bytes), quotas, Policy(100_000, max_name_chars=100_000))
-    _, (decision,) = decide(Bucket(-1, 0, 5), [resolved], TokenBucket(Window()))
+    _, (decision,) = decide(Bucket(-1, 0, Quota(5)), [resolved], TokenBucket(Window()))
     assert decision.topics[0].error_code == 89
     assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.enforce.state import bucket_of, state_of
+from jobs.enforce.state import decode_bucket, encode_bucket
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Bucket, Window
 from quota.algorithms.deduplication import AdmittedRequest, Deduplication
-from quota.algorithms.token_bucket import TokenBucket
+from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Outcome, Repeat
+from quota.records.quota import Quota, Window
 from tests.support.factories import PERMISSIVE, resolved
 
 KIP = Window(num=100)
@@ -40,7 +40,7 @@ def test_the_same_request_again_is_charged_once_and_told_so():
 def test_where_nothing_is_remembered_each_is_charged():
     bucket, decisions = decide(None, [resolved(300), resolved(300)], TokenBucket(KIP))
     assert [(each.tokens, each.repeats) for each in decisions] == [(200, None), (-100, None)]
-    assert bucket == Bucket(-100, 0, 5)
+    assert bucket == Bucket(-100, 0, Quota(5))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_what_was_refused_cost_nothing_and_is_judged_anew():
 
 
 def test_a_request_that_was_wholly_refused_is_no_repeat():
-    indebted = Bucket(-60, 0, 5)
+    indebted = Bucket(-60, 0, Quota(5))
     bucket, decisions = decide_all(resolved(80), resolved(80), resolved(80, at=12_000), bucket=indebted)
     assert tokens(decisions) == [
         (Outcome.REJECTED, -60, -60),
@@ -105,7 +105,7 @@ def test_a_request_that_was_wholly_refused_is_no_repeat():
         (Outcome.ADMITTED, 0, -80),
     ]
     assert [each.repeats for each in decisions] == [None] * 3
-    assert len(bucket.remembered) == 1
+    assert len(bucket.admitted_requests) == 1
 
 
 def test_a_repeat_is_admitted_though_the_bucket_is_in_debt_by_now():
@@ -128,27 +128,29 @@ def test_what_is_only_checked_is_neither_remembered_nor_a_repeat():
     )
     assert [checked.repeats, real.repeats, again.repeats] == [None, None, None]
     assert real.tokens == 200
-    assert len(bucket.remembered) == 1
+    assert len(bucket.admitted_requests) == 1
 
 
 def test_the_oldest_are_forgotten_where_there_are_too_many():
-    two = Deduplication(60_000, most=2)
+    two = Deduplication(60_000, max_requests=2)
     requests = [resolved(1, request_id=name) for name in ("a", "b", "c", "a", "c")]
     bucket, decisions = decide_all(*requests, repeats=two)
     assert [each.repeats is not None for each in decisions] == [False, False, False, False, True]
-    assert len(bucket.remembered) == 2
+    assert len(bucket.admitted_requests) == 2
 
 
 def test_what_is_too_old_takes_no_room():
     bucket, _ = decide_all(resolved(1, request_id="a"), resolved(1, request_id="b", at=60_001, offset=3))
-    assert [each.decision_id for each in bucket.remembered.values()] == ["mutation-requests-0-3"]
+    assert [each.decision_id for each in bucket.admitted_requests.values()] == ["mutation-requests-0-3"]
 
 
 def test_what_is_too_old_takes_no_room_though_it_was_late():
     """Behind a is b, whose broker was behind; when c comes, b is too old by half a second, and a is not."""
     times = {"a": 1000, "b": 0, "c": 60_500}
     requests = [resolved(1, request_id=name, at=at) for name, at in times.items()]
-    _, decisions = decide_all(*requests, resolved(1, request_id="a", at=60_500), repeats=Deduplication(60_000, most=2))
+    _, decisions = decide_all(
+        *requests, resolved(1, request_id="a", at=60_500), repeats=Deduplication(60_000, max_requests=2)
+    )
     assert [each.repeats is not None for each in decisions] == [False, False, False, True]
 
 
@@ -161,13 +163,13 @@ def test_switched_off_it_is_forgotten_with_the_next_charge():
     remembering, _ = decide_all(resolved(1))
     bucket, (decision,) = decide(remembering, [resolved(1)], TokenBucket(KIP))
     assert (decision.tokens, decision.repeats) == (498, None)
-    assert bucket.remembered == {}
+    assert bucket.admitted_requests == {}
 
 
 def test_a_bucket_that_is_given_is_never_changed():
     """A batch that fails is decided again from the same state."""
     remembered = {b"digest": AdmittedRequest("x-0-0", 0, 1)}
-    bucket = Bucket(100, 0, 5, remembered=remembered)
+    bucket = Bucket(100, 0, Quota(5), admitted_requests=remembered)
     decide_all(resolved(1, at=70_000), bucket=bucket)
     assert remembered == {b"digest": AdmittedRequest("x-0-0", 0, 1)}
 
@@ -178,13 +180,13 @@ asked = st.tuples(st.sampled_from("abc"), st.sampled_from([1, 200, 400]), st.int
 @given(st.lists(asked, min_size=1, max_size=12), st.integers(0, 12))
 def test_what_is_remembered_is_the_same_however_the_requests_are_cut(sequence, cut):
     """Two at most for five seconds, and from the state store in between."""
-    few, now, requests = Deduplication(5000, most=2), 0, []
+    few, now, requests = Deduplication(5000, max_requests=2), 0, []
     for offset, (request_id, partitions, later, api_version) in enumerate(sequence):
         now += later
         fields = {"request_id": request_id, "api_version": api_version}
         requests.append(resolved(partitions, 5, at=now, offset=offset, **fields))
     _, whole = decide_all(*requests, repeats=few)
     bucket, first = decide_all(*requests[:cut], repeats=few)
-    kept = None if bucket is None else bucket_of(state_of(bucket))
+    kept = None if bucket is None else decode_bucket(encode_bucket(bucket))
     _, second = decide_all(*requests[cut:], bucket=kept, repeats=few)
     assert first + second == whole

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.algorithms.bucket import Window
-from quota.algorithms.rate_quota import NO_SPREAD, SpreadWindows
+from quota.algorithms.spread_windows import NO_SPREAD, SpreadWindows
 from quota.algorithms.token_bucket import TokenBucket
+from quota.records.quota import Window
 from tests.support.factories import resolved
 
 KIP = Window(num=100)
@@ -117,8 +117,8 @@ def test_up_to_the_first_overdraft_it_is_the_token_bucket_at_the_ends_of_windows
     """What is left of Q * S * W is the bucket's tokens: why the KIP could say that a Rate can behave like one."""
     bucket, state, spread = TokenBucket(Window()), None, NO_SPREAD
     for second, cost in sorted(charges):
-        admission = bucket.admit(state, resolved(cost, at=second * 1000, rate=float(rate)))
-        state, spread = admission.state, spread.add(cost, second * 1000, bucket.window, rate)
+        state, admission = bucket.admit(state, resolved(cost, at=second * 1000, rate=float(rate)))
+        spread = spread.add(cost, second * 1000, bucket.window, rate)
         if admission.tokens < 0:
             return
         assert 11 * rate - spread.total == admission.tokens

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.algorithms.bucket import MAX_THROTTLE_MS, Bucket, Window, in_debt, throttle_ms, tokens_at
-from quota.records.quota import Limit, Quota
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, in_debt, throttle_ms, tokens_at
+from quota.records.quota import Limit, Quota, Window
 
 KIP = Window(num=100)
 rates = st.floats(min_value=1e-3, max_value=1e6)
@@ -28,42 +28,42 @@ def test_kafkas_default_window_is_eleven_seconds_of_quota():
 
 
 def test_tokens_come_back_at_the_rate():
-    assert tokens_at(2000, Bucket(-60, 0, 5), at_rate(5), KIP) == -50
+    assert tokens_at(2000, Bucket(-60, 0, Quota(5)), at_rate(5), KIP) == -50
 
 
 def test_tokens_stop_at_the_burst():
-    assert tokens_at(10**9, Bucket(-60, 0, 5), at_rate(5), KIP) == 500
+    assert tokens_at(10**9, Bucket(-60, 0, Quota(5)), at_rate(5), KIP) == 500
 
 
 def test_time_never_runs_backwards():
-    assert tokens_at(500, Bucket(7, 1000, 5), at_rate(5), KIP) == 7
+    assert tokens_at(500, Bucket(7, 1000, Quota(5)), at_rate(5), KIP) == 7
 
 
 def test_a_raised_quota_gives_no_present_for_the_past():
     """Ten seconds at 5, then ten at 20: Kafka would give all twenty at 20."""
-    assert tokens_at(20_000, Bucket(-400, 0, 5), at_rate(20, since=10_000), KIP) == -400 + 50 + 200
+    assert tokens_at(20_000, Bucket(-400, 0, Quota(5)), at_rate(20, since=10_000), KIP) == -400 + 50 + 200
 
 
 def test_a_lowered_quota_takes_nothing_of_the_past():
-    assert tokens_at(20_000, Bucket(-400, 0, 20), at_rate(5, since=10_000), KIP) == -400 + 200 + 50
+    assert tokens_at(20_000, Bucket(-400, 0, Quota(20)), at_rate(5, since=10_000), KIP) == -400 + 200 + 50
 
 
 def test_the_old_rate_fills_up_to_its_own_burst_only():
     """At 1/s the bucket holds 100 at most, however long it waits for the rate of 5."""
-    assert tokens_at(1_001_000, Bucket(0, 0, 1), at_rate(5, since=1_000_000), KIP) == 100 + 5
+    assert tokens_at(1_001_000, Bucket(0, 0, Quota(1)), at_rate(5, since=1_000_000), KIP) == 100 + 5
 
 
 def test_a_lowered_quota_cuts_the_bucket_to_its_burst():
-    assert tokens_at(1000, Bucket(400, 0, 5), at_rate(1, since=500), KIP) == 100
+    assert tokens_at(1000, Bucket(400, 0, Quota(5)), at_rate(1, since=500), KIP) == 100
 
 
 def test_a_change_before_the_last_use_counts_from_that_use_on():
-    assert tokens_at(2000, Bucket(0, 1000, 5), at_rate(20, since=500), KIP) == 20
+    assert tokens_at(2000, Bucket(0, 1000, Quota(5)), at_rate(20, since=500), KIP) == 20
 
 
 def test_a_change_that_lies_ahead_of_a_request_gains_nothing_yet():
     """A request stamped before the bucket's last use: nothing is gained, at no rate."""
-    assert tokens_at(500, Bucket(0, 1000, 5), at_rate(20, since=400), KIP) == 0
+    assert tokens_at(500, Bucket(0, 1000, Quota(5)), at_rate(20, since=400), KIP) == 0
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_the_burst_stays_finite():
 
 @given(tokens, rates, times, times)
 def test_a_bucket_never_holds_more_than_its_burst(held, rate, written, now):
-    assert tokens_at(now, Bucket(held, written, rate), at_rate(rate), KIP) <= rate * 100
+    assert tokens_at(now, Bucket(held, written, Quota(rate)), at_rate(rate), KIP) <= rate * 100
 
 
 @given(tokens, rates, times, st.integers(0, 10**6), st.integers(0, 10**6))
 def test_two_refills_are_as_good_as_one(held, rate, start, first, second):
-    bucket = Bucket(held, start, rate)
+    bucket = Bucket(held, start, Quota(rate))
     middle = tokens_at(start + first, bucket, at_rate(rate), KIP)
-    twice = tokens_at(start + first + second, Bucket(middle, start + first, rate), at_rate(rate), KIP)
+    twice = tokens_at(start + first + second, Bucket(middle, start + first, Quota(rate)), at_rate(rate), KIP)
     once = tokens_at(start + first + second, bucket, at_rate(rate), KIP)
     assert twice == pytest.approx(once, rel=1e-9, abs=1e-6)
 
@@ -111,7 +111,7 @@ def test_two_refills_are_as_good_as_one(held, rate, start, first, second):
 @given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)
 def test_who_waits_the_told_time_is_out_of_debt(debt, rate, now):
     wait = throttle_ms(debt, debt, rate)
-    later = tokens_at(now + wait, Bucket(debt, now, rate), at_rate(rate), KIP)
+    later = tokens_at(now + wait, Bucket(debt, now, Quota(rate)), at_rate(rate), KIP)
     assert wait == MAX_THROTTLE_MS or not in_debt(later, stored=debt)
 
 
@@ -120,5 +120,5 @@ def test_who_waits_two_milliseconds_less_is_still_in_debt(debt, rate, now):
     """The told time is no longer than it has to be."""
     wait = throttle_ms(debt, debt, rate)
     if 2 <= wait < MAX_THROTTLE_MS:
-        earlier = tokens_at(now + wait - 2, Bucket(debt, now, rate), at_rate(rate), KIP)
+        earlier = tokens_at(now + wait - 2, Bucket(debt, now, Quota(rate)), at_rate(rate), KIP)
         assert earlier <= 1e-12 * abs(debt)

@@ -5,7 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.records.entity import QuotaEntity, Tags, levels
+from quota.records.entity import QuotaEntity, Tags
+from quota.timeline.levels import levels
 
 names = st.text(min_size=1)
 

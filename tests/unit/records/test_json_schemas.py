@@ -8,31 +8,38 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord, ResetRecord, read_log_record
+from quota.records.quota import Window
+from quota.records.quota_log import (
+    CallbackRecord,
+    Cluster,
+    ClusterRecord,
+    QuotaRecord,
+    ResetRecord,
+    read_quota_log_record,
+)
 from quota.records.record import Source
 from quota.records.request import Operation, read_request
 from quota.records.result import MutationResult, TopicResult
 from quota.whatif.simulation import read_quotas, simulate
-from schemas.json_schemas import FOLDER, file_of, record_schemas, text_of
+from schemas.json_schemas import FOLDER, format_schema, record_schemas, schema_file
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE, request_json
-from tests.unit.whatif.test_simulation import at
+from tests.support.factories import request_at as at
 
 README = (CHECKOUT / "README.md").read_text()
 NAMES = ["request", "decision", "dead-letter", "result", "quota-log"]
-READERS = {"request": read_request, "quota-log": read_log_record}
+READERS = {"request": read_request, "quota-log": read_quota_log_record}
 ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
 
 
 def validator(name):
-    return Draft202012Validator(json.loads(file_of(name).read_text()))
+    return Draft202012Validator(json.loads(schema_file(name).read_text()))
 
 
 def problems(name, record):
@@ -42,14 +49,14 @@ def problems(name, record):
 def test_the_files_are_as_the_code_makes_them():
     """`make schemas` writes them anew."""
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == {
-        file_of(name).name: text_of(schema) for name, schema in record_schemas().items()
+        schema_file(name).name: format_schema(schema) for name, schema in record_schemas().items()
     }
     assert sorted(record_schemas()) == sorted(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_a_schema_of_the_newest_draft_under_a_name_of_its_own(name):
-    schema = json.loads(file_of(name).read_text())
+    schema = json.loads(schema_file(name).read_text())
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$id"] == f"urn:kafka-mutation-quota:{name}"
@@ -58,7 +65,7 @@ def test_each_is_a_schema_of_the_newest_draft_under_a_name_of_its_own(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_type_and_field_says_what_it_means(name):
-    schema = json.loads(file_of(name).read_text())
+    schema = json.loads(schema_file(name).read_text())
     for each in [schema, *schema["$defs"].values()]:
         assert each["description"]
         assert [field for field, said in each.get("properties", {}).items() if not said["description"]] == []
@@ -95,9 +102,10 @@ def test_what_is_decided_is_a_decision_or_a_dead_letter():
     ]
     bob = {"entity": {"user": "bob", "client-id": None}, "controller_mutation_rate": 1, "shadow": True}
     quotas = read_quotas([json.dumps(each).encode() for each in (ALICE, bob)])
-    policy = Policy(repeats=Deduplication(window_ms=1000))
+    policy = Policy(deduplication=Deduplication(window_ms=1000))
     answers = [
-        codec.encode(each) for each in simulate(lines, quotas, TokenBucket(Window(), policy.repeats), policy=policy)
+        codec.encode(each)
+        for each in simulate(lines, quotas, TokenBucket(Window(), policy.deduplication), policy=policy)
     ]
     assert [problems("decision", each) for each in answers[:-2]] == [[]] * 8
     assert [problems("dead-letter", each) for each in answers[-2:]] == [[]] * 2

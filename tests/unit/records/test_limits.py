@@ -4,8 +4,8 @@ import pytest
 
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
-from quota.records.decision import DeadLetter
-from quota.settings.loading import load_settings
+from quota.records.dead_letter import DeadLetter
+from quota.settings import load_settings
 from quota.timeline.resolution import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
 

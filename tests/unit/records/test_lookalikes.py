@@ -9,13 +9,13 @@ import pytest
 
 from jobs.sandbox.view import View
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadRecord
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import SINCE_EVER
+from quota.records.fields import BEGINNING
+from quota.records.quota import Window
 from quota.records.request import read_request
 from quota.text import format_tags, quoted
 from quota.whatif.simulation import simulate
@@ -41,12 +41,12 @@ NAMES = [*LOOKALIKES, *ACCENTS, *SEPARATORS]
 def test_each_name_is_a_user_of_its_own_with_a_bucket_of_its_own():
     """Each spends the same burst of 11 down to -1; whoever shared one would be refused."""
     requests = [request_json(12, user=user, timestamp=0) for user in NAMES]
-    found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, SINCE_EVER)), TokenBucket(Window())))
+    found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, BEGINNING)), TokenBucket(Window())))
     assert [(each.user, each.user_tag, each.tokens) for each in found] == [(user, user, -1.0) for user in NAMES]
 
 
 def test_a_quota_for_one_name_is_none_for_another():
-    quotas = timeline((QuotaEntity("alice"), 1.0, SINCE_EVER))
+    quotas = timeline((QuotaEntity("alice"), 1.0, BEGINNING))
     found = simulate([request_json(1, user=user, timestamp=0) for user in LOOKALIKES], quotas, TokenBucket(Window()))
     assert [each.quota for each in found] == [1.0, *[None] * (len(LOOKALIKES) - 1)]
 
@@ -73,7 +73,7 @@ def test_the_live_view_tells_them_apart_too():
     names = ["alice", "\u0430lice", "\x1b[2Jalice"]
     for user in names:
         _, (decision,) = decide(None, [resolved(1, user=user)], TokenBucket(Window()))
-        view.hear(ReceivedAnswer(with_tag(decision, user), 0), 0.0)
+        view.record(ReceivedAnswer(with_tag(decision, user), 0), 0.0)
     drawn = view.draw(0.0).renderables[2]
     shown = [cell.plain for cell in drawn.columns[0].cells]
     assert shown == ["alice", "'\u0430lice' (spelled '\\u0430lice')", "'\\x1b[2Jalice'"]

@@ -1,0 +1,109 @@
+"""Packed requests: the one binary column that goes into the stateful stage.
+
+PySpark converts structs value by value, in Python; it hands bytes over as they are, which halves the cost of a key
+(docs/decisions/0003).
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from quota.admission.order import Position, in_order
+from quota.admission.policy import Policy
+from quota.admission.validation import valid_request
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter, make_dead_letter
+from quota.records.record import Record, Source
+from quota.timeline.resolution import Resolution, ResolvedRequest
+
+_BUCKET_PREFIX = '["'
+"""The beginning of a bucket's key, which is JSON; the key of records that touch no bucket is their partition: [3]."""
+
+_CACHED_BYTES = 4096
+
+
+class _Position(msgspec.Struct, array_like=True):
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+
+
+class _Request(_Position, array_like=True):
+    """A record, and either its error (a dead letter) or the quota it is decided by, as JSON."""
+
+    key: bytes | None
+    value: bytes | None
+    error: str | None
+    resolution: bytes | None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_request_decoder = msgspec.msgpack.Decoder(_Request)
+_position_decoder = msgspec.msgpack.Decoder(_Position)
+_resolution_decoder = msgspec.json.Decoder(Resolution)
+
+
+def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict[str, Any]:
+    """Return a row of `schemas.buckets.RESOLVED`, and the error of a dead letter."""
+    bucket, error, resolution = f"[{record.source.partition}]", None, None
+    if isinstance(resolved, DeadLetter):
+        error = resolved.error
+    else:
+        resolution = codec.encode(resolved.resolution)
+        if resolved.resolution.limit is not None:
+            bucket = resolved.resolution.tags.key
+    source, timestamp = record.source, record.timestamp if record.stamped else None
+    packed = _Request(
+        source.topic, source.partition, source.offset, timestamp, record.key, record.value, error, resolution
+    )
+    return {"bucket": bucket, "request": _encode(packed), "error": error}
+
+
+def unpack_requests(
+    key: str, packed: Iterable[bytes], policy: Policy
+) -> Iterator[tuple[bytes | None, ResolvedRequest | DeadLetter]]:
+    """Unpack the requests of one key; each is parsed again from its bytes, which is cheaper than to convey it.
+
+    The requests of a bucket come in their order; they wait for their turn packed, which takes a fraction of the memory
+    of decoded ones. Records that touch no bucket come as they arrive.
+
+    Args:
+        key: the key in the stateful stage (`schemas.buckets.RESOLVED`).
+        packed: its requests, in any order.
+        policy: the policy by which they were valid.
+
+    Yields:
+        The record key, and the request with its quota or the dead letter.
+    """
+    if key.startswith(_BUCKET_PREFIX):
+        packed = in_order([(_position(each), each) for each in packed])
+    for each in packed:
+        yield _unpack(each, policy)
+
+
+def _position(packed: bytes) -> Position:
+    position = _position_decoder.decode(packed)
+    return Position(position.timestamp or 0, position.topic, position.partition, position.offset)
+
+
+def _unpack(packed: bytes, policy: Policy) -> tuple[bytes | None, ResolvedRequest | DeadLetter]:
+    request = _request_decoder.decode(packed)
+    source = Source(request.topic, request.partition, request.offset)
+    stamped = request.timestamp is not None
+    record = Record(source, request.timestamp or 0, request.value, request.key, stamped)
+    if request.resolution is None:
+        return request.key, make_dead_letter(record, request.error or "", policy.max_bytes)
+    return request.key, ResolvedRequest(record, valid_request(record, policy), _resolution(request.resolution))
+
+
+def _resolution(encoded: bytes) -> Resolution:
+    """Decode a resolution; most requests of a bucket have the same. Names may be megabytes, and are not cached then."""
+    return _cached_resolution(encoded) if len(encoded) <= _CACHED_BYTES else _resolution_decoder.decode(encoded)
+
+
+@lru_cache(maxsize=10_000)
+def _cached_resolution(encoded: bytes) -> Resolution:
+    return _resolution_decoder.decode(encoded)

@@ -1,0 +1,74 @@
+"""The validation of a request: its size, its fields, the limits of the settings, its user and its timestamp."""
+
+import msgspec
+
+from quota.admission.identity import user_of
+from quota.admission.policy import Policy
+from quota.errors import BadRecord
+from quota.records import codec
+from quota.records.record import Record
+from quota.records.request import ANONYMOUS, MutationRequest, read_request
+from quota.text import quoted
+
+_SHOWN_CHARS = 40  # of a name in an error
+
+
+def valid_request(record: Record, policy: Policy) -> MutationRequest:
+    """Return the request in a record, with the user that its topic identifies.
+
+    Raises:
+        BadRecord: the record is invalid; with a sentence that names the field and the value.
+    """
+    if record.size > policy.max_bytes:
+        codec.check_text((record.value or b"")[: policy.max_bytes], whole=False)
+        raise BadRecord(
+            f"value: a record of more than the {policy.max_bytes} bytes that limits.max_request_bytes allows"
+        )
+    request = read_request(record.value)
+    _check_limits(request, policy)
+    if policy.requests_of_users is not None:
+        request = _identified(request, record, policy.requests_of_users)
+    if not record.stamped:  # the call is for the error alone: this runs twice per request
+        record.check_stamped()
+    return request
+
+
+def _check_limits(request: MutationRequest, policy: Policy) -> None:
+    """Check the number of topics and the lengths of names.
+
+    Raises:
+        BadRecord: too many topics, or a name that is too long.
+    """
+    if len(request.topics) > policy.max_topics:
+        raise BadRecord(
+            f"topics: more than the {policy.max_topics} that limits.max_topics allows ({len(request.topics)})"
+        )
+    limit = policy.max_name_chars
+    names = {"request_id": request.request_id, "user": request.user, "client_id": request.client_id}
+    if any(len(topic.name) > limit for topic in request.topics):
+        names |= {f"topics[{number}].name": topic.name for number, topic in enumerate(request.topics)}
+    for field, name in names.items():
+        if len(name) > limit:
+            raise BadRecord(
+                f"{field}: longer than the {limit} characters that limits.max_name_chars allows "
+                f"({len(name)}, value: {_shortened(name)})"
+            )
+
+
+def _identified(request: MutationRequest, record: Record, requests_of_users: str) -> MutationRequest:
+    """Return the request with the user that its topic identifies.
+
+    Raises:
+        BadRecord: the topic belongs to no user, or the request names another user.
+    """
+    topic = record.source.topic
+    user = user_of(topic, requests_of_users)
+    if user is None:
+        raise BadRecord(f"user: nobody's topic, expected {requests_of_users}.USER (value: {topic})")
+    if request.user not in (user, ANONYMOUS):
+        raise BadRecord(f"user: not the one whose topic {topic} is (value: {_shortened(request.user)})")
+    return msgspec.structs.replace(request, user=user)
+
+
+def _shortened(name: str) -> str:
+    return quoted(name) if len(name) <= _SHOWN_CHARS else f"{quoted(name[:_SHOWN_CHARS])}…"
