@@ -1,5 +1,26 @@
-"""The domain in plain Python: what a mutation quota is and what it decides (KIP-599).
+"""The domain in plain Python: mutation quotas and the decisions they lead to (KIP-599).
 
-No Spark, pandas or Kafka in here and no clock: a decision is a function of (quota, bucket,
-request, now). `quota.kafka` is the one part that talks to Kafka, `quota.settings.loading` reads a file.
+May import: the standard library, msgspec, pydantic and yaml; no Spark, pandas or Arrow, and Kafka only in
+`quota.kafka`. A decision is a function of (quota, bucket, request, timestamp): only `quota.kafka` reads a clock, and
+only `quota.settings` reads files and the environment.
 """
+
+from typing import TYPE_CHECKING
+
+from quota import _renamed
+
+__all__ = ["__version__"]
+
+_renamed.install()
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """Return `__version__`, which is looked up on demand: importlib.metadata takes 30 ms to import."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("kafka-mutation-quota")

@@ -1,24 +1,24 @@
-"""What can go wrong, each error with a message of one line that says what to do."""
+"""The errors of this project; the message of each is one line that says what to do."""
 
 
 class MutationQuotaError(Exception):
-    """Base of all errors of this project; the command line prints it and ends with `exit_code`."""
+    """The base of all errors; the command line prints the message and exits with `exit_code`."""
 
     exit_code = 1
 
 
 class BadInput(MutationQuotaError):
-    """An argument, a setting or a file that a person gave is not usable."""
+    """An unusable argument, setting or file."""
 
     exit_code = 2
 
 
 class BadRecord(MutationQuotaError):
-    """A record breaks its contract.
+    """A record that breaks its contract.
 
     The message names the field and the value. A request that raises it becomes a dead letter.
     """
 
 
 class ClusterError(MutationQuotaError):
-    """A Kafka cluster cannot be reached, or is not set up as the jobs need it."""
+    """A Kafka cluster that cannot be reached, or is not set up as the jobs need it."""

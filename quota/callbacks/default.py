@@ -1,7 +1,8 @@
-"""KIP-257's default callback: the eight levels, as Kafka has them.
+"""KIP-257's default callback: the eight levels.
 
-The jobs do not ask it, because `quota.timeline.timeline` gives the same answers for any moment at the same cost. It is
-what a callback of one's own begins with, and what the timeline is tested against.
+It is the base class to start a callback from. The jobs do not call it: `quota.timeline.timeline` resolves the eight
+levels as of any moment at the same cost. Tests compare the two, so the levels are spelled here a second time, in
+KIP-257's types, and not taken from `quota.timeline.levels`: an error there would otherwise be in both.
 """
 
 from collections.abc import Mapping
@@ -16,18 +17,18 @@ _NO_TAGS = {"user": "", "client-id": ""}
 
 
 class DefaultQuotaCallback:
-    """The most specific of eight levels wins, and its tags say who shares the quota."""
+    """Resolves a request by the most specific of eight levels; the tags of that level identify the bucket."""
 
     def __init__(self) -> None:
         self._quotas: dict[ClientQuotaEntity, float] = {}
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """There is nothing to configure."""
+        """Do nothing: there are no configs."""
 
     def quota_metric_tags(
         self, quota_type: ClientQuotaType, principal: KafkaPrincipal, client_id: str
     ) -> Mapping[str, str]:
-        """The tags of the most specific level that has a quota; empty ones where none has."""
+        """Return the tags of the most specific level with a quota; empty ones where no level has one."""
         user, client = ConfigEntity(principal.name, ConfigEntityType.USER), _client(client_id)
         both = {"user": principal.name, "client-id": client_id}
         per_user, per_client = both | {"client-id": ""}, both | {"user": ""}
@@ -44,7 +45,7 @@ class DefaultQuotaCallback:
         return next((tags for level, tags in levels if ClientQuotaEntity(level) in self._quotas), _NO_TAGS)
 
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
-        """The quota of the most specific level that leads to these tags."""
+        """Return the quota of the most specific level that leads to these tags."""
         user, client_id = metric_tags.get("user", ""), metric_tags.get("client-id", "")
         users = (ConfigEntity(user, ConfigEntityType.USER), _DEFAULT_USER)
         clients = (_client(client_id), _DEFAULT_CLIENT)
@@ -56,23 +57,23 @@ class DefaultQuotaCallback:
         return next((quota for level in levels if (quota := self._quotas.get(ClientQuotaEntity(level)))), None)
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity, new_value: float) -> None:
-        """Keep a quota."""
+        """Store a quota."""
         self._quotas[quota_entity] = new_value
 
     def remove_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity) -> None:
-        """Forget a quota."""
+        """Drop a quota."""
         self._quotas.pop(quota_entity, None)
 
     def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
-        """Limits change by updates alone."""
+        """Return false: limits change by updates only."""
         return False
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """The cluster does not matter."""
+        """Return false: limits do not depend on the cluster."""
         return False
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there are no resources to release."""
 
 
 def _client(client_id: str) -> ConfigEntity:

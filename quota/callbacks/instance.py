@@ -1,4 +1,4 @@
-"""One instance of a callback: told what the log says, asked for tags and limits, and never trusted."""
+"""A callback instance: receives the changes of the quota log, and resolves requests; its results are not trusted."""
 
 import atexit
 import logging
@@ -14,45 +14,46 @@ from quota.callbacks.interface import (
     KafkaPrincipal,
     QuotaValue,
 )
-from quota.callbacks.loading import RAISED, described, load
+from quota.callbacks.loading import CALLBACK_EXCEPTIONS, describe_error, load_callback
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import CallbackSetting
-from quota.records.entity import NO_TAGS, QuotaEntity, Tags, levels
+from quota.records.entity import NO_TAGS, QuotaEntity, Tags
 from quota.records.fields import DebtMs, Positive
 from quota.records.quota import Quota
 from quota.records.quota_log import Cluster
-from quota.timeline.timeline import CACHED_NAME
+from quota.timeline.levels import levels
+from quota.timeline.timeline import MAX_CACHED_NAME
 
 _log = logging.getLogger(__name__)
 
 MAX_MORE_TAGS = 6
-TAGS_BYTES = 1024
-"""How much longer tags may be than the names of the user and the client-id, as JSON."""
+MAX_MORE_BYTES = 1024
+"""The maximum excess of the tags over the names of the user and the client-id, as JSON [bytes]."""
 
-CALLBACK_FAILED = "callback: "
-"""What the error of such a dead letter begins with."""
+CALLBACK_ERROR_PREFIX = "callback: "
+"""The beginning of the error of a dead letter that a callback caused."""
 
 _TYPE = ClientQuotaType.CONTROLLER_MUTATION
-_CACHED = 100_000
+_MAX_CACHED = 100_000
 
-_open: set["CallbackInstance"] = set()
+_open_instances: set["CallbackInstance"] = set()
 
 
 class CallbackError(BadRecord):
-    """A callback raised, or answered what cannot be used; the message names it and the method."""
+    """An exception or an invalid result of a callback; the message names the class and the method."""
 
 
 class CallbackAnswer(NamedTuple):
-    """What a callback says of a request; no quota is no limit."""
+    """The tags and the quota of a request; no quota is no limit."""
 
     tags: Tags
     quota: Quota | None
     entity: QuotaEntity | None
 
 
-class _Usable(msgspec.Struct):
-    """What the options of a limit have to be."""
+class _Limit(msgspec.Struct):
+    """The valid options of a limit."""
 
     rate: Positive
     burst: Positive | None
@@ -61,163 +62,163 @@ class _Usable(msgspec.Struct):
 
 
 class CallbackInstance:
-    """An instance, what it has failed to take, and the limits that it gave.
+    """A callback, the changes it failed to take, and a cache of its limits.
 
-    What a method raises while the log is read is held against the requests that it concerns, until the same
-    subject is told again and taken.
+    If a method raises on a change of the quota log, the requests that the change concerns fail with that error
+    until a later change of the same subject succeeds.
     """
 
     def __init__(self, setting: CallbackSetting, *, allowed: bool) -> None:
-        """Make an instance and configure it.
+        """Create the instance and configure it.
 
         Args:
             setting: the class and its configs.
-            allowed: whether the class may be imported; if not, all requests have that as their error.
+            allowed: whether the class may be imported; if not, all requests fail with that error.
         """
         self.class_name = setting.class_name
         self._callback: ClientQuotaCallback | None = None
         self._failures: dict[str | QuotaEntity, str] = {}
         self._limits: dict[Tags, tuple[Quota, QuotaEntity | None] | None] = {}
-        _open.add(self)
+        _open_instances.add(self)
         if not allowed:
-            self._fail("configure", CallbackError(f"{CALLBACK_FAILED}quota.callback_classes lacks {self.class_name}"))
+            message = f"{CALLBACK_ERROR_PREFIX}quota.callback_classes lacks {self.class_name}"
+            self._record_failure("configure", CallbackError(message))
             return
         try:
-            self._callback = load(setting.class_name)()
-        except RAISED as error:
-            self._fail("configure", CallbackError(self._failure("__init__", f"raised {described(error)}")))
+            self._callback = load_callback(setting.class_name)()
+        except CALLBACK_EXCEPTIONS as error:
+            self._record_failure("configure", self._error("__init__", f"raised {describe_error(error)}"))
         self.configure(setting.configs)
 
     @property
-    def is_well(self) -> bool:
-        """Whether it has taken all that it was told."""
-        return not self._failures
+    def has_failures(self) -> bool:
+        """Whether it failed to take a change."""
+        return bool(self._failures)
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Give it its configs, the first ones or others."""
-        self._tell("configure", "configure", dict(configs))
+        """Pass the configs on, the first ones or changed ones."""
+        self._notify("configure", "configure", dict(configs))
         self._limits.clear()
 
     def set_quota(self, entity: QuotaEntity, quota: Quota | None) -> None:
-        """Tell it of a quota that was set, or removed."""
-        told = ClientQuotaEntity.of(entity)
+        """Pass a quota on; None for a removed one."""
+        quota_entity = ClientQuotaEntity.of(entity)
         if quota is None:
-            self._tell(entity, "remove_quota", _TYPE, told)
+            self._notify(entity, "remove_quota", _TYPE, quota_entity)
         else:
-            self._tell(entity, "update_quota", _TYPE, told, QuotaValue(quota, entity))
+            self._notify(entity, "update_quota", _TYPE, quota_entity, QuotaValue(quota, entity))
         self._limits.clear()
 
     def set_cluster(self, cluster: Cluster) -> None:
-        """Tell it what the cluster consists of."""
-        if self._tell("cluster", "update_cluster_metadata", cluster) is not False:
+        """Pass the cluster's metadata on."""
+        if self._notify("cluster", "update_cluster_metadata", cluster) is not False:
             self._limits.clear()
 
-    def judge(self, user: str, client_id: str) -> CallbackAnswer:
-        """Ask who shares the quota of a request, and how much it is.
+    def resolve(self, user: str, client_id: str) -> CallbackAnswer:
+        """Return the tags and the quota of a request.
 
         Raises:
-            CallbackError: with the reason, for the dead letter.
+            CallbackError: the callback raised or returned an invalid result; the message is for the dead letter.
         """
-        self._check(user, client_id)
+        if self._failures:
+            self._raise_failure(user, client_id)
         if self._call("quota_reset_required", _TYPE):
             self._limits.clear()
-        given = self._call("quota_metric_tags", _TYPE, KafkaPrincipal("User", user), client_id)
-        tags = self._tags(given, _bytes(user, client_id) + TAGS_BYTES)
+        result = self._call("quota_metric_tags", _TYPE, KafkaPrincipal("User", user), client_id)
+        tags = self._valid_tags(result, _json_bytes(user, client_id) + MAX_MORE_BYTES)
         if tags == NO_TAGS:
             return CallbackAnswer(NO_TAGS, None, None)
-        limit = self._limits[tags] if tags in self._limits else self._limit(given, tags)
+        limit = self._limits[tags] if tags in self._limits else self._limit(result, tags)
         return CallbackAnswer(tags, *limit) if limit else CallbackAnswer(NO_TAGS, None, None)
 
     def close(self) -> None:
-        """Close the instance; what that raises is logged."""
-        _open.discard(self)
+        """Close the callback; an exception is logged."""
+        _open_instances.discard(self)
         if self._callback is not None:
-            self._tell("close", "close")
+            self._notify("close", "close")
             self._callback = None
 
-    def _check(self, user: str, client_id: str) -> None:
-        if not self._failures:
-            return
+    def _raise_failure(self, user: str, client_id: str) -> None:
+        """Raise the error of a failed change that concerns this user and client-id, if there is one."""
         for subject in ("configure", "cluster", *(entity for entity, _ in levels(user, client_id))):
             if subject in self._failures:
                 raise CallbackError(self._failures[subject])
 
-    def _tags(self, given: object, max_bytes: int) -> Tags:
+    def _valid_tags(self, result: object, max_bytes: int) -> Tags:
         try:
-            tags = {str(name): str(value) for name, value in dict(given).items() if value}  # type: ignore[call-overload]
-            size = _bytes(*tags, *tags.values())
-        except RAISED:
-            raise self._unusable("quota_metric_tags", given, "a dict of texts") from None
+            tags = {str(name): str(value) for name, value in dict(result).items() if value}  # type: ignore[call-overload]
+            size = _json_bytes(*tags, *tags.values())
+        except CALLBACK_EXCEPTIONS:
+            raise self._invalid("quota_metric_tags", result, "a dict of texts") from None
         user, client_id = tags.pop("user", ""), tags.pop("client-id", "")
         if len(tags) > MAX_MORE_TAGS or size > max_bytes:
-            expected = (
-                f"at most {MAX_MORE_TAGS} tags besides user and client-id, and {TAGS_BYTES} bytes more than the names"
-            )
-            raise self._unusable("quota_metric_tags", given, expected)
+            limits = f"{MAX_MORE_TAGS} tags besides user and client-id, and {MAX_MORE_BYTES} bytes more than the names"
+            raise self._invalid("quota_metric_tags", result, f"at most {limits}")
         return Tags(user, client_id, tuple(sorted(tags.items())))
 
-    def _limit(self, given: object, tags: Tags) -> tuple[Quota, QuotaEntity | None] | None:
-        value = self._call("quota_limit", _TYPE, given)
-        limit = None if value is None else self._usable(value, len(tags.key) + TAGS_BYTES)
-        if len(tags.key) <= CACHED_NAME:
-            if len(self._limits) >= _CACHED:
+    def _limit(self, metric_tags: object, tags: Tags) -> tuple[Quota, QuotaEntity | None] | None:
+        result = self._call("quota_limit", _TYPE, metric_tags)
+        limit = None if result is None else self._valid_limit(result, len(tags.key) + MAX_MORE_BYTES)
+        if len(tags.key) <= MAX_CACHED_NAME:
+            if len(self._limits) >= _MAX_CACHED:
                 self._limits.clear()
             self._limits[tags] = limit
         return limit
 
-    def _usable(self, value: object, max_bytes: int) -> tuple[Quota, QuotaEntity | None]:
+    def _valid_limit(self, result: object, max_bytes: int) -> tuple[Quota, QuotaEntity | None]:
         try:
-            quota = value.quota if isinstance(value, QuotaValue) else Quota(value)  # type: ignore[arg-type]
-            usable = msgspec.convert(quota, _Usable, from_attributes=True)
-            entity = value.entity if isinstance(value, QuotaValue) else None
+            quota = result.quota if isinstance(result, QuotaValue) else Quota(result)  # type: ignore[arg-type]
+            limit = msgspec.convert(quota, _Limit, from_attributes=True)
+            entity = result.entity if isinstance(result, QuotaValue) else None
             if entity is not None and len(entity.key) > max_bytes:
                 entity = None  # it would not fit into the decision
-        except RAISED as error:
-            expected = f"a number > 0, or None ({described(error)})"
-            raise self._unusable("quota_limit", value, expected) from None
-        return Quota(usable.rate, usable.burst, usable.max_debt_ms, usable.shadow), entity
+        except CALLBACK_EXCEPTIONS as error:
+            expected = f"a number > 0, or None ({describe_error(error)})"
+            raise self._invalid("quota_limit", result, expected) from None
+        return Quota(limit.rate, limit.burst, limit.max_debt_ms, limit.shadow), entity
 
     def _call(self, method: str, *arguments: object) -> object:
         try:
-            answer: object = getattr(self._callback, method)(*arguments)
-        except RAISED as error:
-            raise CallbackError(self._failure(method, f"raised {described(error)}")) from error
-        return answer
+            result: object = getattr(self._callback, method)(*arguments)
+        except CALLBACK_EXCEPTIONS as error:
+            raise self._error(method, f"raised {describe_error(error)}") from error
+        return result
 
-    def _tell(self, subject: str | QuotaEntity, method: str, *arguments: object) -> object:
+    def _notify(self, subject: str | QuotaEntity, method: str, *arguments: object) -> object:
+        """Call a method for a change of a subject, and record or clear the subject's failure."""
         if self._callback is None:
             return None
         try:
-            answer = self._call(method, *arguments)
+            result = self._call(method, *arguments)
         except CallbackError as error:
-            self._fail(subject, error)
+            self._record_failure(subject, error)
             return None
         self._failures.pop(subject, None)
-        return answer
+        return result
 
-    def _fail(self, subject: str | QuotaEntity, error: CallbackError) -> None:
+    def _record_failure(self, subject: str | QuotaEntity, error: CallbackError) -> None:
         self._failures[subject] = str(error)
         _log.warning("%s", error)
 
-    def _unusable(self, method: str, answer: object, expected: str) -> CallbackError:
+    def _invalid(self, method: str, result: object, expected: str) -> CallbackError:
         try:
-            shown = repr(answer)[:100]
-        except RAISED:
-            shown = type(answer).__name__
-        return CallbackError(self._failure(method, f"answered {shown}: expected {expected}"))
+            shown = repr(result)[:100]
+        except CALLBACK_EXCEPTIONS:
+            shown = type(result).__name__
+        return self._error(method, f"answered {shown}: expected {expected}")
 
-    def _failure(self, method: str, what: str) -> str:
-        return f"{CALLBACK_FAILED}{self.class_name}.{method} {what}"
+    def _error(self, method: str, what: str) -> CallbackError:
+        return CallbackError(f"{CALLBACK_ERROR_PREFIX}{self.class_name}.{method} {what}")
 
 
 def close_callbacks() -> None:
-    """Close all that are open: the process ends."""
-    for each in list(_open):
-        each.close()
+    """Close all open instances, at the end of the process."""
+    for instance in list(_open_instances):
+        instance.close()
 
 
 atexit.register(close_callbacks)
 
 
-def _bytes(*texts: str) -> int:
+def _json_bytes(*texts: str) -> int:
     return len(codec.encode(texts))

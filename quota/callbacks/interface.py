@@ -1,4 +1,4 @@
-"""KIP-257's interfaces, in Python's spelling: what a callback is given, and what it has to answer."""
+"""The interface of a quota callback: KIP-257's, in Python's spelling."""
 
 import enum
 from collections.abc import Mapping
@@ -12,20 +12,20 @@ from quota.records.quota_log import Cluster
 
 
 class ClientQuotaType(enum.Enum):
-    """What a quota is on; of Kafka's types there is the one that KIP-599 added."""
+    """The type of a quota; of Kafka's types only the one that KIP-599 added."""
 
     CONTROLLER_MUTATION = "CONTROLLER_MUTATION"
 
 
 class KafkaPrincipal(NamedTuple):
-    """Who sends a request."""
+    """The principal that sends a request."""
 
     principal_type: str
     name: str
 
 
 class ConfigEntityType(enum.Enum):
-    """The parts that an entity can have."""
+    """The type of a part of an entity."""
 
     USER = "USER"
     CLIENT_ID = "CLIENT_ID"
@@ -34,20 +34,20 @@ class ConfigEntityType(enum.Enum):
 
 
 class ConfigEntity(NamedTuple):
-    """One part of an entity; `name` is empty for a default."""
+    """A part of an entity; the `name` of a default is empty."""
 
     name: str
     entity_type: ConfigEntityType
 
 
 class ClientQuotaEntity(NamedTuple):
-    """For whom a quota is configured: one part, or a user's and then a client-id's."""
+    """The entity a quota is configured for: one part, or a user followed by a client-id."""
 
     config_entities: tuple[ConfigEntity, ...]
 
     @classmethod
     def of(cls, entity: QuotaEntity) -> Self:
-        """As records and commands have it."""
+        """Convert an entity of the quota log."""
         kinds = ConfigEntityType
         users = _part(entity.user, kinds.USER, kinds.DEFAULT_USER)
         clients = _part(entity.client_id, kinds.CLIENT_ID, kinds.DEFAULT_CLIENT_ID)
@@ -55,13 +55,13 @@ class ClientQuotaEntity(NamedTuple):
 
 
 class QuotaValue(float):
-    """A quota's rate, as KIP-257 hands it over, that also knows the entity and the options it was set with.
+    """The rate of a quota (mutations/s), as in KIP-257, with the entity and the options it was set with.
 
-    A callback that answers `quota_limit` with one keeps them; a plain number stands for the rate alone.
+    A `quota_limit` that returns one keeps the entity and the options; a plain number is a rate alone.
     """
 
     def __new__(cls, quota: Quota, entity: QuotaEntity | None = None) -> Self:
-        """The rate of a quota, and whose it is."""
+        """Return the rate of a quota, with the quota and the entity it is set for."""
         value = super().__new__(cls, quota.rate)
         value.quota = quota
         value.entity = entity
@@ -71,53 +71,54 @@ class QuotaValue(float):
     entity: QuotaEntity | None
 
     def times(self, share: float) -> "QuotaValue":
-        """A share of it: of the rate, and of the burst, where it has one of its own."""
+        """Return a share of the quota: of its rate, and of its burst where it has its own."""
         quota = self.quota
         burst = None if quota.burst is None else quota.burst * share
         return QuotaValue(Quota(quota.rate * share, burst, quota.max_debt_ms, quota.shadow), self.entity)
 
 
 class ClientQuotaCallback(Protocol):
-    """Decides who shares a quota and how much it is.
+    """Decides which requests share a quota, and its limit.
 
-    An instance is made without arguments in each Python worker, configured, told what the quota log says up to
-    the moment of a request, and then asked. For decisions that can be repeated it must answer by nothing else.
-    One thread calls it at a time. Whatever it raises makes the requests concerned dead letters with the reason.
+    Each Python worker creates an instance without arguments, configures it, passes it the quota log up to the
+    moment of a request, and then calls it for that request. Decisions are repeatable only if the results depend on
+    nothing else. Calls come from one thread at a time. If a method raises, the requests concerned become dead letters
+    with the reason.
     """
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take settings (`quota.callback_configs`): after construction, and again when they change."""
+        """Apply the configs (`quota.callback_configs`). Called after construction, and when they change."""
 
     def quota_metric_tags(
         self, quota_type: ClientQuotaType, principal: KafkaPrincipal, client_id: str
     ) -> Mapping[str, str]:
-        """The tags of the bucket that a request takes from; who has the same tags shares it.
+        """Return the tags of a request's bucket; requests with the same tags share it.
 
-        By convention `user` and `client-id`, empty where that part takes no part; up to six more are allowed.
-        Without tags, or with empty ones alone, the request is unlimited.
+        By convention `user` and `client-id`, empty where unused; up to six others are allowed.
+        A request without tags, or with empty ones only, is unlimited.
         """
 
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
-        """Mutations per second for these tags, more than 0; None where the tags are no longer in use: unlimited.
+        """Return the limit for these tags in mutations/s, above 0; None, for tags no longer in use, is unlimited.
 
-        The answer is kept until a quota is updated or removed, the instance is configured anew,
-        or `update_cluster_metadata` or `quota_reset_required` says so.
+        The result is cached until a quota is updated or removed, the instance is configured again,
+        or `update_cluster_metadata` or `quota_reset_required` returns true.
         """
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity, new_value: float) -> None:
-        """Take note of a quota that was set; `new_value` is a `QuotaValue`."""
+        """Store a quota that was set; `new_value` is a `QuotaValue`."""
 
     def remove_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity) -> None:
-        """Take note of a quota that was removed."""
+        """Drop a quota that was removed."""
 
     def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
-        """Whether limits may have changed since the last call, by none of the updates; asked on each request."""
+        """Return whether limits may have changed since the last call without an update; called on each request."""
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """Take note of the cluster's partitions and their leaders; true if limits may have changed by it."""
+        """Store the cluster's partitions and their leaders; return whether limits may have changed."""
 
     def close(self) -> None:
-        """Give back what the instance holds."""
+        """Release the resources of the instance."""
 
 
 def _part(name: str | UnsetType | None, named: ConfigEntityType, default: ConfigEntityType) -> list[ConfigEntity]:

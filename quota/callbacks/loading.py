@@ -1,4 +1,4 @@
-"""From the name of a class to an instance of it."""
+"""Loading of callback classes by name, and the check of the settings before a job starts."""
 
 import importlib
 from contextlib import suppress
@@ -7,7 +7,7 @@ from quota.callbacks.interface import ClientQuotaCallback
 from quota.errors import BadInput
 from quota.records.callback import Callbacks, CallbackSetting
 
-_SHOWN = 300  # characters of what a callback says when it fails
+_MAX_SHOWN = 300  # characters of a callback's error message
 
 _METHODS = (
     "configure",
@@ -21,63 +21,63 @@ _METHODS = (
 )
 
 
-RAISED = (Exception, SystemExit)
-"""What someone else's code may raise without ending the program."""
+CALLBACK_EXCEPTIONS = (Exception, SystemExit)
+"""The exceptions of a callback that must not end the program."""
 
 
-def load(class_name: str) -> type[ClientQuotaCallback]:
-    """Import a class; whatever that raises is left to the caller.
+def load_callback(class_name: str) -> type[ClientQuotaCallback]:
+    """Import the class of a callback; whatever the import raises is passed on.
 
     Raises:
-        TypeError: it is no class, or lacks a method.
+        TypeError: it is not a class, or a method is missing.
     """
     module, dot, name = class_name.rpartition(".")
     if not dot:
         raise TypeError("expected the full name of a class, as in package.module.Class")
-    found = getattr(importlib.import_module(module), name)
-    missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
-    if not isinstance(found, type) or missing:
+    loaded = getattr(importlib.import_module(module), name)
+    missing = [method for method in _METHODS if not callable(getattr(loaded, method, None))]
+    if not isinstance(loaded, type) or missing:
         lacks = f": it has no {missing[0]}" if missing else ""
         raise TypeError(f"not a ClientQuotaCallback{lacks}")
-    return found
+    return loaded
 
 
 def check_callbacks(callbacks: Callbacks) -> None:
-    """Try the callbacks of the settings, so that what is wrong with them is known before a job starts.
+    """Check the callbacks of the settings, so that a job with a bad one does not start.
 
     Raises:
-        BadInput: a class cannot be imported, made or configured; with its name and the reason.
+        BadInput: a class cannot be imported, instantiated or configured; the message has its name and the reason.
     """
     for class_name in callbacks.more_classes:
         try:
-            load(class_name)
-        except RAISED as error:
-            raise BadInput(f"callback {class_name}: {described(error)}") from None
+            load_callback(class_name)
+        except CALLBACK_EXCEPTIONS as error:
+            raise BadInput(f"callback {class_name}: {describe_error(error)}") from None
     check_setting(callbacks.setting)
 
 
 def check_setting(setting: CallbackSetting) -> None:
-    """Try a callback and its configs.
+    """Check a callback and its configs: import, instantiate, configure and close it.
 
     Raises:
-        BadInput: with the name of the class and the reason.
+        BadInput: one of these fails; the message has the class name and the reason.
     """
     if setting.is_default and setting.configs:
         raise BadInput(f"callback {setting.class_name}: has no configs, got {min(setting.configs)}")
     try:
-        callback = load(setting.class_name)()
+        callback = load_callback(setting.class_name)()
         callback.configure(setting.configs)
-    except RAISED as error:
-        raise BadInput(f"callback {setting.class_name}: {described(error)}") from None
-    with suppress(*RAISED):
+    except CALLBACK_EXCEPTIONS as error:
+        raise BadInput(f"callback {setting.class_name}: {describe_error(error)}") from None
+    with suppress(*CALLBACK_EXCEPTIONS):
         callback.close()
 
 
-def described(error: BaseException) -> str:
-    """What a callback raised, in one line that fits everywhere."""
+def describe_error(error: BaseException) -> str:
+    """Return an exception of a callback as one short line of valid UTF-8."""
     try:
         text = str(error)
-    except RAISED:
+    except CALLBACK_EXCEPTIONS:
         text = "(cannot be shown)"
     line = " ".join(text.encode(errors="replace").decode().split())
-    return f"{type(error).__name__}: {line[:_SHOWN]}" if line else type(error).__name__
+    return f"{type(error).__name__}: {line[:_MAX_SHOWN]}" if line else type(error).__name__

@@ -1,15 +1,15 @@
-"""Partition-proportional quotas: a tenant may mutate in proportion to the partitions that it owns.
+"""Partition-proportional quotas: limits in proportion to the partitions that a tenant owns.
 
-An example of KIP-257's callback, whose quotas depend on the cluster's metadata:
+An example of a KIP-257 callback whose quotas depend on the cluster's metadata:
 
     [quota]
     callback_class = "quota.callbacks.proportional.PartitionProportionalCallback"
 
     [quota.callback_configs]
-    "owner.separator" = "."     # orders of alice are alice.orders
-    "minimum.share" = 0.01      # of the quota, for a tenant that owns less, or nothing yet
+    "owner.separator" = "."     # alice's topic orders is alice.orders
+    "minimum.share" = 0.01      # of the quota, for a tenant that owns less, or nothing
 
-`mutation-quota cluster publish` writes the metadata to the quota log; until then quotas are as configured.
+`mutation-quota cluster publish` writes the metadata to the quota log; until then the configured quotas apply.
 """
 
 import math
@@ -25,9 +25,9 @@ _MINIMUM = "minimum.share"
 
 
 class PartitionProportionalCallback(DefaultQuotaCallback):
-    """The quota of the eight levels, times the tenant's share of all partitions that some tenant owns.
+    """Multiplies the quota of the eight levels by the tenant's share of all partitions that any tenant owns.
 
-    The tenant is the user; a quota of client-ids alone is as configured.
+    The tenant is the user; a quota of a client-id alone applies as configured.
     """
 
     def __init__(self) -> None:
@@ -38,10 +38,10 @@ class PartitionProportionalCallback(DefaultQuotaCallback):
         self._shares: dict[str, float] | None = None
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Take the separator and the minimum.
+        """Set the separator and the minimum share.
 
         Raises:
-            ValueError: a config is unknown, or its value cannot be used.
+            ValueError: a config is unknown, or its value is invalid.
         """
         unknown = configs.keys() - {_SEPARATOR, _MINIMUM}
         if unknown:
@@ -56,15 +56,15 @@ class PartitionProportionalCallback(DefaultQuotaCallback):
         if not 0 < self._minimum <= 1:
             raise ValueError(f"{_MINIMUM} is {minimum}: expected a number above 0, and up to 1")
         self._separator = separator
-        self._share_out()
+        self._compute_shares()
 
     def owner(self, topic: str) -> str | None:
-        """The tenant that owns a topic: what stands before the first separator, if there is one."""
+        """Return the tenant that owns a topic: its name up to the first separator; None without a separator."""
         tenant, separator, _ = topic.partition(self._separator)
         return tenant if separator else None
 
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
-        """The configured quota times the share."""
+        """Return the configured quota times the share."""
         quota = super().quota_limit(quota_type, metric_tags)
         user = metric_tags.get("user")
         if quota is None or not user or self._shares is None:
@@ -73,12 +73,12 @@ class PartitionProportionalCallback(DefaultQuotaCallback):
         return quota.times(share) if isinstance(quota, QuotaValue) else quota * share
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
-        """Share out anew; true if anyone's share has changed."""
-        before, self._cluster = self._shares, cluster
-        self._share_out()
-        return self._shares != before
+        """Recompute the shares; return whether any share has changed."""
+        previous, self._cluster = self._shares, cluster
+        self._compute_shares()
+        return self._shares != previous
 
-    def _share_out(self) -> None:
+    def _compute_shares(self) -> None:
         if self._cluster is None:
             return
         owned: Counter[str] = Counter()

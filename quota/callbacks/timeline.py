@@ -1,4 +1,4 @@
-"""The quotas in time as the callback in force has them: a function of the quota log alone, for any moment."""
+"""The timeline of quotas under callbacks: the quota of a request as of any moment, by the callback in force then."""
 
 import zlib
 from bisect import bisect_right, insort
@@ -9,123 +9,129 @@ import msgspec
 from quota.callbacks.instance import CallbackInstance
 from quota.records import codec
 from quota.records.callback import Callbacks, CallbackSetting
-from quota.records.entity import QuotaEntity, levels
-from quota.records.fields import SINCE_EVER
+from quota.records.entity import QuotaEntity
+from quota.records.fields import BEGINNING
 from quota.records.quota import Limit
 from quota.records.quota_log import Cluster
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,
     CallbackChange,
-    Cancellation,
     Change,
     ClusterChange,
+    QuotaCancellation,
     QuotaChange,
 )
+from quota.timeline.levels import levels
 from quota.timeline.resolution import Resolution
 from quota.timeline.timeline import QuotaTimeline
 
 _cluster_decoder = msgspec.json.Decoder(Cluster)
 
-_KEPT = 4  # instances at different places of the log: a batch may go back to before a change
+_MAX_INSTANCES = 4  # at different positions, since a batch may reach back to before a change
 
 
-class _Packed(NamedTuple):
-    """A cluster, which may be megabytes, of which there may be many."""
+class _CompressedCluster(NamedTuple):
+    """Cluster metadata as compressed JSON: there may be many, of megabytes each."""
 
-    cluster: bytes
+    json: bytes
 
 
 class _Event(NamedTuple):
+    """A change, with its position in the log for the order of changes at the same moment."""
+
     moment: int
     order: int
-    change: Change | _Packed
+    change: Change | _CompressedCluster
 
 
-class _Placed:
-    """An instance, and how many of the events it has been told; `epoch` is the number of the change that made it."""
+class _PositionedInstance:
+    """An instance with the number of events it has received.
 
-    def __init__(self, running: CallbackInstance, epoch: int, position: int) -> None:
-        self.running = running
-        self.epoch = epoch
+    Its `generation` is the number of the callback change that introduced its class; 0 for the class in the settings.
+    """
+
+    def __init__(self, instance: CallbackInstance, generation: int, position: int) -> None:
+        self.instance = instance
+        self.generation = generation
         self.position = position
 
 
 class CallbackTimeline:
-    """All changes of the quota log, judged by the callback that is in force as of a timestamp.
+    """The changes of the quota log, resolved by the callback in force as of a moment.
 
-    Where that is the default, the timeline answers. For all others an instance is told every change up to the
-    moment of the request, in the log's order, before it is asked; for a request from before a change that is told
-    already, another instance is made and told up to there.
+    The eight levels, which are the default callback, are resolved without an instance. Any other callback has
+    instances that receive all changes up to the moment of a request, in the log's order. A request from before a
+    change that all instances have received gets a new instance, which receives the changes up to that request.
     """
 
     def __init__(self, callbacks: Callbacks | None = None) -> None:
-        """Without any change.
+        """Create a timeline without changes.
 
         Args:
-            callbacks: what the settings say.
+            callbacks: the callback settings; by default only the eight levels.
         """
         self.timeline = QuotaTimeline()
         self._callbacks = callbacks or Callbacks()
-        self._default_alone = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
+        self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
         self._order = 0
         self._events: list[_Event] = []
-        self._clusters: list[int] = []
+        self._cluster_moments: list[int] = []
         self._settings: list[_Event] = []
-        self._instances: list[_Placed] = []  # the one used last is the last
+        self._instances: list[_PositionedInstance] = []  # the most recently used one is the last
 
     def add(self, change: Change) -> None:
-        """Add a change; of two changes at one moment the one added later holds."""
+        """Add a change; the later of two at the same moment wins."""
         self.timeline.add(change)
         self._order += 1
         event = _Event(change.moment, self._order, change)
         match change:
             case BucketReset():
-                return  # no callback is told
+                return  # resets do not concern callbacks
             case CallbackCancellation(moment):
-                self._forget_from(_until(self._events, moment - 1))
+                self._discard_after(_count_until(self._events, moment - 1))
                 self._events = [each for each in self._events if each.moment != moment or not _is_setting(each)]
                 self._settings = [each for each in self._settings if each.moment != moment]
                 return
             case CallbackChange(moment=moment):
-                number = _until(self._settings, moment)
-                if number:  # otherwise compaction may have removed what was before: the record holds the whole
-                    event = event._replace(change=CallbackChange(change.on(self._setting(number)), moment))
-                self._settings.insert(number, event)
-            case _ if self._default_alone:
-                return  # nobody will be told
+                count = _count_until(self._settings, moment)
+                if count:  # otherwise compaction may have removed the previous one; this one holds all configs
+                    event = event._replace(change=CallbackChange(change.applied_to(self._setting(count)), moment))
+                self._settings.insert(count, event)
+            case _ if self._only_default:
+                return  # no instance will need it
             case ClusterChange(cluster, moment):
-                insort(self._clusters, moment)
-                event = event._replace(change=_Packed(zlib.compress(codec.encode(cluster))))
-        place = _until(self._events, change.moment)
-        self._events.insert(place, event)
-        self._forget_from(place)
+                insort(self._cluster_moments, moment)
+                event = event._replace(change=_CompressedCluster(zlib.compress(codec.encode(cluster))))
+        position = _count_until(self._events, change.moment)
+        self._events.insert(position, event)
+        self._discard_after(position)
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
-        """The quota of a request with this user and client-id, as of `at` (epoch ms).
+        """Return the quota of a request with this user and client-id, as of `at` (epoch ms).
 
         Raises:
-            CallbackError: the callback raised, or answered what cannot be used.
+            CallbackError: the callback raised or returned an invalid result.
         """
-        if self._default_alone and not self._settings:
+        if self._only_default and not self._settings:
             return self.timeline.resolve(user, client_id, at)
-        running = self._running(at)
-        if running is None:
-            return self._by_levels(user, client_id, at)
-        tags, quota, entity = running.judge(user, client_id)
+        instance = self._instance(at)
+        if instance is None:
+            return self._resolve_by_levels(user, client_id, at)
+        tags, quota, entity = instance.resolve(user, client_id)
         if quota is None:
-            return Resolution(tags, None, None, callback=running.class_name)
+            return Resolution(tags, None, None, callback=instance.class_name)
         limit = Limit(quota, self._since(user, client_id, entity, at))
         reset_at = self.timeline.reset_at(tags, at)
-        return Resolution(tags, limit, entity, reset_at, quota.shadow, callback=running.class_name)
+        return Resolution(tags, limit, entity, reset_at, quota.shadow, callback=instance.class_name)
 
     def callback(self, at: int) -> CallbackSetting:
-        """The callback that is in force as of `at` (epoch ms)."""
-        return self._setting(_until(self._settings, at))
+        """Return the callback in force as of `at` (epoch ms)."""
+        return self._setting(_count_until(self._settings, at))
 
     def scheduled(self, after: int) -> list[CallbackChange]:
-        """Callbacks that hold from a later moment on, in the order of their moments."""
-        later = [each.change for each in self._settings[_until(self._settings, after) :]]
+        """Return the callback changes that take effect later than `after` (epoch ms), in the order of their moments."""
+        later = [each.change for each in self._settings[_count_until(self._settings, after) :]]
         return [each for each in later if isinstance(each, CallbackChange)]
 
     def close(self) -> None:
@@ -133,106 +139,107 @@ class CallbackTimeline:
         for each in list(self._instances):
             self._discard(each)
 
-    def _by_levels(self, user: str, client_id: str, at: int) -> Resolution:
-        found = self.timeline.resolve(user, client_id, at)
-        epoch = self._epoch(_until(self._settings, at))
-        if not epoch or found.limit is None:
-            return found
-        # What a bucket was used at before, another callback may have said.
-        since = max(found.limit.since, self._settings[epoch - 1].moment)
-        return found._replace(limit=Limit(found.limit.quota, since))
+    def _resolve_by_levels(self, user: str, client_id: str, at: int) -> Resolution:
+        resolution = self.timeline.resolve(user, client_id, at)
+        generation = self._generation(_count_until(self._settings, at))
+        if not generation or resolution.limit is None:
+            return resolution
+        # Before, the bucket may have had another callback's limit.
+        since = max(resolution.limit.since, self._settings[generation - 1].moment)
+        return resolution._replace(limit=Limit(resolution.limit.quota, since))
 
     def _since(self, user: str, client_id: str, entity: QuotaEntity | None, at: int) -> int:
-        """The moment since which a limit may have held: only the callback knows what it was before.
+        """Return the moment (epoch ms) since which a limit may have held; only the callback knows the earlier ones.
 
-        That is when something changed that the limit may depend on: the cluster, the callback, and the quotas that
-        concern the request, or all quotas where the callback does not say whose quota it took.
+        That is the latest change that the limit can depend on: of the cluster, of the callback, and of the quotas
+        that concern the request, or of any quota where the callback does not name the entity.
         """
         if entity is None:
-            position = _until(self._events, at)
-            return self._events[position - 1].moment if position else SINCE_EVER
+            position = _count_until(self._events, at)
+            return self._events[position - 1].moment if position else BEGINNING
         entities = {entity, *(each for each, _ in levels(user, client_id))}
         changes = (self.timeline.latest(each, at) for each in entities)
         moments = [change.moment for change in changes if change]
-        clusters, settings = bisect_right(self._clusters, at), _until(self._settings, at)
-        moments += self._clusters[max(clusters - 1, 0) : clusters]
+        clusters, settings = bisect_right(self._cluster_moments, at), _count_until(self._settings, at)
+        moments += self._cluster_moments[max(clusters - 1, 0) : clusters]
         moments += [each.moment for each in self._settings[max(settings - 1, 0) : settings]]
-        return max(moments, default=SINCE_EVER)
+        return max(moments, default=BEGINNING)
 
-    def _forget_from(self, place: int) -> None:
-        """Discard the instances that have been told of more than the first `place` events."""
-        for each in [each for each in self._instances if each.position > place]:
+    def _discard_after(self, position: int) -> None:
+        """Discard the instances that have received more events than these."""
+        for each in [each for each in self._instances if each.position > position]:
             self._discard(each)
 
-    def _running(self, at: int) -> CallbackInstance | None:
-        """The instance that is in force, told of everything up to `at`; None for the default."""
-        position = _until(self._events, at)
+    def _instance(self, at: int) -> CallbackInstance | None:
+        """Return the instance in force as of `at` (epoch ms), with all changes up to then; None for the default."""
+        position = _count_until(self._events, at)
         if self._instances and self._instances[-1].position == position:
-            return self._instances[-1].running
-        number = _until(self._settings, at)
-        if self._setting(number).is_default:
+            return self._instances[-1].instance
+        count = _count_until(self._settings, at)
+        if self._setting(count).is_default:
             return None
-        epoch = self._epoch(number)
-        earlier = [each for each in self._instances if each.epoch == epoch and each.position <= position]
-        placed = max(earlier, key=lambda each: each.position) if earlier else self._start(epoch)
-        self._tell(placed, position)
-        self._instances = [*(each for each in self._instances if each is not placed), placed]
-        if len(self._instances) > _KEPT:
+        generation = self._generation(count)
+        earlier = [each for each in self._instances if each.generation == generation and each.position <= position]
+        positioned = max(earlier, key=lambda each: each.position) if earlier else self._start(generation)
+        self._advance(positioned, position)
+        self._instances = [*(each for each in self._instances if each is not positioned), positioned]
+        if len(self._instances) > _MAX_INSTANCES:
             self._discard(self._instances[0])
-        return placed.running
+        return positioned.instance
 
-    def _setting(self, number: int) -> CallbackSetting:
-        """What holds after so many changes of the callback."""
-        change = self._settings[number - 1].change if number else None
-        named = change.setting if isinstance(change, CallbackChange) else None
-        return named or self._callbacks.setting
+    def _setting(self, count: int) -> CallbackSetting:
+        """Return the callback after this number of callback changes."""
+        change = self._settings[count - 1].change if count else None
+        setting = change.setting if isinstance(change, CallbackChange) else None
+        return setting or self._callbacks.setting
 
-    def _epoch(self, number: int) -> int:
-        """The change that brought the class which holds after `number` changes; 0 for the settings."""
-        while number and self._setting(number - 1).class_name == self._setting(number).class_name:
-            number -= 1
-        return number
+    def _generation(self, count: int) -> int:
+        """Return the number of the callback change that introduced the class in force after `count` changes."""
+        while count and self._setting(count - 1).class_name == self._setting(count).class_name:
+            count -= 1
+        return count
 
-    def _start(self, epoch: int) -> _Placed:
-        """A new instance, told what the log says up to the change that brought it."""
+    def _start(self, generation: int) -> _PositionedInstance:
+        """Return a new instance, with the changes up to the one that introduced its class."""
         position = 0
-        if epoch:
-            event = self._settings[epoch - 1]
+        if generation:
+            event = self._settings[generation - 1]
             position = bisect_right(self._events, (event.moment, event.order), key=lambda each: each[:2])
-        return _Placed(self._made(self._setting(epoch), position), epoch, position)
+        return _PositionedInstance(self._make_instance(self._setting(generation), position), generation, position)
 
-    def _made(self, setting: CallbackSetting, position: int) -> CallbackInstance:
-        """A new instance with these configs, told what the log says in its first `position` events."""
-        running = CallbackInstance(setting, allowed=setting.class_name in self._callbacks.allowed)
+    def _make_instance(self, setting: CallbackSetting, position: int) -> CallbackInstance:
+        """Return a new instance with these configs that has received the first `position` events."""
+        instance = CallbackInstance(setting, allowed=setting.class_name in self._callbacks.allowed)
         for event in self._events[:position]:
-            self._tell_one(running, event)
-        return running
+            self._apply(instance, event)
+        return instance
 
-    def _tell(self, placed: _Placed, position: int) -> None:
-        while placed.position < position:
-            event = self._events[placed.position]
-            placed.position += 1
+    def _advance(self, positioned: _PositionedInstance, position: int) -> None:
+        """Pass the events up to a position on."""
+        while positioned.position < position:
+            event = self._events[positioned.position]
+            positioned.position += 1
             if not isinstance(event.change, CallbackChange):
-                self._tell_one(placed.running, event)
+                self._apply(positioned.instance, event)
                 continue
             setting = event.change.setting or self._callbacks.setting
-            if placed.running.is_well:
-                placed.running.configure(setting.configs)
-            else:  # it may have failed on what came later only because its configs were bad
-                placed.running.close()
-                placed.running = self._made(setting, placed.position)
+            if not positioned.instance.has_failures:
+                positioned.instance.configure(setting.configs)
+            else:  # its other failures may have come from bad configs
+                positioned.instance.close()
+                positioned.instance = self._make_instance(setting, positioned.position)
 
-    def _tell_one(self, running: CallbackInstance, event: _Event) -> None:
+    def _apply(self, instance: CallbackInstance, event: _Event) -> None:
         match event.change:
-            case _Packed(cluster):
-                running.set_cluster(_cluster_decoder.decode(zlib.decompress(cluster)))
-            case QuotaChange(entity, moment=moment) | Cancellation(entity, moment):
-                latest = self.timeline.latest(entity, moment)  # as it holds: on top of what others changed
-                running.set_quota(entity, latest.quota if latest else None)
+            case _CompressedCluster(json):
+                instance.set_cluster(_cluster_decoder.decode(zlib.decompress(json)))
+            case QuotaChange(entity, moment=moment) | QuotaCancellation(entity, moment):
+                latest = self.timeline.latest(entity, moment)  # the whole quota, where the change is of some configs
+                instance.set_quota(entity, latest.quota if latest else None)
 
-    def _discard(self, placed: _Placed) -> None:
-        self._instances = [each for each in self._instances if each is not placed]
-        placed.running.close()
+    def _discard(self, positioned: _PositionedInstance) -> None:
+        self._instances = [each for each in self._instances if each is not positioned]
+        positioned.instance.close()
 
 
 def _is_setting(event: _Event) -> bool:
@@ -243,5 +250,5 @@ def _moment(event: _Event) -> int:
     return event.moment
 
 
-def _until(events: list[_Event], at: int) -> int:
+def _count_until(events: list[_Event], at: int) -> int:
     return bisect_right(events, at, key=_moment)

@@ -1,4 +1,4 @@
-"""The change that each record of the quota log makes."""
+"""The changes that the records of the quota log make."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,12 +8,12 @@ from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import (
-    FIELDS,
-    RATE,
+    QUOTA_CONFIGS,
+    RATE_CONFIG,
     CallbackRecord,
     Cluster,
     ClusterRecord,
-    LogRecord,
+    QuotaLogRecord,
     QuotaRecord,
     ResetRecord,
 )
@@ -27,33 +27,33 @@ class QuotaChange:
     quota: Quota | None
     moment: int
     altered: tuple[str, ...] | None = None
-    """What the change is about, by the names of the configs; None for the whole."""
+    """The names of the configs that change; None for all."""
 
-    def on(self, before: Self | None) -> Quota | None:
-        """What it makes of the quota before it, which whoever wrote it may not have known.
+    def applied_to(self, previous: Self | None) -> Quota | None:
+        """Return the quota that results from the previous one, which the author may not have known.
 
-        Where nothing is known before it, compaction may have removed it: the record holds the whole.
+        Without a previous change, which compaction may have removed, the record's own quota is the result.
         """
-        if self.altered is None or before is None:
+        if self.altered is None or previous is None:
             return self.quota
-        held = before.quota
-        if held is None or self.quota is None:  # a change of an option does not bring back a quota that is gone
-            return self.quota if RATE in self.altered else held
-        fields = [FIELDS[name] for name in self.altered if name in FIELDS]
-        return replace(held, **{field: getattr(self.quota, field) for field in fields})
+        present = previous.quota
+        if present is None or self.quota is None:  # a change of an option does not restore a removed quota
+            return self.quota if RATE_CONFIG in self.altered else present
+        fields = [QUOTA_CONFIGS[name] for name in self.altered if name in QUOTA_CONFIGS]
+        return replace(present, **{field: getattr(self.quota, field) for field in fields})
 
 
 @dataclass(frozen=True, slots=True)
 class BucketReset:
-    """Buckets with these tags are as if never seen, at `moment`."""
+    """A reset, at `moment`, of the buckets with these tags: as if they were never used."""
 
     tags: Mapping[str, str]
     moment: int
 
 
 @dataclass(frozen=True, slots=True)
-class Cancellation:
-    """The change of an entity that would hold from `moment` on is taken back."""
+class QuotaCancellation:
+    """The cancellation of an entity's quota change scheduled for `moment`."""
 
     entity: QuotaEntity
     moment: int
@@ -61,53 +61,55 @@ class Cancellation:
 
 @dataclass(frozen=True, slots=True)
 class CallbackChange:
-    """From `moment` on requests are judged by this callback; None for that of the settings."""
+    """A callback in force from `moment` (epoch ms) on; None for the one in the settings."""
 
     setting: CallbackSetting | None
     moment: int
     altered: tuple[str, ...] | None = None
-    """Which configs the change is about; None for the whole."""
+    """The names of the configs that change; None for all."""
 
-    def on(self, before: CallbackSetting) -> CallbackSetting | None:
-        """What it makes of the callback before it, which whoever wrote it may not have known."""
+    def applied_to(self, previous: CallbackSetting) -> CallbackSetting | None:
+        """Return the callback that results from the previous one, which the author may not have known."""
         if self.altered is None or self.setting is None:
             return self.setting
-        if before.class_name != self.setting.class_name:  # other configs do not bring back a class that is gone
-            return before
-        given = {name: value for name, value in self.setting.configs.items() if name in self.altered}
-        kept = {name: value for name, value in before.configs.items() if name not in self.altered}
-        return CallbackSetting(before.class_name, kept | given)
+        if previous.class_name != self.setting.class_name:  # a change of configs does not restore a replaced class
+            return previous
+        changed = {name: value for name, value in self.setting.configs.items() if name in self.altered}
+        unchanged = {name: value for name, value in previous.configs.items() if name not in self.altered}
+        return CallbackSetting(previous.class_name, unchanged | changed)
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackCancellation:
-    """The callback that would judge from `moment` on is taken back."""
+    """The cancellation of the callback change scheduled for `moment`."""
 
     moment: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterChange:
-    """From `moment` on the cluster looks like this."""
+    """The cluster's metadata from `moment` (epoch ms) on."""
 
     cluster: Cluster
     moment: int
 
 
-Change: TypeAlias = QuotaChange | BucketReset | Cancellation | CallbackChange | CallbackCancellation | ClusterChange
+Change: TypeAlias = (
+    QuotaChange | BucketReset | QuotaCancellation | CallbackChange | CallbackCancellation | ClusterChange
+)
 
 
-def change_of(record: LogRecord, timestamp: int) -> Change:
-    """The change that a record makes: in force from the record's own timestamp on, or from a later `effective_at`."""
-    later = record.effective_at
-    moment = timestamp if later is None else max(timestamp, later)
+def to_change(record: QuotaLogRecord, timestamp: int) -> Change:
+    """Return the change that a record makes, in force from its timestamp on, or from a later `effective_at`."""
+    scheduled = record.effective_at
+    moment = timestamp if scheduled is None else max(timestamp, scheduled)
     cancelled = False
-    if later is not None and isinstance(record, QuotaRecord | CallbackRecord) and record.cancelled:
-        # Where it is too late the change has held. It is repeated here, because compaction leaves this record alone.
-        moment, cancelled = later, timestamp < later
+    if scheduled is not None and isinstance(record, QuotaRecord | CallbackRecord) and record.cancelled:
+        # A cancellation that comes too late repeats the change, because compaction keeps only this record of the two.
+        moment, cancelled = scheduled, timestamp < scheduled
     match record:
         case QuotaRecord(entity) if cancelled:
-            return Cancellation(entity, moment)
+            return QuotaCancellation(entity, moment)
         case QuotaRecord(entity):
             return QuotaChange(entity, record.quota, moment, _altered(record))
         case ResetRecord(bucket):

@@ -1,26 +1,26 @@
-"""Quotas that can be passed by: a client names its client-id itself, and may name another one with each request."""
+"""Loopholes: quotas that a client evades by a new client-id with each request, as clients choose their client-ids."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import count
 
-from msgspec import UNSET
-
-from quota.records.entity import QuotaEntity
+from quota.records.entity import NO_TAGS, QuotaEntity
 from quota.text import quoted
+from quota.timeline.levels import levels
 
 
 @dataclass(frozen=True, slots=True)
 class Loophole:
-    """Who passes quotas by with a client-id that none names."""
+    """A user who evades quotas by client-ids that no quota names."""
 
     user: str | None
-    """None for all whom no quota names."""
+    """The user's name; None for all users that no quota names."""
     by: QuotaEntity | None
-    """Whose quota gives them a full bucket for each; None where they have no quota at all."""
+    """The entity whose quota grants a full bucket to each client-id; None where no quota applies."""
 
     @property
     def instead(self) -> QuotaEntity:
-        """Whose quota stops it: one bucket over all client-ids."""
+        """The entity whose quota closes the loophole: one bucket for all client-ids."""
         return QuotaEntity(self.user)
 
     def __str__(self) -> str:
@@ -32,15 +32,14 @@ class Loophole:
 
 
 def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:
-    """Who can pass the quotas of these entities by with a client-id that no quota names, and what stops it."""
-    named = sorted({entity.user for entity in entities if isinstance(entity.user, str)})
-    return [each for user in (*named, None) for each in _of(user, entities)]
-
-
-def _of(user: str | None, entities: Collection[QuotaEntity]) -> Iterator[Loophole]:
-    """The loophole of a user, or of all whom no quota names."""
-    own = [] if user is None else [QuotaEntity(user, None), QuotaEntity(user)]
-    levels = [*own, QuotaEntity(None, None), QuotaEntity(None), QuotaEntity(UNSET, None)]
-    winner = next((level for level in levels if level in entities), None)
-    if winner is None or winner.client_id is not UNSET:  # else one bucket over all client-ids
-        yield Loophole(user, winner)
+    """Return the loopholes of the quotas of these entities: of each named user, and of all others."""
+    users = {entity.user for entity in entities if isinstance(entity.user, str)}
+    names = users | {entity.client_id for entity in entities if isinstance(entity.client_id, str)}
+    unnamed = next(name for name in map(str, count()) if name not in names)
+    found = []
+    for user in (*sorted(users), None):
+        candidates = levels(unnamed if user is None else user, unnamed)
+        entity, tags = next((level for level in candidates if level[0] in entities), (None, NO_TAGS))
+        if entity is None or tags.client_id:  # otherwise all client-ids share a bucket
+            found.append(Loophole(user, entity))
+    return found

@@ -1,4 +1,4 @@
-"""The declarative file of all quotas: YAML that is checked as a whole, with the position of what is wrong."""
+"""The quota file: a declarative YAML file of all quotas, whose errors name the line and the column."""
 
 import math
 import re
@@ -12,15 +12,15 @@ from msgspec import UNSET, UnsetType
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota import read_number
-from quota.records.quota_log import FIELDS, QuotaRecord
+from quota.records.quota_log import QUOTA_CONFIGS, QuotaRecord
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 _MAX_DEPTH = 10
-_OPTIONS = (*FIELDS, "comment")
+_OPTIONS = (*QUOTA_CONFIGS, "comment")
 _NUMBERS = ("controller_mutation_rate", "controller_mutation_burst")
-_WHOLE = re.compile(r"[1-9][0-9]{0,9}")
+_INTEGER = re.compile(r"[1-9][0-9]{0,9}")
 _EXPECTED = {
     "controller_mutation_rate": "a finite number above 0",
     "controller_mutation_burst": "a finite number above 0",
@@ -32,43 +32,43 @@ _KEYS = ("user", "user-defaults", "client", "client-defaults", *_OPTIONS)
 
 
 class _Mark(Protocol):
-    """A position in a file, from 0."""
+    """A position in a file, counted from 0."""
 
     line: int
     column: int
 
 
-def read_quota_file(text: bytes, name: str) -> list[QuotaRecord]:
-    """Read a file of quotas.
+def read_quota_file(content: bytes, name: str) -> list[QuotaRecord]:
+    """Parse a quota file.
 
     Args:
-        text: what is in it.
-        name: what it is called in errors.
+        content: the file's bytes.
+        name: the file's name in errors.
 
     Raises:
-        BadInput: with one line that names the file, the line and the column.
+        BadInput: the file is invalid; the message names the file, the line and the column.
     """
     try:
-        decoded = text.decode("utf-8-sig")
-        _check_depth(decoded, name)
-        document = yaml.compose(decoded, Loader=_Loader)
+        text = content.decode("utf-8-sig")
+        _check_depth(text, name)
+        document = yaml.compose(text, Loader=_Loader)
     except UnicodeDecodeError as error:
-        raise BadInput(f"{name}: not UTF-8 (byte 0x{text[error.start]:02x} at {error.start})") from None
+        raise BadInput(f"{name}: not UTF-8 (byte 0x{content[error.start]:02x} at {error.start})") from None
     except yaml.MarkedYAMLError as error:
         reason = error.problem or error.context or "cannot be read"
-        raise _bad(name, error.problem_mark or error.context_mark, f"not YAML: {reason}") from None
+        raise _error(name, error.problem_mark or error.context_mark, f"not YAML: {reason}") from None
     except yaml.YAMLError as error:
         raise BadInput(f"{name}: not YAML: {' '.join(str(error).split())}") from None
     if document is None:
         raise BadInput(f"{name}: empty; 'quotas: []' stands for no quotas at all")
     fields = _mapping(document, name, ("quotas",))
     if "quotas" not in fields:
-        raise _bad(name, document.start_mark, "quotas: missing")
+        raise _error(name, document.start_mark, "quotas: missing")
     return list(_records(fields["quotas"], name))
 
 
 def write_quota_file(records: Iterable[QuotaRecord]) -> str:
-    """The file that sets the quotas of these records and no others."""
+    """Return the quota file that sets the quotas of these records and no others."""
     entries = []
     for record in records:
         entry: dict[str, object] = {}
@@ -83,23 +83,27 @@ def write_quota_file(records: Iterable[QuotaRecord]) -> str:
 
 
 def _check_depth(text: str, name: str) -> None:
-    """The composer recurses without a bound of its own; a deep file would end the process."""
+    """Check the depth of a file: the composer recurses without a limit, and would crash on a deep one.
+
+    Raises:
+        BadInput: the file is nested too deep.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            raise _bad(name, event.start_mark, "nested too deep for a file of quotas")
+            raise _error(name, event.start_mark, "nested too deep for a file of quotas")
 
 
 def _records(node: yaml.Node, name: str) -> Iterator[QuotaRecord]:
     if not isinstance(node, yaml.SequenceNode):
-        raise _bad(name, node.start_mark, "quotas: expected a list")
+        raise _error(name, node.start_mark, "quotas: expected a list")
     seen: dict[QuotaEntity, int] = {}
     for entry in node.value:
         record = _record(entry, name)
         line = entry.start_mark.line + 1
         if record.entity in seen:
-            raise _bad(name, entry.start_mark, f"{record.entity} has a quota already, in line {seen[record.entity]}")
+            raise _error(name, entry.start_mark, f"{record.entity} has a quota already, in line {seen[record.entity]}")
         seen[record.entity] = line
         yield record
 
@@ -108,11 +112,11 @@ def _record(node: yaml.Node, name: str) -> QuotaRecord:
     fields = _mapping(node, name, _KEYS)
     parts = (_part(fields, "user", name), _part(fields, "client", name))
     if parts == (UNSET, UNSET):
-        raise _bad(
+        raise _error(
             name, node.start_mark, "whose quota? give user, user-defaults, client, client-defaults or two of them"
         )
     if "controller_mutation_rate" not in fields:
-        raise _bad(name, node.start_mark, "controller_mutation_rate: missing")
+        raise _error(name, node.start_mark, "controller_mutation_rate: missing")
     options = {option: _value(fields[option], name, option) for option in _OPTIONS if option in fields}
     for option, value in options.items():
         _check_option(option, value, fields[option], name)
@@ -123,65 +127,65 @@ def _check_option(option: str, value: object, node: yaml.Node, name: str) -> Non
     expected = _EXPECTED[option]
     try:
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            raise _bad(name, node.start_mark, f"{option}: expected {expected}, got {node.value!r}")
+            raise _error(name, node.start_mark, f"{option}: expected {expected}, got {node.value!r}")
         msgspec.convert({"entity": {"user": "-"}, "controller_mutation_rate": 1, option: value}, QuotaRecord)
     except msgspec.ValidationError:
-        raise _bad(name, node.start_mark, f"{option}: expected {expected}, got {node.value!r}") from None
+        raise _error(name, node.start_mark, f"{option}: expected {expected}, got {node.value!r}") from None
 
 
 def _part(fields: dict[str, yaml.Node], kind: str, name: str) -> str | UnsetType | None:
     named, default = fields.get(kind), fields.get(f"{kind}-defaults")
     if default is not None:
         if named is not None:
-            raise _bad(name, default.start_mark, f"{kind} and {kind}-defaults exclude each other")
+            raise _error(name, default.start_mark, f"{kind} and {kind}-defaults exclude each other")
         if _scalar(default, name, f"{kind}-defaults") is not True:
-            raise _bad(name, default.start_mark, f"{kind}-defaults: expected true, got {default.value!r}")
+            raise _error(name, default.start_mark, f"{kind}-defaults: expected true, got {default.value!r}")
         return None
     if named is None:
         return UNSET
     value = _scalar(named, name, kind)
     if value is None or value == "":
-        raise _bad(name, named.start_mark, f"{kind}: the name is empty; {kind}-defaults: true is the default")
+        raise _error(name, named.start_mark, f"{kind}: the name is empty; {kind}-defaults: true is the default")
     if not isinstance(value, str):
-        raise _bad(name, named.start_mark, f"{kind}: expected text, got {named.value}; put it in quotes")
+        raise _error(name, named.start_mark, f"{kind}: expected text, got {named.value}; put it in quotes")
     return value
 
 
 def _mapping(node: yaml.Node, name: str, known: tuple[str, ...]) -> dict[str, yaml.Node]:
     if not isinstance(node, yaml.MappingNode):
-        raise _bad(name, node.start_mark, f"expected keys and values ({', '.join(known)})")
+        raise _error(name, node.start_mark, f"expected keys and values ({', '.join(known)})")
     fields: dict[str, yaml.Node] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise _bad(name, key.start_mark, f"expected a key ({', '.join(known)})")
+            raise _error(name, key.start_mark, f"expected a key ({', '.join(known)})")
         if key.value not in known:
-            raise _bad(name, key.start_mark, f"unknown key {key.value!r}; known are {', '.join(known)}")
+            raise _error(name, key.start_mark, f"unknown key {key.value!r}; known are {', '.join(known)}")
         if key.value in fields:
-            raise _bad(name, key.start_mark, f"{key.value} is given twice")
+            raise _error(name, key.start_mark, f"{key.value} is given twice")
         fields[key.value] = value
     return fields
 
 
 def _value(node: yaml.Node, name: str, option: str) -> object:
-    """An option's value. Numbers are read as they look: to YAML 1.1, 010 would be 8 and 1:30 would be 90."""
+    """Return the value of an option. Numbers are decimal: YAML 1.1 would read 010 as 8 and 1:30 as 90."""
     value = _scalar(node, name, option)
     plain = isinstance(node, yaml.ScalarNode) and not node.style and not isinstance(value, bool)
     if plain and option in _NUMBERS:
         return read_number(node.value)
     if plain and option == "max_debt_ms":
-        return int(node.value) if _WHOLE.fullmatch(node.value) else None
+        return int(node.value) if _INTEGER.fullmatch(node.value) else None
     return value
 
 
 def _scalar(node: yaml.Node, name: str, key: str) -> object:
     if not isinstance(node, yaml.ScalarNode):
-        raise _bad(name, node.start_mark, f"{key}: expected a single value")
+        raise _error(name, node.start_mark, f"{key}: expected a single value")
     try:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError):
-        raise _bad(name, node.start_mark, f"{key}: {node.value!r} cannot be read") from None
+        raise _error(name, node.start_mark, f"{key}: {node.value!r} cannot be read") from None
 
 
-def _bad(name: str, mark: _Mark | None, reason: str) -> BadInput:
+def _error(name: str, mark: _Mark | None, reason: str) -> BadInput:
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     return BadInput(f"{where}: {reason}")

@@ -1,4 +1,4 @@
-"""A request with the quota it is judged by."""
+"""The resolution of a request: its quota and its bucket."""
 
 from typing import NamedTuple
 
@@ -11,18 +11,18 @@ from quota.records.request import MutationRequest
 
 
 class Resolution(NamedTuple):
-    """The quota that a request is judged by: its limit, the entity it is set for, and the tags of its bucket.
+    """The quota of a request: the tags of its bucket, its limit, and the entity the quota is set for.
 
-    Where no quota matches, or the user is `exempt`, `limit` and `entity` are None and the request is unlimited.
+    Where no quota applies, or the user is `exempt`, `limit` and `entity` are None and the request is unlimited.
     """
 
     tags: Tags
     limit: Limit | None
     entity: QuotaEntity | None
-    reset_at: int | None = None  # when an operator last reset the bucket, epoch ms
+    reset_at: int | None = None  # the latest reset of the bucket by an operator, epoch ms
     shadow: bool = False
     exempt: bool = False
-    callback: str | None = None  # the class that was asked in place of the eight levels
+    callback: str | None = None  # the class that resolved the quota; None for the eight levels
 
 
 UNLIMITED = Resolution(NO_TAGS, None, None)
@@ -30,7 +30,7 @@ EXEMPT = Resolution(NO_TAGS, None, None, exempt=True)
 
 
 class ResolvedRequest(msgspec.Struct, frozen=True):
-    """A request, the record it came in, and the quota it is judged by."""
+    """A request with its record and its quota."""
 
     record: Record
     request: MutationRequest

@@ -1,4 +1,4 @@
-"""The quotas in time: which quota held for whom, as of any moment."""
+"""The timeline of quotas: the quota of each entity and request, as of any moment."""
 
 import heapq
 from bisect import bisect_right, insort
@@ -6,27 +6,30 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from quota.records.entity import QuotaEntity, Tags, levels
-from quota.records.fields import SINCE_EVER
+from quota.records.entity import QuotaEntity, Tags
+from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota
-from quota.timeline.change import BucketReset, Cancellation, Change, QuotaChange
+from quota.timeline.change import BucketReset, Change, QuotaCancellation, QuotaChange
+from quota.timeline.levels import levels
 from quota.timeline.resolution import UNLIMITED, Resolution
 
-_FOREVER = 2**63
-_CACHED = 100_000  # resolutions kept between two changes; a few hundred bytes each
+_END = 2**63
+_MAX_CACHED = 100_000  # resolutions, of a few hundred bytes each; a change empties the cache
 
-CACHED_NAME = 1024
-"""Characters; names may be megabytes, and are not kept then."""
+MAX_CACHED_NAME = 1024
+"""Longer names, which may be megabytes, are not cached [characters]."""
 
 
-class _Moment(NamedTuple):
+class _Version(NamedTuple):
+    """The quota of an entity from `moment` on; `order` is the change's position in the log."""
+
     moment: int
     order: int
     quota: Quota | None
 
 
 class Level(NamedTuple):
-    """One of the eight levels as of a moment: the entity, its bucket, and the change that set its quota, if any."""
+    """One of the eight levels as of a moment: its entity and bucket, and the change that set its quota, if any."""
 
     entity: QuotaEntity
     tags: Tags
@@ -34,67 +37,68 @@ class Level(NamedTuple):
 
 
 class QuotaTimeline:
-    """All changes of the quota log, to be asked as of a timestamp.
+    """The changes of the quota log, in the order of their moments.
 
-    A look-up costs the same however many quotas are set.
+    The cost of a lookup does not depend on the number of quotas.
     """
 
     def __init__(self) -> None:
-        self._changes: dict[QuotaEntity, list[_Moment]] = {}
+        self._versions: dict[QuotaEntity, list[_Version]] = {}
         self._resets: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
 
     def add(self, change: Change) -> None:
-        """Add a change; of two changes at one moment the one added later wins. What concerns callbacks is no change."""
+        """Add a change; the later of two at the same moment wins. Changes of callbacks and clusters are ignored."""
         match change:
             case QuotaChange(entity, moment=moment):
-                quota = change.on(self.latest(entity, moment))
-                insort(self._changes.setdefault(entity, []), _Moment(moment, len(self._moments), quota), key=_place)
+                quota = change.applied_to(self.latest(entity, moment))
+                version = _Version(moment, len(self._moments), quota)
+                insort(self._versions.setdefault(entity, []), version, key=_sort_key)
             case BucketReset(tags, moment):
                 insort(self._resets.setdefault(frozenset(tags.items()), []), moment)
-            case Cancellation(entity, moment):
-                kept = [each for each in self._changes.get(entity, []) if each.moment != moment]
-                self._changes[entity] = kept
+            case QuotaCancellation(entity, moment):
+                versions = self._versions.get(entity, [])
+                self._versions[entity] = [each for each in versions if each.moment != moment]
             case _:
                 return
         insort(self._moments, change.moment)
         self._cache.clear()
 
     def configured(self, at: int) -> list[QuotaChange]:
-        """The quotas that are set as of `at` (epoch ms), each with the change that set it, in a stable order."""
-        found = (self.latest(entity, at) for entity in self._changes)
-        return sorted((change for change in found if change and change.quota), key=lambda change: change.entity.key)
+        """Return the changes that set the quotas in force as of `at` (epoch ms), in a stable order."""
+        latest = (self.latest(entity, at) for entity in self._versions)
+        return sorted((change for change in latest if change and change.quota), key=lambda change: change.entity.key)
 
     def scheduled(self, after: int) -> list[QuotaChange]:
-        """Changes that hold from a later moment on, in the order of their moments."""
+        """Return the changes that take effect later than `after` (epoch ms), in the order of their moments."""
         later = {
-            (entity, each.moment): QuotaChange(entity, each.quota, each.moment)  # the later of two at one moment
-            for entity, changes in self._changes.items()
-            for each in changes[_changes_until(changes, after) :]
+            (entity, each.moment): QuotaChange(entity, each.quota, each.moment)  # of two at one moment, the later one
+            for entity, versions in self._versions.items()
+            for each in versions[_count_until(versions, after) :]
         }
         return sorted(later.values(), key=lambda change: (change.moment, change.entity.key))
 
     def latest(self, entity: QuotaEntity, at: int) -> QuotaChange | None:
-        """The change of an entity that holds as of `at` (epoch ms)."""
-        changes = self._changes.get(entity, [])
-        after = _changes_until(changes, at)
-        return QuotaChange(entity, changes[after - 1].quota, changes[after - 1].moment) if after else None
+        """Return the latest change of an entity as of `at` (epoch ms)."""
+        versions = self._versions.get(entity, [])
+        count = _count_until(versions, at)
+        return QuotaChange(entity, versions[count - 1].quota, versions[count - 1].moment) if count else None
 
     def levels(self, user: str, client_id: str, at: int) -> list[Level]:
-        """The eight levels for a request, the most specific first; the first that has a quota wins."""
-        found = ((entity, tags, self.latest(entity, at)) for entity, tags in levels(user, client_id))
-        return [Level(entity, tags, change if change and change.quota else None) for entity, tags, change in found]
+        """Return the eight levels of a request as of `at` (epoch ms); the first one with a quota wins."""
+        latest = ((entity, tags, self.latest(entity, at)) for entity, tags in levels(user, client_id))
+        return [Level(entity, tags, change if change and change.quota else None) for entity, tags, change in latest]
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
-        """The quota of a request with this user and client-id, as of `at` (epoch ms)."""
+        """Return the quota of a request with this user and client-id, as of `at` (epoch ms)."""
         cached = self._cache.get((user, client_id))
         if cached is not None and cached[0] <= at < cached[1]:
             return cached[2]
         resolution = self._resolve(user, client_id, at)
-        if len(self._cache) >= _CACHED:
+        if len(self._cache) >= _MAX_CACHED:
             self._cache.clear()
-        if len(user) + len(client_id) <= CACHED_NAME:
+        if len(user) + len(client_id) <= MAX_CACHED_NAME:
             self._cache[user, client_id] = (*self._span(at), resolution)
         return resolution
 
@@ -109,31 +113,37 @@ class QuotaTimeline:
         return UNLIMITED
 
     def reset_at(self, tags: Tags, at: int) -> int | None:
-        """The latest reset of a bucket: any that names some of its tags, and no other."""
+        """Return the latest reset (epoch ms) of a bucket as of `at`: one whose tags are all among the bucket's."""
         if not self._resets:
             return None
         items = tags.items()
-        resets = (
-            resets[after - 1]
-            for count in range(1, len(items) + 1)
-            for some in combinations(items, count)
-            if (resets := self._resets.get(frozenset(some))) and (after := bisect_right(resets, at))
+        latest = (
+            moments[count - 1]
+            for size in range(1, len(items) + 1)
+            for subset in combinations(items, size)
+            if (moments := self._resets.get(frozenset(subset))) and (count := bisect_right(moments, at))
         )
-        return max(resets, default=None)
+        return max(latest, default=None)
 
     def _quota(self, entity: QuotaEntity, at: int) -> Quota | None:
-        changes = self._changes.get(entity)
-        if changes is None:
+        versions = self._versions.get(entity)
+        if versions is None:
             return None
-        after = _changes_until(changes, at)
-        return changes[after - 1].quota if after else None
+        count = _count_until(versions, at)
+        return versions[count - 1].quota if count else None
 
-    def _since(self, levels_of_bucket: list[QuotaEntity], quota: Quota, at: int) -> int:
-        """The moment since which a bucket has had the bounds of this quota, whichever of its levels gave them."""
+    def _since(self, sharing: list[QuotaEntity], quota: Quota, at: int) -> int:
+        """Return the moment (epoch ms) since which a bucket has had the bounds of this quota.
+
+        Args:
+            sharing: the entities of the levels that lead to the bucket, the most specific first; any may set them.
+            quota: the quota.
+            at: the moment of the request, epoch ms.
+        """
         since = at
-        backwards = (_backwards(self._changes.get(entity, []), at) for entity in levels_of_bucket)
-        for moment in heapq.merge(*backwards, reverse=True):
-            quotas = (self._quota(entity, moment) for entity in levels_of_bucket)
+        moments = (_moments_backwards(self._versions.get(entity, []), at) for entity in sharing)
+        for moment in heapq.merge(*moments, reverse=True):
+            quotas = (self._quota(entity, moment) for entity in sharing)
             earlier = next((each for each in quotas if each is not None), None)
             if earlier is None or earlier.bounds != quota.bounds:
                 break
@@ -141,22 +151,22 @@ class QuotaTimeline:
         return since
 
     def _span(self, at: int) -> tuple[int, int]:
-        """The time around `at` in which nothing changes, the end not included."""
-        after = bisect_right(self._moments, at)
+        """Return the span around `at` without a change (epoch ms), its end excluded."""
+        count = bisect_right(self._moments, at)
         return (
-            self._moments[after - 1] if after else SINCE_EVER,
-            self._moments[after] if after < len(self._moments) else _FOREVER,
+            self._moments[count - 1] if count else BEGINNING,
+            self._moments[count] if count < len(self._moments) else _END,
         )
 
 
-def _place(change: _Moment) -> tuple[int, int]:
-    return change.moment, change.order
+def _sort_key(version: _Version) -> tuple[int, int]:
+    return version.moment, version.order
 
 
-def _changes_until(changes: list[_Moment], at: int) -> int:
-    return bisect_right(changes, at, key=lambda change: change.moment)
+def _count_until(versions: list[_Version], at: int) -> int:
+    return bisect_right(versions, at, key=lambda version: version.moment)
 
 
-def _backwards(changes: list[_Moment], at: int) -> Iterator[int]:
-    """The moments of changes up to `at`, the latest first."""
-    return (changes[index].moment for index in range(_changes_until(changes, at) - 1, -1, -1))
+def _moments_backwards(versions: list[_Version], at: int) -> Iterator[int]:
+    """Yield the moments of the versions up to `at`, the latest first."""
+    return (versions[index].moment for index in range(_count_until(versions, at) - 1, -1, -1))

@@ -14,17 +14,18 @@ from quota.callbacks.instance import CallbackError, close_callbacks
 from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, ConfigEntityType, KafkaPrincipal, QuotaValue
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.callback import Callbacks, CallbackSetting
-from quota.records.entity import QuotaEntity, Tags, levels
+from quota.records.entity import QuotaEntity, Tags
 from quota.records.quota import Quota
 from quota.records.quota_log import Cluster
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,
     CallbackChange,
-    Cancellation,
     ClusterChange,
+    QuotaCancellation,
     QuotaChange,
 )
+from quota.timeline.levels import levels
 from quota.timeline.resolution import UNLIMITED
 from quota.timeline.timeline import QuotaTimeline
 from tests.support.callbacks import Answering, Recording, Unmakeable
@@ -38,7 +39,7 @@ TYPE = ClientQuotaType.CONTROLLER_MUTATION
 @pytest.fixture(autouse=True)
 def fresh():
     Recording.calls.clear()
-    Answering.tags, Answering.limit, Answering.reset, Answering.asked = {"user": "alice"}, 5, False, 0
+    Answering.tags, Answering.limit, Answering.reset, Answering.limit_calls = {"user": "alice"}, 5, False, 0
     Unmakeable.broken = True
     yield
     close_callbacks()
@@ -154,7 +155,7 @@ def test_parts_of_a_quota_that_two_operators_altered_come_together():
 
 def test_a_scheduled_change_that_was_taken_back_is_not_told():
     quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), QuotaChange(ALICE, Quota(7.0), 200))
-    quotas.add(Cancellation(ALICE, 200))
+    quotas.add(QuotaCancellation(ALICE, 200))
     assert rate(quotas, 300) == 5.0
 
 
@@ -380,9 +381,9 @@ def test_limits_are_asked_for_once_until_something_changes():
     quotas = quotas_of("Answering", QuotaChange(ALICE, Quota(1.0), 0), ClusterChange(Cluster({}), 500))
 
     def asked(at):
-        before = Answering.asked
+        before = Answering.limit_calls
         quotas.resolve("alice", "app", at)
-        return Answering.asked - before
+        return Answering.limit_calls - before
 
     assert [asked(100) for _ in range(3)] == [1, 0, 0]
     quotas.add(QuotaChange(QuotaEntity("bob"), Quota(1.0), 200))
@@ -421,7 +422,7 @@ def test_long_names_are_not_kept():
     Answering.tags = long
     for _ in range(3):
         quotas.resolve(long["user"], "app", 0)
-    assert Answering.asked == 3
+    assert Answering.limit_calls == 3
 
 
 def test_since_when_a_limit_holds_is_when_what_it_depends_on_changed_last():

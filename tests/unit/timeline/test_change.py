@@ -8,8 +8,8 @@ from quota.errors import BadRecord
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import Cluster, read_log_record
-from quota.timeline.change import CallbackCancellation, CallbackChange, ClusterChange, QuotaChange, change_of
+from quota.records.quota_log import Cluster, read_quota_log_record
+from quota.timeline.change import CallbackCancellation, CallbackChange, ClusterChange, QuotaChange, to_change
 
 
 def quota_json(entity, rate=5, **fields):
@@ -26,16 +26,16 @@ def quota_json(entity, rate=5, **fields):
     ],
 )
 def test_a_part_is_a_name_or_the_default_or_left_out(entity, expected):
-    record = read_log_record(quota_json(entity))
+    record = read_quota_log_record(quota_json(entity))
     assert (record.entity, record.controller_mutation_rate) == (expected, 5.0)
 
 
 def test_null_removes_a_quota():
-    assert read_log_record(quota_json({"user": "alice"}, None)).controller_mutation_rate is None
+    assert read_quota_log_record(quota_json({"user": "alice"}, None)).controller_mutation_rate is None
 
 
 def test_a_tombstone_removes_the_quota_of_its_key():
-    record = read_log_record(None, b'{"user": "alice"}')
+    record = read_quota_log_record(None, b'{"user": "alice"}')
     assert (record.entity, record.controller_mutation_rate) == (QuotaEntity("alice"), None)
 
 
@@ -43,8 +43,8 @@ def test_a_tombstone_removes_the_quota_of_its_key():
     ("effective_at", "moment"), [({}, 100), ({"effective_at": 50}, 100), ({"effective_at": 150}, 150)]
 )
 def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, moment):
-    record = read_log_record(quota_json({"user": "alice"}, **effective_at))
-    assert change_of(record, 100) == QuotaChange(QuotaEntity("alice"), Quota(5.0), moment)
+    record = read_quota_log_record(quota_json({"user": "alice"}, **effective_at))
+    assert to_change(record, 100) == QuotaChange(QuotaEntity("alice"), Quota(5.0), moment)
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, mo
 )
 def test_what_is_no_quota_is_told_by_its_field_and_value(value, error):
     with pytest.raises(BadRecord) as raised:
-        read_log_record(value)
+        read_quota_log_record(value)
     assert str(raised.value).startswith(error)
 
 
 def test_a_callback_and_a_cluster_are_records_too():
     """Each under one key, so that compaction keeps the last; a callback for later under one of its own."""
-    callback = read_log_record(b'{"callback": {"class": "a.B", "configs": {"n": "5"}}, "altered_by": "ann"}')
-    assert change_of(callback, 7) == CallbackChange(CallbackSetting("a.B", {"n": "5"}), 7)
-    later = read_log_record(b'{"callback": null, "effective_at": 90}')
-    assert change_of(later, 7) == CallbackChange(None, 90)
-    cluster = read_log_record(b'{"cluster": {"topics": {"t": [1, null]}}}')
-    assert change_of(cluster, 7) == ClusterChange(Cluster({"t": [1, None]}), 7)
-    taken_back = read_log_record(b'{"callback": null, "effective_at": 90, "cancelled": true}')
-    assert change_of(taken_back, 89) == CallbackCancellation(90)
-    assert change_of(taken_back, 90) == CallbackChange(None, 90)
+    callback = read_quota_log_record(b'{"callback": {"class": "a.B", "configs": {"n": "5"}}, "altered_by": "ann"}')
+    assert to_change(callback, 7) == CallbackChange(CallbackSetting("a.B", {"n": "5"}), 7)
+    later = read_quota_log_record(b'{"callback": null, "effective_at": 90}')
+    assert to_change(later, 7) == CallbackChange(None, 90)
+    cluster = read_quota_log_record(b'{"cluster": {"topics": {"t": [1, null]}}}')
+    assert to_change(cluster, 7) == ClusterChange(Cluster({"t": [1, None]}), 7)
+    taken_back = read_quota_log_record(b'{"callback": null, "effective_at": 90, "cancelled": true}')
+    assert to_change(taken_back, 89) == CallbackCancellation(90)
+    assert to_change(taken_back, 90) == CallbackChange(None, 90)
     assert len({callback.key, later.key, cluster.key}) == 3
     assert taken_back.key == later.key

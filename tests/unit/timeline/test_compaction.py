@@ -6,8 +6,8 @@ from msgspec import structs
 
 from quota.records import codec
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import QuotaRecord, ResetRecord, read_log_record
-from quota.timeline.change import change_of
+from quota.records.quota_log import QuotaRecord, ResetRecord, read_quota_log_record
+from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 
 ALICE = QuotaEntity("alice")
@@ -30,7 +30,7 @@ def timeline_of(log):
     """As the job reads it: from bytes."""
     timeline = QuotaTimeline()
     for timestamp, key, value in log:
-        timeline.add(change_of(read_log_record(value, key), timestamp))
+        timeline.add(to_change(read_quota_log_record(value, key), timestamp))
     return timeline
 
 

@@ -3,15 +3,15 @@
 import pytest
 from msgspec import UNSET
 
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity
-from quota.records.fields import SINCE_EVER
+from quota.records.fields import BEGINNING
+from quota.records.quota import Window
 from quota.timeline.loopholes import loopholes
 from quota.whatif.simulation import simulate
 from tests.support.factories import request_json, timeline
-from tests.unit.whatif.test_simulation import run
+from tests.support.programs import run
 
 NEW_BUCKET, NO_QUOTA = "gets a full bucket with each new client-id", "has no quota with a client-id that none names"
 
@@ -73,7 +73,7 @@ def test_the_layout_that_validate_offers_stops_fresh_client_ids(layout):
 def admitted(entities):
     """How many of fifty requests of alice at one moment get through, each under a client-id of its own."""
     requests = [request_json(10, client_id=f"fresh-{number}", timestamp=0) for number in range(50)]
-    quotas = timeline(*[(entity, 1.0, SINCE_EVER) for entity in entities])
+    quotas = timeline(*[(entity, 1.0, BEGINNING) for entity in entities])
     return sum(each.outcome is Outcome.ADMITTED for each in simulate(requests, quotas, TokenBucket(Window())))
 
 

@@ -4,7 +4,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from quota.timeline.change import QuotaChange
-from quota.timeline.plan import back_to, plan
+from quota.timeline.plan import plan, rollback_plan
 from tests.support.factories import timeline
 
 ALICE, BOB, CAROL = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol")
@@ -53,7 +53,7 @@ def test_going_back_sets_what_was_and_schedules_what_was_scheduled():
     past = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (dora, 2.0, 3000))
     quotas = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (ALICE, 7.0, 60), (CAROL, 1.0, 70), (BOB, 8.0, 1000))
     quotas.add(QuotaChange(ALICE, Quota(8.0), 2000))
-    steps = back_to(past, 50, quotas, 100)
+    steps = rollback_plan(past, 50, quotas, 100)
     assert told(steps) == [
         ("~", ALICE, Quota(7.0), Quota(5.0)),
         ("-", CAROL, Quota(1.0), None),

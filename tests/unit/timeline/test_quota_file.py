@@ -6,7 +6,7 @@ from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.timeline.quota_file import read_quota_file, write_quota_file
-from tests.unit.whatif.test_simulation import run
+from tests.support.programs import run
 
 WHOLE = """\
 quotas:

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from quota.records.entity import QuotaEntity, levels
-from quota.records.fields import SINCE_EVER
+from quota.records.entity import QuotaEntity
+from quota.records.fields import BEGINNING
 from quota.records.quota import Quota
 from quota.timeline.change import QuotaChange
+from quota.timeline.levels import levels
 from quota.timeline.resolution import UNLIMITED
 from tests.support.factories import timeline
 
@@ -33,7 +34,7 @@ def test_the_most_specific_level_wins_and_says_who_shares_its_bucket():
     entities = [entity for entity, _ in levels("alice", "app")]
     for winner, tags in enumerate(expected_tags):
         quotas = timeline(
-            *[(entity, 1.0 + level, SINCE_EVER) for level, entity in enumerate(entities) if level >= winner]
+            *[(entity, 1.0 + level, BEGINNING) for level, entity in enumerate(entities) if level >= winner]
         )
         resolution = quotas.resolve("alice", "app", 0)
         assert (resolution.limit.quota.rate, resolution.entity, resolution.tags[:2]) == (
@@ -44,13 +45,13 @@ def test_the_most_specific_level_wins_and_says_who_shares_its_bucket():
 
 
 def test_a_default_gives_each_user_a_bucket_of_its_own():
-    quotas = timeline((DEFAULT_USER, 5.0, SINCE_EVER))
+    quotas = timeline((DEFAULT_USER, 5.0, BEGINNING))
     assert resolve(quotas, 0, user="alice")[2] == ("alice", "")
     assert resolve(quotas, 0, user="bob")[2] == ("bob", "")
 
 
 def test_others_quotas_are_not_ones_own():
-    quotas = timeline((ALICE, 5.0, SINCE_EVER), (QuotaEntity(UNSET, "other"), 5.0, SINCE_EVER))
+    quotas = timeline((ALICE, 5.0, BEGINNING), (QuotaEntity(UNSET, "other"), 5.0, BEGINNING))
     assert resolve(quotas, 0, user="bob") is None
 
 
