@@ -1,4 +1,4 @@
-"""What was done to topics in the last seconds: a broker that is asked for them may not know of it yet."""
+"""Topic changes of the last seconds, which a broker's metadata may not show yet."""
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -7,34 +7,37 @@ STALE_SECONDS = 5.0
 
 
 class RecentChanges:
-    """How many partitions topics were left with, for a few seconds; the caller gives the time (seconds).
-
-    Safe for threads.
-    """
+    """The numbers of partitions of recently changed topics. Thread-safe; the caller passes the time in seconds."""
 
     def __init__(self) -> None:
-        self._left: dict[str, tuple[int | None, float]] = {}
+        self._changes: dict[str, tuple[int | None, float]] = {}  # partitions and time, oldest first
         self._lock = threading.Lock()
 
-    def note(self, name: str, partitions: int | None, now: float) -> None:
-        """A topic was created or grown to so many partitions, or deleted (None)."""
+    def record(self, name: str, partitions: int | None, now: float) -> None:
+        """Record that a topic has `partitions` partitions since `now`, or was deleted (None)."""
         with self._lock:
-            self._left.pop(name, None)
-            self._left[name] = partitions, now
-            while now - next(iter(self._left.values()))[1] > STALE_SECONDS:  # the oldest stand first
-                del self._left[next(iter(self._left))]
+            self._changes.pop(name, None)
+            self._changes[name] = partitions, now
+            while now - next(iter(self._changes.values()))[1] > STALE_SECONDS:
+                del self._changes[next(iter(self._changes))]
 
-    def over(self, told: Mapping[str, int], names: Iterable[str], now: float) -> dict[str, int]:
-        """What a broker told of topics, and where it is behind, what is known better."""
+    def correct(self, reported: Mapping[str, int], names: Iterable[str], now: float) -> dict[str, int]:
+        """Return the partitions of topics that a broker reported, corrected by recent changes.
+
+        Args:
+            reported: partitions by topic, in the broker's metadata.
+            names: the topics to return.
+            now: the time in seconds.
+        """
         names = set(names)
-        found = {name: count for name, count in told.items() if name in names}
+        corrected = {name: count for name, count in reported.items() if name in names}
         with self._lock:
-            known = {name: self._left[name] for name in names & self._left.keys()}
-        for name, (left, at) in known.items():
-            if now - at > STALE_SECONDS:
+            changes = {name: self._changes[name] for name in names & self._changes.keys()}
+        for name, (partitions, changed_at) in changes.items():
+            if now - changed_at > STALE_SECONDS:
                 continue
-            if left is None:
-                found.pop(name, None)
+            if partitions is None:
+                corrected.pop(name, None)
             else:
-                found[name] = max(left, found.get(name, 0))
-        return found
+                corrected[name] = max(partitions, corrected.get(name, 0))
+        return corrected

@@ -1,4 +1,4 @@
-"""What is to be carried out on a cluster, topic by topic, and in which calls."""
+"""Tasks: admitted mutations to carry out on a cluster, and the calls that carry them out together."""
 
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
@@ -6,36 +6,35 @@ from dataclasses import dataclass
 from quota.records.decision import ErrorCode, TopicDecision
 from quota.records.request import Operation, TopicMutation
 
-CALL_MUTATIONS = 1000
-"""Partition mutations of one call, unless a single topic has more: the cluster answers before it gets the next ones."""
+MAX_CALL_MUTATIONS = 1000
+"""Maximum partition mutations in a call, unless a single topic has more. The next call waits for its answer."""
 
-CALL_TOPICS = 500
-"""Topics of one call: those that cost nothing count too."""
+MAX_CALL_TOPICS = 500
+"""Maximum topics in a call, including those that cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One topic's admitted mutation.
-
-    `maybe_done` says that it may have been carried out before, by an attempt whose answer nobody knows.
-    """
+    """One topic's admitted mutation."""
 
     operation: Operation
     topic: TopicMutation | TopicDecision
     validate_only: bool = False
     expires_at: int | None = None
+    """The time (epoch ms) from which the task must not be started any more; None for no limit."""
     maybe_done: bool = False
+    """Whether an earlier attempt with an unknown result may have carried it out."""
     repeats: str | None = None
-    """The decision that admitted this before: it is that one's to be carried out, and only looked at here."""
+    """The earlier decision that admitted this, whose task carries it out; this one only checks the topic."""
 
     @property
     def name(self) -> str:
-        """The topic's."""
+        """The topic's name."""
         return self.topic.name
 
     @property
     def partitions_after(self) -> int | None:
-        """How many partitions the topic has once this is carried out; None where it is gone."""
+        """The number of partitions of the topic once this is carried out; None if it is deleted or unknown."""
         match self.operation, self.topic.count:
             case Operation.CREATE_TOPICS, _:
                 return self.topic.partitions
@@ -45,25 +44,25 @@ class Task:
                 return None
 
     def is_done(self, current: int | None) -> bool:
-        """Whether a topic of `current` partitions, None where there is none, is as this is to make it."""
+        """Return whether a topic of `current` partitions, None if it does not exist, is in the state after this."""
         if self.operation is Operation.CREATE_PARTITIONS and current is None:
             return False
         return current == self.partitions_after
 
 
-def admitted(topics: Iterable[TopicDecision]) -> list[TopicDecision]:
-    """Those of a decision's topics that may be carried out."""
+def admitted_topics(topics: Iterable[TopicDecision]) -> list[TopicDecision]:
+    """Return those of a decision's topics that may be carried out."""
     return [topic for topic in topics if topic.error_code == ErrorCode.NONE]
 
 
-def in_calls(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """Tasks that one call can take together, in their order: of one kind, and no topic twice."""
+def group_into_calls(tasks: Iterable[Task]) -> Iterator[list[Task]]:
+    """Group consecutive tasks into calls, each of one kind and with no topic twice."""
     call: list[Task] = []
     names: set[str] = set()
     mutations = 0
     for task in tasks:
         mutations += task.topic.partitions
-        if call and (not _alike(task, call[0]) or task.name in names or _too_much(call, mutations)):
+        if call and (not _same_kind(task, call[0]) or task.name in names or _exceeds_limits(call, mutations)):
             yield call
             call, names, mutations = [], set(), task.topic.partitions
         call.append(task)
@@ -72,8 +71,8 @@ def in_calls(tasks: Iterable[Task]) -> Iterator[list[Task]]:
         yield call
 
 
-def uncharged(task: Task, current: int) -> str | None:
-    """What is wrong where a mutation of a topic of `current` partitions costs more than it was admitted for."""
+def cost_error(task: Task, current: int) -> str | None:
+    """Return an error if a task costs more than was charged, on a topic that has `current` partitions."""
     match task.operation, task.topic.count:
         case Operation.CREATE_TOPICS, _:
             return None
@@ -90,9 +89,9 @@ def uncharged(task: Task, current: int) -> str | None:
     return None
 
 
-def _too_much(call: Sized, mutations: int) -> bool:
-    return mutations > CALL_MUTATIONS or len(call) >= CALL_TOPICS
+def _exceeds_limits(call: Sized, mutations: int) -> bool:
+    return mutations > MAX_CALL_MUTATIONS or len(call) >= MAX_CALL_TOPICS
 
 
-def _alike(task: Task, other: Task) -> bool:
+def _same_kind(task: Task, other: Task) -> bool:
     return (task.operation, task.validate_only) == (other.operation, other.validate_only)

@@ -1,0 +1,9 @@
+"""All settings: their sections, where they are loaded from, and how each client takes them.
+
+May import: `quota.records`, `quota.algorithms`, `quota.admission`.
+"""
+
+from quota.settings.loading import load_settings
+from quota.settings.model import Settings
+
+__all__ = ["Settings", "load_settings"]

@@ -1,4 +1,4 @@
-"""How a cluster is reached: its servers, and TLS and SASL as each kind of client takes them."""
+"""A connection to a cluster: its servers, TLS and SASL, in the form that each kind of client takes."""
 
 from dataclasses import dataclass, field
 
@@ -11,9 +11,9 @@ _JAAS_MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Protocol and credentials. Empty texts stand for what is not used; secrets are left out where it is printed.
+    """Protocol and credentials. Unused ones are empty; `repr` leaves secrets out.
 
-    Certificates and keys are held as they are in their files (PEM), so that workers elsewhere need no such files.
+    Certificates and keys are the contents (PEM) of their files, so that workers on other machines need no such files.
     """
 
     protocol: str = "PLAINTEXT"
@@ -33,11 +33,11 @@ class Security:
 
     @property
     def has_sasl(self) -> bool:
-        """Whether the client says who it is by a password."""
+        """Whether the client authenticates with a password."""
         return self.protocol.startswith("SASL")
 
     def librdkafka(self) -> dict[str, str | float]:
-        """As librdkafka takes it."""
+        """Return the properties for librdkafka."""
         config: dict[str, str | float] = {"security.protocol": self.protocol}
         if self.has_sasl:
             config |= {
@@ -47,7 +47,7 @@ class Security:
             }
         if self.has_tls:
             config["ssl.endpoint.identification.algorithm"] = self.ssl_endpoint_identification
-            config |= _given(
+            config |= _without_empty(
                 {
                     "ssl.ca.pem": self.ssl_ca,
                     "ssl.certificate.pem": self.ssl_certificate,
@@ -58,18 +58,18 @@ class Security:
         return config
 
     def java(self) -> dict[str, str]:
-        """As Kafka's own client in Java takes it."""
+        """Return the properties for Kafka's Java client."""
         config = {"security.protocol": self.protocol}
         if self.has_sasl:
-            user, password = _quoted(self.sasl_username), _quoted(self.sasl_password)
+            user, password = _jaas_value(self.sasl_username), _jaas_value(self.sasl_password)
             module = _JAAS_MODULES[self.sasl_mechanism]
             config |= {
                 "sasl.mechanism": self.sasl_mechanism,
                 "sasl.jaas.config": f"{module} required username={user} password={password};",
             }
         if self.has_tls:
-            checked = self.ssl_endpoint_identification
-            config["ssl.endpoint.identification.algorithm"] = "" if checked == "none" else checked
+            algorithm = self.ssl_endpoint_identification
+            config["ssl.endpoint.identification.algorithm"] = "" if algorithm == "none" else algorithm
         if self.has_tls and self.ssl_ca:
             config |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": self.ssl_ca}
         if self.has_tls and self.ssl_certificate:
@@ -78,35 +78,35 @@ class Security:
                 "ssl.keystore.certificate.chain": self.ssl_certificate,
                 "ssl.keystore.key": self.ssl_key,
             }
-            config |= _given({"ssl.key.password": self.ssl_key_password})
+            config |= _without_empty({"ssl.key.password": self.ssl_key_password})
         return config
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A cluster's servers, and how they are to be spoken to; printed, it is its servers."""
+    """A cluster's servers and the security of connections to them. `str` returns the servers."""
 
     servers: str
-    """host:port, several separated by commas."""
+    """Bootstrap servers as `host:port`, separated by commas."""
     security: Security = Security()
 
     def __str__(self) -> str:
         return self.servers
 
     def librdkafka(self) -> dict[str, str | float]:
-        """As librdkafka takes it."""
+        """Return the properties for librdkafka."""
         return {"bootstrap.servers": self.servers, **self.security.librdkafka()}
 
     def java(self) -> dict[str, str]:
-        """As Kafka's own client in Java takes it."""
+        """Return the properties for Kafka's Java client."""
         return {"bootstrap.servers": self.servers, **self.security.java()}
 
 
-def _quoted(text: str) -> str:
-    """A text as an option's value in a JAAS configuration."""
+def _jaas_value(text: str) -> str:
+    """Quote a text as the value of an option in a JAAS configuration."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def _given(config: dict[str, str]) -> dict[str, str]:
+def _without_empty(config: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in config.items() if value}

@@ -1,4 +1,4 @@
-"""The sections of the settings that are of one job each."""
+"""Sections of the settings that configure one job each."""
 
 from typing import Annotated, Literal
 
@@ -8,83 +8,70 @@ from quota.settings.types import Count, Name, NameList, Pattern, Seconds, Second
 
 
 class EnforceSettings(Section):
-    """The query that decides."""
+    """The query that decides requests."""
 
     trigger_seconds: SecondsOrZero = 0.0
-    """Time between batches; 0 starts the next one at once, for the lowest latency."""
+    """Time between micro-batches in seconds, up to 86,400. 0 starts the next one at once, for the lowest latency."""
 
     max_requests_per_batch: Count = 50_000
-    """How much of a backlog one batch takes on."""
+    """Maximum number of requests in a micro-batch."""
 
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "zstd"
-    """Of decisions and dead letters in their topics; another where a cluster, or a reader of them, does not know it."""
+    """Compression of the decisions and dead letters written. Change it if the cluster or a reader lacks the codec."""
 
     state_partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
-    """Partitions of the bucket state. Frozen by a checkpoint's first batch."""
+    """Number of partitions of the bucket state, up to 10,000. Fixed by a checkpoint's first batch."""
 
     quota_timeout_seconds: Seconds = 60.0
-    """How long the quota topic may be unreachable before the query ends with an error."""
+    """Time in seconds, above 0 and up to 86,400, that the quota topic may be unreachable before the query fails."""
 
     fail_on_data_loss: bool = True
-    """End with an error where requests were removed from their topic before they were decided; else pass them over."""
+    """Whether the query fails if requests were removed from their topic undecided. Otherwise they are skipped."""
 
     with_audit: bool = False
-    """Run the audit in the same process."""
+    """Whether the audit runs in the same process."""
 
 
 class AuditSettings(Section):
-    """The query that keeps everything in Delta."""
+    """The query that writes requests, decisions and quota changes to Delta."""
 
     trigger_seconds: SecondsOrZero = 10.0
-    """Time between batches: fewer and larger files against fresher tables."""
+    """Time between micro-batches in seconds, up to 86,400. More time makes fewer, larger files and staler tables."""
 
     max_records_per_batch: Count = 50_000
-    """How much of a backlog one batch takes on."""
+    """Maximum number of records in a micro-batch."""
 
     fail_on_data_loss: bool = True
-    """End with an error where records were removed from their topics before they were kept; else pass them over."""
+    """Whether the query fails if records were removed from their topics unread. Otherwise they are skipped."""
 
 
 class MinutesSettings(Section):
-    """The query that adds up each tenant's decisions by the minute."""
+    """The query that aggregates each tenant's decisions by minute."""
 
     trigger_seconds: SecondsOrZero = 60.0
-    """Time between batches; each adds up anew the minutes that decisions have come for."""
+    """Time between micro-batches in seconds, up to 86,400. Each recomputes the minutes that received new decisions."""
 
 
 class ApplySettings(Section):
-    """The applier: what carries admitted mutations out."""
+    """The applier, which carries admitted mutations out."""
 
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
-    """How long the target cluster may be unreachable or busy before a mutation counts as failed."""
+    """Time in seconds, above 0 and up to 600, that the target may be unreachable or busy before a mutation fails."""
 
     max_age_seconds: Seconds = 3600.0
-    """Requests that are older are not carried out any more, but told as failed: whoever sent them has given up."""
+    """Age in seconds, above 0 and up to 86,400, at which a request is reported as failed: its sender has given up."""
 
     topic_pattern: Pattern = ".*"
-    """A regular expression that a topic's name must match; {user} and {client_id} stand for the request's own."""
+    """Regular expression that a topic's name must match. `{user}` and `{client_id}` stand for those of the request."""
 
     permissive: bool = True
-    """Carry out what old API versions ask for, which is always admitted. Only a gateway holds such clients back."""
+    """Whether mutations of old API versions are carried out, which are always admitted. Only a gateway delays them."""
 
     protected_topics: NameList = []
-    """Topics that nobody may change, beside those of the deployment and Kafka's own. Several separated by commas."""
+    """Topics that are never changed, in addition to the deployment's and Kafka's own. Separated by commas."""
 
     group: Name = "mutation-quota-applier"
-    """Under which it keeps its place. One applier of a group works, the latest that was started."""
+    """Consumer group that stores the applier's position. One applier of a group is active: the one started last."""
 
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
-    """Where a new group begins among the decisions."""
-
-
-class MetricsSettings(Section):
-    """What a running job tells Prometheus."""
-
-    port: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """Where it is read, as http://address:port/metrics; 0: nowhere. Each job of a machine needs one of its own."""
-
-    address: Name = "127.0.0.1"
-    """Whom it is served to: this machine alone, or 0.0.0.0 for all that reach it. It names users and client-ids."""
-
-    max_tenants: Annotated[int, Field(ge=1, le=100_000)] = 500
-    """How many tenants have series of their own, the busiest; all others are in the sums alone."""
+    """Position in the decisions topic at which a new group starts."""

@@ -1,10 +1,11 @@
-"""All settings, with defaults that work; validated when loaded, an unknown key is an error.
+"""Loading of settings from a file, the environment and options.
 
-The nearer one wins: `--set section.key=value`, then `MUTATION_QUOTA__SECTION__KEY` in the
-environment (also `KAFKA_BOOTSTRAP_SERVERS`), then the file, then the default.
+In order of precedence: `--set section.key=value`, `MUTATION_QUOTA__SECTION__KEY` in the environment (also
+`KAFKA_BOOTSTRAP_SERVERS`), the file, the default.
 """
 
 import difflib
+import functools
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,17 +16,16 @@ from pydantic import ValidationError
 
 from quota.errors import BadInput
 from quota.settings.model import Settings
-from quota.settings.secrets import MASK, is_secret, shown
+from quota.settings.secrets import MASK, is_secret, mask_secrets
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
 ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
 _TABLES = {("spark", "conf"), ("quota", "callback_configs"), ("storage", "options")}
-"""Settings that take keys of any name, each with a text."""
+"""Free-form tables: settings with arbitrary keys and string values."""
 
-_WITH_SECRETS = {"kafka", "target", "storage"}
-"""Sections with settings whose values nobody may see."""
+_SECTIONS_WITH_SECRETS = {"kafka", "target", "storage"}
 
 
 def load_settings(
@@ -39,14 +39,14 @@ def load_settings(
 
     Args:
         overrides: the values of `--set`.
-        file: a TOML file that has to exist; without it `conf/mutation-quota.toml` is read where there is one.
+        file: a TOML file, which must exist; by default `conf/mutation-quota.toml` if it exists.
         environment: the process's environment.
-        with_default_file: whether that one is read.
+        with_default_file: whether to read the default file if no file is given.
 
     Raises:
-        BadInput: with one line that names the key, the value and where it came from.
+        BadInput: an invalid setting; one line with the key, the value (masked if secret) and its origin.
     """
-    layered: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     origins: dict[_Path, str] = {}
     for origin, path, value in (
         *(_from_file(file) if file or with_default_file else ()),
@@ -54,25 +54,18 @@ def load_settings(
         *_from_options(overrides),
     ):
         _check_known(path, origin)
-        keys = layered
+        keys = values
         for part in path[:-1]:
             keys = keys.setdefault(part, {})
         keys[path[-1]] = value
         origins[path] = origin
     try:
-        return Settings.model_validate(layered)
+        return Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        path = tuple(str(part) for part in first["loc"])
-        # What is said of a whole section came from any of its keys.
-        origin = next(origins[known] for known in origins if known[: len(path)] == path[: len(known)])
-        reason = first["msg"][0].lower() + first["msg"][1:]
-        # What is wrong with a whole section, its reason names.
-        got = "" if isinstance(first["input"], dict) else f", got {shown('.'.join(path), first['input'])!r}"
-        raise BadInput(f"{'.'.join(path)}: {reason}{got} ({origin})") from None
+        raise _invalid(error, origins) from None
 
 
-_Path = tuple[str, ...]  # section, key; in a table also the name in it
+_Path = tuple[str, ...]  # section, key; in a table also the entry's name
 _Entry = tuple[str, _Path, Any]  # origin, path, value
 
 
@@ -94,7 +87,7 @@ def _from_file(file: Path | None) -> Iterator[_Entry]:
         _check_known((section,), str(path))
         for key, value in keys.items():
             if (section, key) in _TABLES and isinstance(value, dict):
-                yield from ((str(path), (section, key, name), _as_text(each)) for name, each in value.items())
+                yield from ((str(path), (section, key, name), _to_text(each)) for name, each in value.items())
             else:
                 yield str(path), (section, key), value
 
@@ -113,23 +106,31 @@ def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
         name, equals, value = override.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
-            raise BadInput(f"--set {_said(override)}: expected section.key=value")
+            raise BadInput(f"--set {_masked(override)}: expected section.key=value")
         table, dot, entry = key.partition(".")
         path = (section, table, entry) if dot and (section, table) in _TABLES else (section, key)
-        yield f"--set {_said(override)}", path, value
+        yield f"--set {_masked(override)}", path, value
 
 
-def _said(override: str) -> str:
-    """An override as it may be printed, also where it is no setting."""
+def _masked(override: str) -> str:
+    """Mask an override whose name is a secret's, even if it is malformed."""
     name, equals, _ = override.partition("=")
     if not is_secret(name):
         return override
     return f"{name}={MASK}" if equals else MASK
 
 
-def _as_text(value: object) -> object:
-    """What is in such a table is text; TOML's true and 5 say what they mean."""
+def _to_text(value: object) -> object:
+    """Convert the boolean or number of a table's entry to text; leave other values to validation."""
     return str(value).lower() if isinstance(value, bool | int | float) else value
+
+
+@functools.cache
+def _known_paths() -> frozenset[_Path]:
+    """Return the paths of all sections and their keys."""
+    sections = {name: type(section).model_fields for name, section in Settings()}
+    keys = {(section, key) for section, fields in sections.items() for key in fields}
+    return frozenset({(section,) for section in sections} | keys)
 
 
 def _check_known(path: _Path, origin: str) -> None:
@@ -138,11 +139,22 @@ def _check_known(path: _Path, origin: str) -> None:
             name = ".".join(path[:2])
             raise BadInput(f"{name} takes its entries one by one, as in {name}.NAME=VALUE ({origin})")
         return
-    sections = {section: type(keys).model_fields for section, keys in Settings()}
-    known = {(section,) for section in sections} | {(section, key) for section in sections for key in sections[section]}
+    known = _known_paths()
     if path not in known:
         names = sorted(".".join(each) for each in known if len(each) == len(path))
         nearest = difflib.get_close_matches(".".join(path), names, n=1, cutoff=0.0)[0]
-        if nearest.partition(".")[0] in _WITH_SECRETS:  # a misspelled name may not look like a secret's
+        if nearest.partition(".")[0] in _SECTIONS_WITH_SECRETS:  # a misspelled secret may not look like one
             origin = origin.partition("=")[0]
         raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): did you mean {nearest}?")
+
+
+def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
+    """Describe the first error in one line."""
+    first = error.errors()[0]
+    path = tuple(str(part) for part in first["loc"])
+    # An error of a whole section has the origin of any of its keys.
+    origin = next(origins[known] for known in origins if known[: len(path)] == path[: len(known)])
+    reason = first["msg"][0].lower() + first["msg"][1:]
+    # Its reason names what is wrong with the section.
+    got = "" if isinstance(first["input"], dict) else f", got {mask_secrets('.'.join(path), first['input'])!r}"
+    return BadInput(f"{'.'.join(path)}: {reason}{got} ({origin})")

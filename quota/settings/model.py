@@ -1,62 +1,63 @@
-"""All settings, a section an attribute."""
+"""The settings as one value."""
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import Connection
-from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MetricsSettings, MinutesSettings
+from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MinutesSettings
 from quota.settings.sections import (
     BrokerSettings,
     ClientSettings,
     KafkaSettings,
     LimitSettings,
+    MetricsSettings,
     QuotaSettings,
     RepeatSettings,
     SparkSettings,
-    StorageSettings,
     TargetSettings,
     TopicSettings,
 )
-from quota.settings.security import SECTION
+from quota.settings.storage import StorageSettings
+from quota.settings.types import Section
 
 
 class Settings(BaseModel):
-    """All settings, a section an attribute."""
+    """All settings, one attribute per section."""
 
-    model_config = SECTION
+    model_config = Section.model_config
 
-    kafka: KafkaSettings = KafkaSettings()
-    target: TargetSettings = TargetSettings()
-    storage: StorageSettings = StorageSettings()
-    topics: TopicSettings = TopicSettings()
-    quota: QuotaSettings = QuotaSettings()
-    repeats: RepeatSettings = RepeatSettings()
-    limits: LimitSettings = LimitSettings()
-    enforce: EnforceSettings = EnforceSettings()
-    audit: AuditSettings = AuditSettings()
-    minutes: MinutesSettings = MinutesSettings()
-    apply: ApplySettings = ApplySettings()
-    client: ClientSettings = ClientSettings()
-    metrics: MetricsSettings = MetricsSettings()
-    spark: SparkSettings = SparkSettings()
-    broker: BrokerSettings = BrokerSettings()
+    kafka: KafkaSettings = Field(default_factory=KafkaSettings)
+    target: TargetSettings = Field(default_factory=TargetSettings)
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+    topics: TopicSettings = Field(default_factory=TopicSettings)
+    quota: QuotaSettings = Field(default_factory=QuotaSettings)
+    repeats: RepeatSettings = Field(default_factory=RepeatSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
+    enforce: EnforceSettings = Field(default_factory=EnforceSettings)
+    audit: AuditSettings = Field(default_factory=AuditSettings)
+    minutes: MinutesSettings = Field(default_factory=MinutesSettings)
+    apply: ApplySettings = Field(default_factory=ApplySettings)
+    client: ClientSettings = Field(default_factory=ClientSettings)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    spark: SparkSettings = Field(default_factory=SparkSettings)
+    broker: BrokerSettings = Field(default_factory=BrokerSettings)
 
     @property
     def target_connection(self) -> Connection:
-        """How the cluster is reached that mutations are for."""
-        by = self.target if self.target.model_fields_set else self.kafka
-        return Connection(self.kafka.target_servers or self.kafka.bootstrap_servers, by.security)
+        """The connection to the target cluster."""
+        section = self.target if self.target.model_fields_set else self.kafka
+        return Connection(self.kafka.target_servers or self.kafka.bootstrap_servers, section.security)
 
     @property
     def policy(self) -> Policy:
-        """What holds for all requests alike."""
+        """The rules that apply to all requests alike."""
         return Policy(
             max_bytes=self.limits.max_request_bytes,
             max_topics=self.limits.max_topics,
             max_name_chars=self.limits.max_name_chars,
             exempt_users=frozenset(self.quota.exempt_users),
             shadow=self.quota.shadow,
-            repeats=Deduplication(round(self.repeats.window_seconds * 1000), self.repeats.most_per_bucket),
+            deduplication=Deduplication(round(self.repeats.window_seconds * 1000), self.repeats.most_per_bucket),
             requests_of_users=self.topics.by_users,
         )

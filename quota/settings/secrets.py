@@ -1,24 +1,24 @@
-"""Which settings and properties are secrets, by their names, and what is printed in their place."""
+"""Secrets: which settings and properties they are, by name, and the mask printed in their place."""
 
 import re
 
 MASK = "********"
-"""What is printed in place of a secret."""
+"""The text printed in place of a secret."""
 
 SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore)[._-]?key"  # noqa: S105
-"""Names of secrets, as a regular expression that Java understands as well."""
+"""A regular expression for names of secrets, in the syntax that Python and Java share."""
 
-_PLACE = re.compile(r"(?i)[._-](file|location)$")
-_name = re.compile(rf"{SECRET_NAME}|^storage[.]options")
+_PATH_NAME = re.compile(r"(?i)[._-](file|location)$")
+_SECRET_NAME = re.compile(rf"{SECRET_NAME}|^storage[.]options")
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value under a name is not to be seen; where a file is that holds it may be."""
-    return _name.search(name) is not None and _PLACE.search(name) is None
+    """Return whether a setting or property of this name is a secret. The path of a file that holds one is not."""
+    return _SECRET_NAME.search(name) is not None and _PATH_NAME.search(name) is None
 
 
-def shown(name: str, value: object) -> object:
-    """A value as it may be printed."""
+def mask_secrets(name: str, value: object) -> object:
+    """Return the value of a setting with its secrets masked."""
     if isinstance(value, dict):
-        return {key: shown(f"{name}.{key}", each) for key, each in value.items()}
+        return {key: mask_secrets(f"{name}.{key}", each) for key, each in value.items()}
     return MASK if is_secret(name) else value

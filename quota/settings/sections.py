@@ -1,94 +1,95 @@
-"""The sections of the settings that several jobs and commands share: what may be set, with defaults that work."""
+"""Sections of the settings that several jobs and commands share."""
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 
 from quota.admission.identity import topic_of
 from quota.admission.policy import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS
-from quota.algorithms.bucket import Window
 from quota.records.callback import DEFAULT_CLASS, Callbacks
+from quota.records.quota import Window
 from quota.settings.connection import Connection
 from quota.settings.security import SecuritySettings
 from quota.settings.types import Count, Memory, Name, NameList, Seconds, SecondsOrZero, Section, TopicName
 
 
 class KafkaSettings(SecuritySettings):
-    """The cluster whose topics carry requests, decisions and quotas."""
+    """The cluster that stores requests, decisions and quotas."""
 
     bootstrap_servers: Name = "127.0.0.1:9092"
-    """host:port, several separated by commas."""
+    """Bootstrap servers as `host:port`, separated by commas."""
 
     timeout_seconds: Seconds = 5.0
-    """How long a cluster may take to answer a command before it counts as unreachable."""
+    """Time in seconds, above 0 and up to 86,400, that a cluster may take to answer a command."""
 
     target_servers: str = ""
-    """The cluster whose topics are created, grown and deleted; empty where it is the same one."""
+    """Bootstrap servers of the target cluster, whose topics are created, grown and deleted. Empty for this cluster."""
 
     @property
     def connection(self) -> Connection:
-        """How the cluster is reached."""
+        """The connection to this cluster."""
         return Connection(self.bootstrap_servers, self.security)
 
 
 class TargetSettings(SecuritySettings):
-    """How the cluster that mutations are for is spoken to; as the other one, where nothing is said here."""
-
-
-class StorageSettings(Section):
-    """Where a deployment keeps what it has to keep."""
-
-    root: Name = ".data"
-    """A folder or a URL: checkpoints in <root>/checkpoints, Delta tables in <root>/tables."""
-
-    options: dict[Name, SecretStr] = {}
-    """Properties of the file system that the root is on, by Hadoop's names: fs.s3a.secret.key. All count as secrets."""
+    """Security of connections to the target cluster. If nothing is set here, that of `[kafka]` is used as a whole."""
 
 
 class TopicSettings(Section):
-    """The topics, and how missing ones are created."""
+    """The topics of a deployment, and how missing ones are created."""
 
     requests: TopicName = "mutation-requests"
+    """Topic of requests, and prefix of users' own topics (`identity`)."""
+
     decisions: TopicName = "mutation-decisions"
+    """Topic of decisions."""
+
     dead_letters: TopicName = "mutation-dead-letters"
+    """Topic of invalid records."""
+
     quotas: TopicName = "mutation-quotas"
+    """Quota topic: the log of quotas, compacted."""
+
     results: TopicName = "mutation-results"
+    """Topic of the applier's results."""
+
     places: TopicName = "mutation-places"
+    """Topic of the applier's offsets in the decisions topic, compacted."""
 
     identity: Literal["payload", "topic"] = "payload"
-    """Who tells a request's user: the payload, which a trusted gateway writes, or its topic `<requests>.<user>`."""
+    """Source of a request's user: its `payload`, written by a trusted gateway, or its `topic`, `<requests>.<user>`."""
 
     retired_users: NameList = []
-    """Users whose topics were deleted for good; without it one that is gone stops the job. Several by commas."""
+    """Users whose topics were deleted for good; any other deleted topic stops the job. Separated by commas."""
 
     create: bool = True
-    """Create missing topics with the settings they need."""
+    """Whether missing topics are created, with the configs they need."""
 
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
-    """Of the topics created; the quota topic always has one, so that its changes have one order."""
+    """Number of partitions of topics created, up to 10,000. The quota topic always has one, to order its changes."""
 
     replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1)] = -1
-    """Of the topics created; -1 leaves it to the cluster."""
+    """Replication factor of topics created, up to 32,767. -1 uses the cluster's default."""
 
     trust_producer_timestamps: bool = False
-    """Take the time of CreateTime topics too. A client that writes its own time writes itself tokens."""
+    """Whether topics with CreateTime are accepted. Their producers set the time, and so can give themselves tokens."""
 
     @property
     def by_users(self) -> str | None:
-        """What the topics of users are named after, where these tell who they are."""
+        """The prefix of users' topics if topics identify users, else None."""
         return self.requests if self.identity == "topic" else None
 
     def requests_of(self, user: str) -> str:
-        """The topic that a user's requests go to.
+        """Return the topic of a user's requests.
 
         Raises:
-            BadInput: no topic can have the name that this takes.
+            BadInput: the user's name makes no valid topic name.
         """
         return self.requests if self.by_users is None else topic_of(user, self.by_users)
 
     @property
     def names(self) -> list[str]:
-        """The topics of a deployment."""
+        """The topics of a deployment, without those of users."""
         return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results, self.places]
 
     @model_validator(mode="after")
@@ -103,111 +104,126 @@ class TopicSettings(Section):
 
 
 class QuotaSettings(Section):
-    """How much of a quota may be used at once."""
+    """Quota enforcement: window, exemptions, shadow mode and callback."""
 
     window_num: Count = 11
-    """S, Kafka's controller.quota.window.num."""
+    """Number of windows (S), Kafka's `controller.quota.window.num`. The default burst of a quota is rate * S * W."""
 
     window_size_seconds: Count = 1
-    """W, Kafka's controller.quota.window.size.seconds."""
+    """Length of a window (W) in seconds, Kafka's `controller.quota.window.size.seconds`."""
 
     exempt_users: NameList = []
-    """Principals that are never throttled: super users and operators' own tools. Several separated by commas."""
+    """Principals that are never throttled, such as super users and operators' tools. Separated by commas."""
 
     shadow: bool = False
-    """Decide and report what would have been refused, but admit all."""
+    """Whether all requests are admitted, and those that would have been refused are only reported."""
 
     callback_class: Name = DEFAULT_CLASS
-    """Who decides which requests share a quota, and how much it is: a class that implements KIP-257's callback."""
+    """KIP-257 callback: the class that decides which requests share a quota, and how large the quota is."""
 
     callback_classes: NameList = []
-    """Other classes that the quota log may put in its place while the jobs run. Several separated by commas."""
+    """Other callback classes that the quota log may switch to while the jobs run. Separated by commas."""
 
     callback_configs: dict[Name, str] = {}
-    """What the callback is configured with."""
+    """Configs of the callback."""
 
     altered_by: str = ""
-    """Who changes quotas, for the history; empty for the operating system's user."""
+    """Name recorded with quota changes. Empty for the operating system's user."""
 
     @property
     def callbacks(self) -> Callbacks:
-        """The callback and its configs, as the workers take them."""
+        """The configured callback, and the classes that may replace it."""
         configs = tuple(sorted(self.callback_configs.items()))
         return Callbacks(self.callback_class, configs, frozenset(self.callback_classes))
 
     @property
     def window(self) -> Window:
-        """S and W as the bucket takes them."""
+        """S and W."""
         return Window(self.window_num, self.window_size_seconds)
 
 
 class RepeatSettings(Section):
-    """Requests that are sent twice, as by a gateway that crashed: what was admitted once is not charged again."""
+    """Deduplication: mutations in a repeated request, such as a crashed gateway's, are charged once."""
 
     window_seconds: SecondsOrZero = 0.0
-    """How long a bucket remembers the requests it has admitted; 0: not at all, so that each is charged."""
+    """Time in seconds, up to 86,400, that a bucket remembers admitted requests. 0 turns deduplication off."""
 
     most_per_bucket: Count = 1000
-    """How many it remembers at most; then the oldest are forgotten."""
+    """Maximum number of requests that a bucket remembers. The oldest are dropped first."""
 
 
 class LimitSettings(Section):
-    """What a single record may ask of the jobs."""
+    """Limits of a single request. A record above them is a dead letter."""
 
     max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
-    """A larger record is a dead letter. The decisions and dead letters topics must take six times as much."""
+    """Maximum size of a request (key and value) in bytes, 1,024 to 8,388,608. Topics of answers need six times it."""
 
     max_topics: Count = DEFAULT_MAX_TOPICS
-    """A request for more topics is a dead letter."""
+    """Maximum number of topics in a request."""
 
     max_name_chars: Count = DEFAULT_MAX_NAME_CHARS
-    """A request with a longer user, client-id, request id or topic name is a dead letter."""
+    """Maximum length of a user, client-id, request id or topic name in characters."""
 
 
 class ClientSettings(Section):
-    """What applications' `QuotaAdminClient` and `mutation-quota topics` do."""
+    """Applications' `QuotaAdminClient`, and `mutation-quota topics`."""
 
     user: str = ""
-    """The principal; empty for sasl.username, or ANONYMOUS."""
+    """Principal of requests. Empty for `sasl.username`, or `ANONYMOUS`."""
 
     client_id: str = ""
-    """The client-id; empty for client.id."""
+    """Client-id of requests. Empty for `client.id`."""
 
     applied_by: Literal["client", "applier", "nobody"] = "client"
-    """Who carries admitted mutations out: the client by its own rights, an applier, or someone behind a gateway."""
+    """Who carries admitted mutations out: the client with its own rights, an applier, or nobody (left to a gateway)."""
 
     when_silent: Literal["closed", "open"] = "closed"
-    """What to do when no decision comes: fail closed, with an error at the time limit, or open, and go on."""
+    """Behaviour without a decision: fail `closed`, with an error at the time limit, or `open`, and go on without it."""
 
     open_after_ms: Count = 10_000
-    """How long a client that fails open waits for a decision."""
+    """Time in ms that a client that fails open waits for a decision."""
 
     api_timeout_ms: Count = 60_000
-    """The time limit of a call, Kafka's default.api.timeout.ms."""
+    """Time limit of a call in ms, Kafka's `default.api.timeout.ms`."""
+
+
+class MetricsSettings(Section):
+    """The Prometheus endpoint of each running job."""
+
+    port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    """Port of `http://address:port/metrics`, up to 65,535. 0 turns it off. Each job on a machine needs its own."""
+
+    address: Name = "127.0.0.1"
+    """Address to listen on. `0.0.0.0` serves all that reach this machine; metrics name users and client-ids."""
+
+    max_tenants: Annotated[int, Field(ge=1, le=100_000)] = 500
+    """Number of tenants with their own series, the busiest, up to 100,000. The others count in totals only."""
 
 
 class SparkSettings(Section):
-    """The engine; `master`, `driver_memory` and `jars` count where the jobs start it, and not spark-submit."""
+    """Spark. Under spark-submit, `master`, `driver_memory` and `jars` have no effect."""
 
     master: Name = "local[*]"
+    """Spark master URL."""
+
     driver_memory: Memory = "1g"
-    """Heap of the driver, which does all the work where master is local."""
+    """Heap of the driver, in `m` or `g`. With a local master it runs all tasks."""
 
     worker_memory: Memory = "2g"
-    """Address space that each Python worker may use."""
+    """Maximum address space of each Python worker, in `m` or `g`."""
 
     jars: Name = ".jars/spark"
-    """The folder of the connector's jars, relative to the checkout."""
+    """Folder of the connector's jars, relative to the checkout."""
 
     conf: dict[Name, str] = {}
-    """Any Spark property, over what was measured to pay; not over what other sections come to."""
+    """Spark properties. They override the jobs' tuned values, but not properties that other settings determine."""
 
 
 class BrokerSettings(Section):
-    """The embedded Kafka."""
+    """The embedded Kafka broker."""
 
     jars: Name = ".jars/broker"
-    """The folder of the broker's jars, relative to the checkout."""
+    """Folder of the broker's jars, relative to the checkout."""
 
     memory: Memory = "256m"
-    """Heap of the broker."""
+    """Heap of the broker, in `m` or `g`."""

@@ -1,28 +1,26 @@
-"""Settings of TLS and SASL, by Kafka's own names; what does not fit together is refused."""
+"""TLS and SASL settings under Kafka's own names. Combinations that do not fit together are rejected."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, model_validator
+from pydantic import AfterValidator, SecretStr, model_validator
 
 from quota.errors import BadInput
 from quota.settings.connection import Security
-
-SECTION = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
-"""Of all sections: no keys that nobody knows, and no values in pydantic's own errors, for they may be secrets."""
+from quota.settings.types import Section
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 _PLAIN_KEY, _ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
 
-def _text(path: str) -> str:
-    """What stands in a file; nothing where none is named.
+def _read_text(path: str) -> str:
+    """Return the content of a file, or an empty text for an empty path.
 
     Raises:
-        ValueError: it cannot be read.
+        ValueError: the file cannot be read.
     """
     try:
         return Path(path).read_text(encoding="utf-8") if path else ""
@@ -32,80 +30,78 @@ def _text(path: str) -> str:
         raise ValueError("not UTF-8") from None
 
 
-def _readable(path: str) -> str:
-    _text(path)
+def _check_readable(path: str) -> str:
+    _read_text(path)
     return path
 
 
-def _certificate(path: str) -> str:
-    if path and _CERTIFICATE not in _text(path):
+def _check_certificate(path: str) -> str:
+    if path and _CERTIFICATE not in _read_text(path):
         raise ValueError("no certificate in PEM")
     return path
 
 
-def _key(path: str) -> str:
-    text = _text(path)
+def _check_key(path: str) -> str:
+    text = _read_text(path)
     if path and not (_PLAIN_KEY in text or _ENCRYPTED_KEY in text):
         raise ValueError("no key in PKCS#8, as Java takes it; openssl pkcs8 -topk8 -nocrypt makes one")
     return path
 
 
-def _printable(secret: SecretStr) -> SecretStr:
+def _check_printable(secret: SecretStr) -> SecretStr:
     if _CONTROL.search(secret.get_secret_value()):
         raise ValueError("has a control character")
     return secret
 
 
-Secret = Annotated[SecretStr, AfterValidator(_printable)]
-SecretFile = Annotated[str, AfterValidator(_readable)]
-CertificateFile = Annotated[str, AfterValidator(_certificate)]
-KeyFile = Annotated[str, AfterValidator(_key)]
+Secret = Annotated[SecretStr, AfterValidator(_check_printable)]
+SecretFile = Annotated[str, AfterValidator(_check_readable)]
+CertificateFile = Annotated[str, AfterValidator(_check_certificate)]
+KeyFile = Annotated[str, AfterValidator(_check_key)]
 
 
-class SecuritySettings(BaseModel):
-    """How clients and a cluster know each other."""
-
-    model_config = SECTION
+class SecuritySettings(Section):
+    """Encryption of connections to a cluster, and authentication on both sides."""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    """TLS or not, SASL or not."""
+    """Protocol: with TLS (`SSL`, `SASL_SSL`) or without, with SASL (`SASL_PLAINTEXT`, `SASL_SSL`) or without."""
 
     sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
-    """How the password is shown to know; needed with SASL."""
+    """SASL mechanism. Required with SASL."""
 
     sasl_username: str = ""
-    """The principal, without its `User:`."""
+    """User name for SASL: the principal without its `User:`. Required with SASL."""
 
     sasl_password: Secret = SecretStr("")
-    """Better in a file: command lines and environments are seen by others."""
+    """Password for SASL. Prefer `sasl_password_file`: other users can see command lines and environments."""
 
     sasl_password_file: SecretFile = ""
-    """A file that holds the password alone, as Kubernetes mounts one; a newline at its end does not count."""
+    """Path of a file with only the password, such as a mounted Kubernetes secret. A newline at its end is ignored."""
 
     ssl_ca_location: CertificateFile = ""
-    """Certificates (PEM) of the authorities to trust; those of the system, and of Java, by default."""
+    """Path of the CA certificates to trust (PEM). Empty for those of the system, and of Java."""
 
     ssl_certificate_location: CertificateFile = ""
-    """The client's own certificate (PEM) with its chain, where the cluster asks for one."""
+    """Path of the client's certificate with its chain (PEM), for a cluster that requires one. Empty for none."""
 
     ssl_key_location: KeyFile = ""
-    """Its key (PEM, PKCS#8)."""
+    """Path of the client's private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
 
     ssl_key_password: Secret = SecretStr("")
-    """What its key is encrypted with."""
+    """Password of an encrypted private key."""
 
     ssl_key_password_file: SecretFile = ""
-    """A file that holds it alone."""
+    """Path of a file with only the private key's password. A newline at its end is ignored."""
 
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = "https"
-    """Whether a broker's certificate has to be of the host that was connected to."""
+    """Check of a broker's certificate: `https` requires the host name connected to, `none` accepts any trusted one."""
 
     @property
     def security(self) -> Security:
-        """Protocol and credentials, with what stands in the files now.
+        """Protocol and credentials, read from their files now.
 
         Raises:
-            BadInput: a file is not there any more, or not as it was.
+            BadInput: a file is missing or has changed since the settings were loaded.
         """
         try:
             return self._read()
@@ -117,11 +113,11 @@ class SecuritySettings(BaseModel):
             self.security_protocol,
             self.sasl_mechanism,
             self.sasl_username,
-            _secret(self.sasl_password, self.sasl_password_file),
-            _text(self.ssl_ca_location),
-            _text(self.ssl_certificate_location),
-            _text(self.ssl_key_location),
-            _secret(self.ssl_key_password, self.ssl_key_password_file),
+            _secret_value(self.sasl_password, self.sasl_password_file),
+            _read_text(self.ssl_ca_location),
+            _read_text(self.ssl_certificate_location),
+            _read_text(self.ssl_key_location),
+            _secret_value(self.ssl_key_password, self.ssl_key_password_file),
             self.ssl_endpoint_identification_algorithm,
         )
 
@@ -156,15 +152,15 @@ class SecuritySettings(BaseModel):
             )
 
 
-def _secret(given: SecretStr, file: str) -> str:
-    """A secret that is given, or that stands in a file.
+def _secret_value(secret: SecretStr, file: str) -> str:
+    """Return a secret, read from its file if one is set.
 
     Raises:
-        ValueError: the file cannot be read, or holds none.
+        ValueError: the file cannot be read or is empty, or the secret has a control character.
     """
     if not file:
-        return given.get_secret_value()
-    text = _text(file).rstrip("\r\n")
+        return secret.get_secret_value()
+    text = _read_text(file).rstrip("\r\n")
     if not text:
         raise ValueError(f"{file} is empty")
-    return _printable(SecretStr(text)).get_secret_value()
+    return _check_printable(SecretStr(text)).get_secret_value()

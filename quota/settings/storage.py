@@ -1,66 +1,76 @@
-"""Where a deployment keeps its checkpoints and tables."""
+"""The section `storage`, and the layout of a storage root."""
 
 from pathlib import Path
 
-from quota.settings.model import Settings
+from pydantic import SecretStr
 
-TABLES_FOLDER = "tables"
-"""That of the Delta tables, within the storage root."""
+from quota.settings.types import Name, Section
 
-_DELTA_NAMES = {
+_LOCAL_ROOT = ".data"
+_TABLES = "tables"
+
+_DELTALAKE_NAMES = {
     "fs.s3a.access.key": "aws_access_key_id",
     "fs.s3a.secret.key": "aws_secret_access_key",
     "fs.s3a.session.token": "aws_session_token",
     "fs.s3a.endpoint": "aws_endpoint",
     "fs.s3a.endpoint.region": "aws_region",
 }
-"""deltalake's names for Hadoop's properties of S3."""
-
-
-def storage_root(settings: Settings) -> str:
-    """The root as all of Spark and Delta understand it: a URL, or an absolute path."""
-    root = settings.storage.root
-    return root if "://" in root else str(Path(root).absolute())
-
-
-def checkpoint_path(settings: Settings, query: str, version: int) -> str:
-    """The checkpoint of a query, for Spark."""
-    return f"{storage_root(settings)}/{checkpoint_folder(query, version)}"
+"""deltalake's names for Hadoop's S3 properties."""
 
 
 def checkpoint_folder(query: str, version: int) -> str:
-    """The same within the storage root; versions stand beside each other."""
+    """Return the folder of a query's checkpoint, relative to the storage root. Each version has its own."""
     return f"checkpoints/{query}/v{version}"
 
 
-def tables_path(settings: Settings) -> str:
-    """The folder of all tables."""
-    return f"{storage_root(settings)}/{TABLES_FOLDER}"
+def table_folder(name: str) -> str:
+    """Return the folder of a Delta table, relative to the storage root."""
+    return f"{_TABLES}/{name}"
 
 
-def table_path(settings: Settings, name: str) -> str:
-    """The Delta table of that name."""
-    return f"{tables_path(settings)}/{name}"
+class StorageSettings(Section):
+    """Where a deployment stores its checkpoints and Delta tables."""
 
+    root: Name = _LOCAL_ROOT
+    """Storage root, a folder or a URL: checkpoints in `<root>/checkpoints`, Delta tables in `<root>/tables`."""
 
-def hadoop_properties(settings: Settings) -> dict[str, str]:
-    """What the root's file system is reached with, as Spark's properties."""
-    return {f"spark.hadoop.{name}": value.get_secret_value() for name, value in settings.storage.options.items()}
+    options: dict[Name, SecretStr] = {}
+    """Hadoop properties of the root's file system, such as `fs.s3a.secret.key`. All values are treated as secrets."""
 
+    @property
+    def url(self) -> str:
+        """The root for Spark and Delta: a URL or an absolute path."""
+        return self.root if "://" in self.root else str(Path(self.root).absolute())
 
-def delta_options(settings: Settings) -> dict[str, str]:
-    """The same for readers of the tables without Spark: deltalake's `storage_options`, where the root is on S3."""
-    given = {name: value.get_secret_value() for name, value in settings.storage.options.items()}
-    options = {_DELTA_NAMES[name]: value for name, value in given.items() if name in _DELTA_NAMES}
-    if given.get("fs.s3a.endpoint", "").startswith("http://"):
-        options["aws_allow_http"] = "true"
-    if "fs.s3a.path.style.access" in given:
-        by_host = given["fs.s3a.path.style.access"] != "true"
-        options["aws_virtual_hosted_style_request"] = str(by_host).lower()
-    return options
+    @property
+    def tables(self) -> str:
+        """The folder of all Delta tables."""
+        return f"{self.url}/{_TABLES}"
 
+    def table(self, name: str) -> str:
+        """Return the path of a Delta table."""
+        return f"{self.url}/{table_folder(name)}"
 
-def local_folder(settings: Settings, name: str) -> Path:
-    """A folder on this machine for what cannot be kept elsewhere; beside the rest where that is on this machine too."""
-    root = settings.storage.root
-    return Path(Settings().storage.root if "://" in root else root) / name
+    def checkpoint(self, query: str, version: int) -> str:
+        """Return the path of a query's checkpoint."""
+        return f"{self.url}/{checkpoint_folder(query, version)}"
+
+    def hadoop(self) -> dict[str, str]:
+        """Return the options as Spark properties (`spark.hadoop.*`)."""
+        return {f"spark.hadoop.{name}": value.get_secret_value() for name, value in self.options.items()}
+
+    def deltalake(self) -> dict[str, str]:
+        """Return the S3 options as deltalake's `storage_options`, for reading the tables without Spark."""
+        given = {name: value.get_secret_value() for name, value in self.options.items()}
+        options = {_DELTALAKE_NAMES[name]: value for name, value in given.items() if name in _DELTALAKE_NAMES}
+        if given.get("fs.s3a.endpoint", "").startswith("http://"):
+            options["aws_allow_http"] = "true"
+        if "fs.s3a.path.style.access" in given:
+            by_host = given["fs.s3a.path.style.access"] != "true"
+            options["aws_virtual_hosted_style_request"] = str(by_host).lower()
+        return options
+
+    def local_folder(self, name: str) -> Path:
+        """Return a folder on this machine: in the root, or in `.data` if the root is a URL."""
+        return Path(_LOCAL_ROOT if "://" in self.root else self.root) / name

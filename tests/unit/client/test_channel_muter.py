@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.client.channel_muter import ChannelFull, ChannelMuter
+from quota.records.quota import Window
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 
 

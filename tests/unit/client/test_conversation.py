@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
-from quota.client.conversation import AppliedBy, Call, CallOptions, Conversation, Effects, NoAnswer, Throttled, Wait
+from quota.client.call import Call, CallOptions, NoAnswer, Throttled, Wait
+from quota.client.conversation import AppliedBy, Conversation, Effects
 from quota.kafka.admin.dispatcher import rejected_id
-from quota.records.decision import DeadLetter, ErrorCode, Outcome
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import ErrorCode, Outcome
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import SINCE_EVER
-from quota.records.quota import Limit, Quota
+from quota.records.fields import BEGINNING
+from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Source
 from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.records.result import MutationResult, TopicResult
@@ -101,15 +102,15 @@ class Client:
 
     def hear(self, refused="", throttle_ms=0, of=-1):
         """Hear the decision on a request, by default the last one."""
-        self.conversation.decided(decision(self.sent[of], refused, throttle_ms), self.now)
+        self.conversation.on_decision(decision(self.sent[of], refused, throttle_ms), self.now)
 
     def hear_result(self, *topics, of=-1):
         """Hear of the topics of a request, by default the last one, what an applier did."""
-        self.conversation.applied(result(self.sent[of], *topics))
+        self.conversation.on_result(result(self.sent[of], *topics))
 
     def finish(self, call, *topics):
         """Carry topics out."""
-        self.conversation.carried_out(
+        self.conversation.on_topic_results(
             call, [TopicResult(topic) if isinstance(topic, str) else topic for topic in topics]
         )
 
@@ -122,12 +123,12 @@ class Client:
     def oversleep(self, moment):
         """Come back once, however late."""
         self.now = moment
-        self.conversation.due(moment)
+        self.conversation.run_due(moment)
         next_at = self.conversation.next_at
         assert next_at is None or next_at > moment, "something due was not done"
 
     def end(self):
-        self.conversation.end(self.now)
+        self.conversation.close(self.now)
 
     @property
     def remembered(self):
@@ -349,13 +350,13 @@ class Decider:
     """The real one, with a bucket: it answers at once, on its own clock."""
 
     def __init__(self, rate, window):
-        self.bucket, self.limit, self.window = None, Limit(Quota(rate), SINCE_EVER), window
+        self.bucket, self.limit, self.window = None, Limit(Quota(rate), BEGINNING), window
 
     def answer(self, client):
         resolution = Resolution(Tags("alice", ""), self.limit, QuotaEntity("alice"))
         asked = ResolvedRequest(record(None, timestamp=round(client.now * 1000)), client.sent[-1], resolution)
         self.bucket, [decided] = decide(self.bucket, [asked], TokenBucket(self.window))
-        client.conversation.decided(decided, client.now)
+        client.conversation.on_decision(decided, client.now)
 
 
 def test_the_worked_example_of_kip_599():
@@ -560,7 +561,7 @@ def throttled_by_a_decision_on_what_could_not_be_sent():
     """It was sent after all."""
     client = Client()
     client.ask("z")
-    client.conversation.rejected(client.sent[0].request_id, 19, "NOT_ENOUGH_REPLICAS", "")
+    client.conversation.on_rejection(client.sent[0].request_id, 19, "NOT_ENOUGH_REPLICAS", "")
     client.hear(throttle_ms=5000)
     return client
 
@@ -751,9 +752,9 @@ def test_what_is_told_to_others_is_passed_over():
     client = Client(APPLIER)
     call = client.ask("a")
     theirs = msgspec.structs.replace(client.sent[0], request_id=client.sent[0].request_id.replace("me-", "you-"))
-    client.conversation.decided(decision(theirs, "a", 30_000), 0.0)
-    client.conversation.applied(result(theirs, failed("a")))
-    client.conversation.rejected(theirs.request_id, 42, "INVALID_REQUEST", "no request")
+    client.conversation.on_decision(decision(theirs, "a", 30_000), 0.0)
+    client.conversation.on_result(result(theirs, failed("a")))
+    client.conversation.on_rejection(theirs.request_id, 42, "INVALID_REQUEST", "no request")
     assert client.outcomes[call] == {}
     client.ask("b")
     assert client.asked == ["a", "b"]
@@ -905,7 +906,7 @@ def test_what_an_applier_has_told_is_not_done_again_because_its_decision_is_late
 def test_the_topics_of_a_request_that_is_rejected_fail_with_the_code():
     client = Client()
     call, other = client.ask("ab"), client.ask("c")
-    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "topics: too many")
+    client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "topics: too many")
     assert client.outcomes == {
         call: {name: TopicResult(name, 42, "INVALID_REQUEST", "topics: too many") for name in "ab"}
     }
@@ -919,7 +920,7 @@ def test_what_is_rejected_when_it_is_asked_for_again_fails_alone():
     call = client.ask("ab")
     client.hear(refused="b", throttle_ms=5000)
     client.wait_until(5.0)
-    client.conversation.rejected(client.sent[1].request_id, -192, "_MSG_TIMED_OUT", "not delivered")
+    client.conversation.on_rejection(client.sent[1].request_id, -192, "_MSG_TIMED_OUT", "not delivered")
     assert client.outcomes[call] == {
         "a": TopicResult("a"),
         "b": TopicResult("b", -192, "_MSG_TIMED_OUT", "not delivered"),
@@ -929,7 +930,7 @@ def test_what_is_rejected_when_it_is_asked_for_again_fails_alone():
 def test_what_is_rejected_is_not_gone_on_with():
     client = Client(CLIENT, open_after_seconds=10.0)
     client.ask("a")
-    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+    client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
     client.wait_until(100.0)
     assert (client.begun, client.went_on) == ([], [])
 
@@ -939,7 +940,7 @@ def test_a_rejection_after_the_decision_changes_nothing(applied_by):
     client = Client(applied_by)
     call = client.ask("a")
     client.hear()
-    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+    client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
     assert client.outcomes[call] == {}
 
 
@@ -947,7 +948,7 @@ def test_a_decision_after_the_rejection_changes_nothing():
     client = Client(CLIENT)
     call = client.ask("ab")
     for _ in range(2):
-        client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+        client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
     client.hear(refused="b")
     assert len(client.outcomes[call]) == 2
     assert (client.asked, client.begun) == (["ab"], [])
@@ -987,7 +988,7 @@ def test_after_the_end_nothing_is_sent_or_carried_out(applied_by, open_after):
     client.end()
     client.hear(of=1, refused="d")
     client.hear_result("a", of=0)
-    client.conversation.rejected(client.sent[1].request_id, 42, "INVALID_REQUEST", "")
+    client.conversation.on_rejection(client.sent[1].request_id, 42, "INVALID_REQUEST", "")
     client.oversleep(1000.0)
     assert (client.sent, client.begun, client.went_on) == (sent, begun, [])
     assert client.remembered == []
@@ -1052,7 +1053,7 @@ def never_sent(client):
 
 def rejected(client):
     client.ask("ab")
-    client.conversation.rejected(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
+    client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
@@ -1090,7 +1091,7 @@ def test_nothing_is_remembered_of_a_request_that_was_rejected_after_its_result()
     client = Client(APPLIER)
     client.ask("ab")
     client.hear_result("a", "b")
-    client.conversation.rejected(client.sent[0].request_id, 20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "")
+    client.conversation.on_rejection(client.sent[0].request_id, 20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "")
     assert client.remembered == []
 
 
@@ -1135,7 +1136,7 @@ class Witness(Client):
         [call] = {self.calls[name] for name in self.names(request)}
         assert request.request_id not in self.requests
         assert (request.user, request.client_id) == ("alice", "app")
-        assert request.validate_only == call.asking.validate_only
+        assert request.validate_only == call.options.validate_only
         assert self.now < call.deadline
         assert request.apply == (self.applied_by is APPLIER)
         assert until == (call.deadline if self.open_after is None else self.now + self.patience(call, self.now))
@@ -1167,7 +1168,7 @@ class Witness(Client):
         assert not self.has_ended
         for task in tasks:
             assert self.calls[task.name] is call
-            assert task.validate_only == call.asking.validate_only
+            assert task.validate_only == call.options.validate_only
             gone_on = self.state[task.name] == "gone on"
             assert self.applied_by is not NOBODY
             assert gone_on or (self.state[task.name] == "admitted" and self.applied_by is CLIENT)
@@ -1191,7 +1192,7 @@ class Witness(Client):
                 assert name not in self.refused
             case NoAnswer(wait=Wait.RESULT):
                 assert state in {"admitted", "begun", "begun without a decision"}
-        is_final = isinstance(outcome, Throttled) and not call.asking.retry_on_quota_violation
+        is_final = isinstance(outcome, Throttled) and not call.options.retry_on_quota_violation
         assert is_final or self.has_ended or self.now >= call.deadline
 
 
@@ -1246,11 +1247,11 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
                         client.refused.pop(topic.name, None)
                         if client.applied_by is NOBODY:
                             client.told[topic.name].append(TopicResult(topic.name))
-        client.conversation.decided(decided, client.now)
+        client.conversation.on_decision(decided, client.now)
         if request.request_id in client.applied:
             assert client.unconfirmed(request) == []
         retried = [name for name in client.unsettled if client.state[name] == "waiting"]
-        assert all(client.calls[name].asking.retry_on_quota_violation for name in retried if name in client.refused)
+        assert all(client.calls[name].options.retry_on_quota_violation for name in retried if name in client.refused)
 
     @precondition(lambda self: self.client.requests and self.client.applied_by is APPLIER)
     @rule(index=indices, refusals=st.integers(0, 7), throttle_seconds=quarters, failures=st.integers(0, 7))
@@ -1268,7 +1269,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
             client.told[each.name].append(each)
         if admitted:
             client.applied.add(request.request_id)
-            client.conversation.applied(result(request, *results))
+            client.conversation.on_result(result(request, *results))
             assert client.unconfirmed(request) == []
 
     @precondition(lambda self: self.client.begun)
@@ -1292,7 +1293,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         for name in client.names(request):
             client.told[name].append(TopicResult(name, 42, "INVALID_REQUEST", "no"))
         was_open = client.is_open(request)
-        client.conversation.rejected(request.request_id, 42, "INVALID_REQUEST", "no")
+        client.conversation.on_rejection(request.request_id, 42, "INVALID_REQUEST", "no")
         assert not (was_open and set(client.names(request)).intersection(client.unsettled))
 
     @precondition(lambda self: self.client.requests)
@@ -1301,9 +1302,11 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         request = self.one_of_the_requests(index)
         theirs = msgspec.structs.replace(request, request_id=f"you-{request.request_id}")
         names = self.client.names(request)
-        self.client.conversation.decided(decision(theirs, names[:1], round(throttle_seconds * 1000)), self.client.now)
-        self.client.conversation.applied(result(theirs, *names))
-        self.client.conversation.rejected(theirs.request_id, 42, "INVALID_REQUEST", "no")
+        self.client.conversation.on_decision(
+            decision(theirs, names[:1], round(throttle_seconds * 1000)), self.client.now
+        )
+        self.client.conversation.on_result(result(theirs, *names))
+        self.client.conversation.on_rejection(theirs.request_id, 42, "INVALID_REQUEST", "no")
 
     @rule(seconds=quarters, late=st.booleans())
     def wait(self, seconds, late):
@@ -1344,8 +1347,8 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         for request_id, decided in client.decisions.items():
             if decided is not None:
                 request, _ = client.requests[request_id]
-                client.conversation.applied(result(request, *client.names(request)))
-                client.conversation.decided(decided, client.now)
+                client.conversation.on_result(result(request, *client.names(request)))
+                client.conversation.on_decision(decided, client.now)
         client.wait_until(client.now + 1000)
         assert (len(client.sent), len(client.begun)) == (sent, begun)
 
@@ -1359,8 +1362,8 @@ def test_an_answer_to_somebody_else_who_guessed_the_id_is_nothing_to_us(somebody
     client = Client(APPLIER)
     call = client.ask("a")
     (request,) = client.sent
-    client.conversation.decided(msgspec.structs.replace(decision(request, "a", 99_000), **somebody), client.now)
-    client.conversation.applied(msgspec.structs.replace(result(request, failed("a")), **somebody))
+    client.conversation.on_decision(msgspec.structs.replace(decision(request, "a", 99_000), **somebody), client.now)
+    client.conversation.on_result(msgspec.structs.replace(result(request, failed("a")), **somebody))
     assert client.outcomes[call] == {}
     client.ask("b")
     assert client.asked == ["a", "b"]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
-from quota.client.task import CALL_MUTATIONS, Task, admitted, in_calls, uncharged
+from quota.client.task import MAX_CALL_MUTATIONS, Task, admitted_topics, cost_error, group_into_calls
+from quota.records.quota import Window
 from quota.records.request import Operation, TopicMutation
 from tests.support.factories import resolved
 
@@ -36,56 +36,56 @@ def names(calls):
 
 
 def test_nothing_to_do_is_no_call():
-    assert list(in_calls([])) == []
+    assert list(group_into_calls([])) == []
 
 
 def test_tasks_of_one_kind_go_together_in_their_order():
     tasks = [task(name=name) for name in "cab"]
-    assert list(in_calls(tasks)) == [tasks]
+    assert list(group_into_calls(tasks)) == [tasks]
 
 
 def test_another_operation_begins_another_call_and_the_order_is_kept():
     """A topic that is deleted between two creations may be one that the second asks for again."""
     tasks = [task(CREATE, "a"), task(CREATE, "b"), task(DELETE, "c"), task(CREATE, "d")]
-    assert names(in_calls(tasks)) == [["a", "b"], ["c"], ["d"]]
+    assert names(group_into_calls(tasks)) == [["a", "b"], ["c"], ["d"]]
 
 
 def test_what_is_only_checked_is_not_in_one_call_with_what_is_done():
     tasks = [task(name="a"), task(name="b", validate_only=True), task(name="c", validate_only=True), task(name="d")]
-    assert names(in_calls(tasks)) == [["a"], ["b", "c"], ["d"]]
+    assert names(group_into_calls(tasks)) == [["a"], ["b", "c"], ["d"]]
 
 
 def test_a_topic_is_not_twice_in_a_call():
-    assert names(in_calls([task(name=name) for name in "abacb"])) == [["a", "b"], ["a", "c", "b"]]
+    assert names(group_into_calls([task(name=name) for name in "abacb"])) == [["a", "b"], ["a", "c", "b"]]
 
 
 def test_a_name_may_come_again_in_a_later_call():
-    assert names(in_calls([task(name=name) for name in "aaa"])) == [["a"], ["a"], ["a"]]
+    assert names(group_into_calls([task(name=name) for name in "aaa"])) == [["a"], ["a"], ["a"]]
 
 
 def test_a_call_has_a_thousand_mutations_and_no_more():
-    assert CALL_MUTATIONS == 1000
-    assert costs(in_calls(creations(600, 400))) == [[600, 400]]
-    assert costs(in_calls(creations(600, 401))) == [[600], [401]]
+    assert MAX_CALL_MUTATIONS == 1000
+    assert costs(group_into_calls(creations(600, 400))) == [[600, 400]]
+    assert costs(group_into_calls(creations(600, 401))) == [[600], [401]]
 
 
 def test_the_mutations_of_each_call_are_counted_anew():
     """600 + 500 are too many, 500 + 500 are not, 1 is one too many."""
-    assert costs(in_calls(creations(600, 500, 500, 1))) == [[600], [500, 500], [1]]
+    assert costs(group_into_calls(creations(600, 500, 500, 1))) == [[600], [500, 500], [1]]
 
 
 @pytest.mark.parametrize("huge", [1000, 5000])
 def test_one_huge_topic_is_a_call_of_its_own(huge):
-    assert costs(in_calls(creations(1, huge, 1, 2))) == [[1], [huge], [1, 2]]
+    assert costs(group_into_calls(creations(1, huge, 1, 2))) == [[1], [huge], [1, 2]]
 
 
 def test_the_first_topic_may_be_huge():
-    assert costs(in_calls(creations(5000, 5000))) == [[5000], [5000]]
+    assert costs(group_into_calls(creations(5000, 5000))) == [[5000], [5000]]
 
 
 def test_what_costs_nothing_does_not_go_beside_a_huge_topic():
     """Its answer would be waited for as long as that of the huge one."""
-    assert costs(in_calls(creations(5000, 0))) == [[5000], [0]]
+    assert costs(group_into_calls(creations(5000, 0))) == [[5000], [0]]
 
 
 some_tasks = st.lists(
@@ -101,7 +101,7 @@ some_tasks = st.lists(
 
 @given(some_tasks)
 def test_calls_hold_all_tasks_in_their_order_and_keep_to_their_limits(tasks):
-    calls = list(in_calls(tasks))
+    calls = list(group_into_calls(tasks))
     assert [each for call in calls for each in call] == tasks
     for call in calls:
         assert len({(each.operation, each.validate_only) for each in call}) == 1
@@ -111,7 +111,7 @@ def test_calls_hold_all_tasks_in_their_order_and_keep_to_their_limits(tasks):
 
 @given(some_tasks)
 def test_no_call_could_have_taken_the_next_task_too(tasks):
-    calls = list(in_calls(tasks))
+    calls = list(group_into_calls(tasks))
     for call, (after, *_) in pairwise(calls):
         assert (
             (after.operation, after.validate_only) != (call[0].operation, call[0].validate_only)
@@ -123,38 +123,38 @@ def test_no_call_could_have_taken_the_next_task_too(tasks):
 @pytest.mark.parametrize("current", [0, 1, 100])
 def test_a_creation_never_costs_more_than_it_was_admitted_for(current):
     """The cluster refuses to create a topic that is there."""
-    assert uncharged(task(CREATE, partitions=1), current) is None
+    assert cost_error(task(CREATE, partitions=1), current) is None
 
 
 @pytest.mark.parametrize(("current", "cost"), [(0, 6), (3, 3)])
 def test_growing_costs_what_is_added_to_the_partitions_of_now(current, cost):
     """To 6, and 2 were charged: from 4 on that is enough."""
-    assert uncharged(task(GROW, partitions=2, count=6), current) == (
+    assert cost_error(task(GROW, partitions=2, count=6), current) == (
         f"the topic has {current} partitions: this costs {cost} mutations, and 2 were charged"
     )
 
 
 @pytest.mark.parametrize("current", [4, 5, 6, 9])
 def test_growing_that_costs_what_was_charged_or_less_is_in_order(current):
-    assert uncharged(task(GROW, partitions=2, count=6), current) is None
+    assert cost_error(task(GROW, partitions=2, count=6), current) is None
 
 
 @pytest.mark.parametrize("details", [{}, {"replication_factor": 1}])
 def test_growing_without_a_count_is_not_in_order(details):
-    reason = uncharged(task(GROW, partitions=100, **details), 1)
+    reason = cost_error(task(GROW, partitions=100, **details), 1)
     assert reason == "the request has no count, so nobody knows how many partitions the topic is to have"
 
 
 def test_a_deletion_costs_the_partitions_that_the_topic_has_by_now():
-    assert uncharged(task(DELETE, partitions=3), 3) is None
-    assert uncharged(task(DELETE, partitions=3), 2) is None
-    assert uncharged(task(DELETE, partitions=3), 4) == (
+    assert cost_error(task(DELETE, partitions=3), 3) is None
+    assert cost_error(task(DELETE, partitions=3), 2) is None
+    assert cost_error(task(DELETE, partitions=3), 4) == (
         "the topic has 4 partitions: this costs 4 mutations, and 3 were charged"
     )
 
 
 def test_a_deletion_costs_all_partitions_whatever_count_its_request_has():
-    assert uncharged(task(DELETE, partitions=3, count=4), 4) is not None
+    assert cost_error(task(DELETE, partitions=3, count=4), 4) is not None
 
 
 def test_a_created_topic_has_the_partitions_that_were_asked_for():
@@ -204,9 +204,9 @@ def test_what_is_done_does_not_depend_on_whether_it_may_have_been_done_before():
 def test_of_a_decision_the_topics_without_an_error_may_be_carried_out():
     """Rate 1, burst 11: the second topic goes into debt, the third is refused."""
     _, [decision] = decide(None, [resolved(5, 20, 1, rate=1.0)], TokenBucket(Window()))
-    assert [topic.name for topic in admitted(decision.topics)] == ["topic-0", "topic-1"]
+    assert [topic.name for topic in admitted_topics(decision.topics)] == ["topic-0", "topic-1"]
 
 
 def test_of_a_refused_decision_nothing_may_be_carried_out():
     _, decisions = decide(None, [resolved(12, rate=1.0), resolved(1, 2, rate=1.0)], TokenBucket(Window()))
-    assert [[topic.name for topic in admitted(each.topics)] for each in decisions] == [["topic-0"], []]
+    assert [[topic.name for topic in admitted_topics(each.topics)] for each in decisions] == [["topic-0"], []]

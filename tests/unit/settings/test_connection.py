@@ -10,12 +10,12 @@ from jobs.spark.properties import spark_properties
 from quota.errors import BadInput
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.quota_log import KafkaQuotas
+from quota.settings import load_settings
 from quota.settings.connection import Connection, Security
-from quota.settings.loading import load_settings
 from quota.settings.secrets import is_secret
 from quota.settings.sections import KafkaSettings
+from tests.support.broker import CERTIFICATE_PEM
 
-CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
 ENCRYPTED = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nCCCC\n-----END ENCRYPTED PRIVATE KEY-----\n"
 SASL = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=alice"]
@@ -44,7 +44,7 @@ def test_without_settings_nothing_is_encrypted_and_nobody_is_known():
 
 def test_sasl_over_tls_as_each_client_takes_it(files):
     """With the password from a file, and quoted as JAAS has it."""
-    authority, password = files("ca.pem", CERTIFICATE), files("password", 'a"b\\c;\r\n')
+    authority, password = files("ca.pem", CERTIFICATE_PEM), files("password", 'a"b\\c;\r\n')
     settings = load(*SASL, f"kafka.sasl_password_file={password}", f"kafka.ssl_ca_location={authority}")
     common = {
         "bootstrap.servers": "127.0.0.1:9092",
@@ -56,7 +56,7 @@ def test_sasl_over_tls_as_each_client_takes_it(files):
         **common,
         "sasl.username": "alice",
         "sasl.password": 'a"b\\c;',
-        "ssl.ca.pem": CERTIFICATE,
+        "ssl.ca.pem": CERTIFICATE_PEM,
     }
     assert settings.kafka.connection.java() == {
         **common,
@@ -65,12 +65,12 @@ def test_sasl_over_tls_as_each_client_takes_it(files):
             r'username="alice" password="a\"b\\c;";'
         ),
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": CERTIFICATE,
+        "ssl.truststore.certificates": CERTIFICATE_PEM,
     }
 
 
 def test_certificates_as_each_client_takes_them(files):
-    certificate, key = files("own.pem", CERTIFICATE), files("own.key", ENCRYPTED)
+    certificate, key = files("own.pem", CERTIFICATE_PEM), files("own.key", ENCRYPTED)
     settings = load(
         "kafka.security_protocol=SSL",
         f"kafka.ssl_certificate_location={certificate}",
@@ -81,7 +81,7 @@ def test_certificates_as_each_client_takes_them(files):
     assert settings.kafka.security.librdkafka() == {
         "security.protocol": "SSL",
         "ssl.endpoint.identification.algorithm": "none",
-        "ssl.certificate.pem": CERTIFICATE,
+        "ssl.certificate.pem": CERTIFICATE_PEM,
         "ssl.key.pem": ENCRYPTED,
         "ssl.key.password": "p",
     }
@@ -89,7 +89,7 @@ def test_certificates_as_each_client_takes_them(files):
         "security.protocol": "SSL",
         "ssl.endpoint.identification.algorithm": "",
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": CERTIFICATE,
+        "ssl.keystore.certificate.chain": CERTIFICATE_PEM,
         "ssl.keystore.key": ENCRYPTED,
         "ssl.key.password": "p",
     }
@@ -163,7 +163,7 @@ def test_what_does_not_fit_is_one_line_without_the_secret(overrides, error, file
         "EMPTY": "\n",
         "PASSWORD": "p",
         "KEY": KEY,
-        "CERTIFICATE": CERTIFICATE,
+        "CERTIFICATE": CERTIFICATE_PEM,
         "ENCRYPTED": ENCRYPTED,
     }.items():
         path = files(name, text)
@@ -193,11 +193,11 @@ def test_a_secret_of_the_environment_or_a_file_is_not_told_either(tmp_path):
 
 def test_whatever_is_printed_holds_no_secret(files):
     """Settings, connections, what workers are sent, clients' options, and pydantic's own errors."""
-    certificate, key = files("own.pem", CERTIFICATE), files("own.key", KEY)
+    certificate, key = files("own.pem", CERTIFICATE_PEM), files("own.key", KEY)
     own = [f"kafka.ssl_certificate_location={certificate}", f"kafka.ssl_key_location={key}"]
     settings = load(*SASL, *own, "kafka.sasl_password=hunter2", "storage.options.fs.s3a.secret.key=hunter2")
-    quotas = KafkaQuotas.of(settings, 1.0)
-    options = ClientOptions.of({"bootstrap.servers": "b:1", "sasl.password": "hunter2"})
+    quotas = KafkaQuotas.from_settings(settings, 1.0)
+    options = ClientOptions.from_config({"bootstrap.servers": "b:1", "sasl.password": "hunter2"})
     with pytest.raises(ValidationError) as raised:
         KafkaSettings(sasl_password="hunter2")  # noqa: S106
     printed = (
@@ -217,7 +217,7 @@ def test_whatever_is_printed_holds_no_secret(files):
 def test_workers_elsewhere_need_no_files(files):
     """What they are sent holds the credentials themselves."""
     password = files("password", "hunter2")
-    sent = pickle.dumps(KafkaQuotas.of(load(*SASL, f"kafka.sasl_password_file={password}"), 1.0))
+    sent = pickle.dumps(KafkaQuotas.from_settings(load(*SASL, f"kafka.sasl_password_file={password}"), 1.0))
     password.unlink()
     assert pickle.loads(sent).connection.librdkafka()["sasl.password"] == "hunter2"  # noqa: S301
 
@@ -234,13 +234,13 @@ def test_an_application_gives_librdkafkas_own_settings():
     """For both clusters, unless the project's settings say how the one that decides is spoken to."""
     config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     config |= {"sasl.username": "alice", "sasl.password": "p", "ssl.ca.location": "/ca", "socket.timeout.ms": 7}
-    options = ClientOptions.of(config)
+    options = ClientOptions.from_config(config)
     assert options.target == options.control == config
     assert options.user == "alice"
 
     own = {"kafka.bootstrap_servers": "c:2", "kafka.security_protocol": "SASL_PLAINTEXT"}
     own |= {"kafka.sasl_mechanism": "SCRAM-SHA-256", "kafka.sasl_username": "bob", "kafka.sasl_password": "q"}
-    options = ClientOptions.of(config | {f"mutation.quota.{name}": value for name, value in own.items()})
+    options = ClientOptions.from_config(config | {f"mutation.quota.{name}": value for name, value in own.items()})
     assert options.target == config
     assert options.control == {
         "bootstrap.servers": "c:2",

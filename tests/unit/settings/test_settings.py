@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from quota.errors import BadInput
-from quota.settings.loading import DEFAULT_FILE, load_settings
-from quota.settings.model import Settings
+from quota.settings import Settings, load_settings
+from quota.settings.loading import DEFAULT_FILE
 from quota.settings.types import in_bytes
 from tests.support.checkout import CHECKOUT
 
@@ -127,3 +127,17 @@ def test_the_shipped_file_shows_every_setting_and_its_default():
 
 def test_memory_in_bytes():
     assert (in_bytes("512m"), in_bytes("2g")) == (512 * 1024 * 1024, 2 * 1024**3)
+
+
+def test_each_setting_is_described_with_its_upper_bound():
+    """A bound that only keeps an integer within 32 bits is left out."""
+    sections = [type(section) for _, section in Settings()]
+    settings = {f"{each.__name__}.{name}": field for each in sections for name, field in each.model_fields.items()}
+    bounds = {
+        name: next((rule.le for rule in field.metadata if hasattr(rule, "le")), None)
+        for name, field in settings.items()
+    }
+    assert len([bound for bound in bounds.values() if bound]) > 20
+    for name, field in settings.items():
+        assert field.description, name
+        assert bounds[name] in {None, 2**31 - 1} or f"{bounds[name]:,}" in field.description, name

@@ -6,8 +6,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from deltalake import DeltaTable
 
-from quota.settings.loading import load_settings
-from quota.settings.storage import delta_options, hadoop_properties, table_path
+from quota.settings import load_settings
 
 
 @pytest.fixture
@@ -46,13 +45,13 @@ def test_one_table_of_options_serves_spark_and_deltalake(object_store):
     overrides = [f"storage.options.{name}={value}" for name, value in options.items()]
     settings = load_settings(["storage.root=s3a://bucket/root", *overrides], environment={}, with_default_file=False)
     with pytest.raises(OSError, match="404 Not Found"):
-        DeltaTable(table_path(settings, "decisions"), storage_options=delta_options(settings))
+        DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
     path, signed = asked[0]
     assert path.startswith("/bucket")
     assert "Credential=the-key/" in signed
     assert "/eu-central-1/s3/" in signed
-    assert hadoop_properties(settings) == {f"spark.hadoop.{name}": value for name, value in options.items()}
+    assert settings.storage.hadoop() == {f"spark.hadoop.{name}": value for name, value in options.items()}
 
 
 def test_without_options_deltalake_is_left_alone():
-    assert delta_options(load_settings(environment={}, with_default_file=False)) == {}
+    assert load_settings(environment={}, with_default_file=False).storage.deltalake() == {}

@@ -1,0 +1,75 @@
+"""A client's calls, and the outcomes of their topics."""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from quota.client.task import Task
+from quota.records.request import Operation, TopicMutation
+from quota.records.result import TopicResult
+
+
+class Wait(enum.Enum):
+    """The answer that a topic of a call is waiting for."""
+
+    DECISION = "decision"
+    RESULT = "result"
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """The outcome of a refused topic, with the remaining throttle time."""
+
+    name: str
+    throttle_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The outcome of a topic that was still waiting at the time limit."""
+
+    name: str
+    wait: Wait
+
+
+TopicOutcome = TopicResult | Throttled | NoAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """The operation of a call and its options, the same for all of its topics."""
+
+    operation: Operation
+    validate_only: bool = False
+    retry_on_quota_violation: bool = True
+
+    def task(self, topic: TopicMutation, *, maybe_done: bool = False) -> Task:
+        """Return the task that carries a topic's mutation out."""
+        return Task(self.operation, topic, self.validate_only, maybe_done=maybe_done)
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """An application's call: topic mutations with a common time limit, and their progress."""
+
+    options: CallOptions
+    topics: list[TopicMutation]
+    deadline: float
+    """The time limit, in seconds of the conversation's clock."""
+    pending: dict[str, TopicMutation] = field(init=False)
+    """Topics without an outcome, by name."""
+    refused: set[str] = field(init=False, default_factory=set)
+    """Names of topics that the last decision on them refused."""
+    waits: dict[str, Wait] = field(init=False, default_factory=dict)
+    """The answer that each topic sent is waiting for, by name."""
+    request_ids: set[str] = field(init=False, default_factory=set)
+    """Ids of all requests sent for this call."""
+
+    def __post_init__(self) -> None:
+        self.pending = {topic.name: topic for topic in self.topics}
+
+    def await_results(self, topics: Iterable[TopicMutation]) -> None:
+        """Note that topics are past their decision and wait to be carried out."""
+        for topic in topics:
+            self.refused.discard(topic.name)
+            self.waits[topic.name] = Wait.RESULT
