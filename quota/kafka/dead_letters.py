@@ -1,80 +1,72 @@
-"""Dead letters, and sending them again."""
+"""Reading dead letters, and sending their records again."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import msgspec
-from confluent_kafka import KafkaException
-
 from quota.admission.policy import Policy
-from quota.admission.resolve import request_of
-from quota.errors import BadInput, BadRecord, ClusterError
-from quota.kafka.clients import reason
+from quota.admission.validation import valid_request
+from quota.errors import BadInput, BadRecord
+from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
-from quota.kafka.stored import read_topic
-from quota.records import codec
-from quota.records.decision import DeadLetter
+from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source
-from quota.settings.model import Settings
-
-_decoder = msgspec.json.Decoder(DeadLetter)
+from quota.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDeadLetter:
-    """A dead letter and the record key that it came under."""
+    """A dead letter and its record key."""
 
     key: bytes | None
     letter: DeadLetter
     at: int
-    """The time of the bad record, or of its dead letter where that has none to be trusted (epoch ms)."""
+    """The timestamp of the invalid record, or of its dead letter if that one is not trusted (epoch ms)."""
 
     @property
     def letter_id(self) -> str:
-        """Where the bad record stands: topic-partition-offset, as a decision's id."""
+        """The position of the invalid record as topic-partition-offset, like a decision's id."""
         return str(self.letter.source)
 
 
 def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
-    """The dead letters that their topic still has, each once.
+    """Yield each dead letter that is still in its topic, once.
 
     Raises:
         ClusterError: the cluster does not answer.
     """
-    cluster, topic = settings.kafka.connection, settings.topics.dead_letters
+    connection, topic = settings.kafka.connection, settings.topics.dead_letters
     seen: set[Source] = set()
-    try:
-        for message in read_topic(cluster, topic, settings.kafka.timeout_seconds):
+    with cluster_errors(f"read {topic} at {connection}", client_config(connection)):
+        for message in read_topic(connection, topic, settings.kafka.timeout_seconds):
             try:
-                letter = codec.decode(message.value(), _decoder)
+                letter = read_dead_letter(message.value())
             except BadRecord:
-                continue  # the audit tells of what is none of ours
+                continue  # the audit reports records that are not dead letters
             if letter.source not in seen:  # a crash of the job may have written it twice
                 seen.add(letter.source)
                 at = message.timestamp()[1] if letter.timestamp is None else letter.timestamp
                 yield StoredDeadLetter(message.key(), letter, at)
-    except KafkaException as error:
-        raise ClusterError(f"cannot read {topic} at {cluster}: {reason(error)}") from None
 
 
 def check(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> None:
-    """Check that records, mended or as they are, are requests now.
+    """Check that records, corrected or unchanged, are valid requests now.
 
     Raises:
-        BadInput: one of them is none.
+        BadInput: one of them is invalid.
     """
     for letter, value in letters:
         try:
-            request_of(Record(letter.letter.source, 0, value), policy)
+            valid_request(Record(letter.letter.source, 0, value, letter.key), policy)
         except BadRecord as error:
             raise BadInput(f"{letter.letter_id} still is no request: {error}; give it mended by --value FILE") from None
 
 
 def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
-    """Send records again, each under its own record key, as new records of the topic that they came from.
+    """Send records again, each under its own key, as new records of the topic that they came from.
 
     Raises:
-        ClusterError: the cluster does not take them in time.
+        ClusterError: the cluster does not acknowledge them in time.
     """
     writer = RequestWriter(settings)
     for letter, value in letters:

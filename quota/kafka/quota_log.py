@@ -1,4 +1,4 @@
-"""The quota topic as quotas in time that read on: each Python worker keeps one."""
+"""A reader of the quota log, which follows its end; each Python worker has one."""
 
 import logging
 import time
@@ -10,13 +10,15 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.clients import client_config, partitions_of, reason, unreachable
+from quota.kafka.clients import client_config, cluster_errors, retry
+from quota.kafka.reading import message_source, topic_partitions
+from quota.kafka.timing import Deadline
 from quota.records.callback import Callbacks
-from quota.records.quota_log import LogEntry, read_log_record
-from quota.records.record import check_stamped
+from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
+from quota.records.record import Record
+from quota.settings import Settings
 from quota.settings.connection import Connection
-from quota.settings.model import Settings
-from quota.timeline.change import change_of
+from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 
 _log = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class KafkaQuotas:
-    """The quotas of a quota topic."""
+    """The quotas of a quota topic; small when pickled."""
 
     connection: Connection
     topic: str
@@ -35,118 +37,118 @@ class KafkaQuotas:
     trust_producer_timestamps: bool = False
 
     @classmethod
-    def of(cls, settings: Settings, timeout_seconds: float) -> Self:
-        """The quota topic of the settings."""
+    def from_settings(cls, settings: Settings, timeout_seconds: float) -> Self:
+        """Return the quotas of the topic in the settings."""
         topics, callbacks = settings.topics, settings.quota.callbacks
         trusting = topics.trust_producer_timestamps
         return cls(settings.kafka.connection, topics.quotas, timeout_seconds, callbacks, trusting)
 
-    def known(self, until: int) -> CallbackTimeline:
-        """All changes stamped up to `until` (epoch ms): the log is read on to its present end.
+    def read_until(self, until: int) -> CallbackTimeline:
+        """Return the quotas with all changes stamped up to `until` (epoch ms): reads the log to its present end.
 
         Raises:
             ClusterError: the topic cannot be read in time.
         """
-        # A change of the same millisecond holds for a request: let that millisecond pass before the end is asked for.
+        # A change in the same millisecond applies to a request, so the end is read after that millisecond is over.
         wait_ms = until + 1 - time.time() * 1000
         if 0 < wait_ms <= 1:
             time.sleep(wait_ms / 1000)
-        log = _log_of(self)
-        log.read_on()
+        log = _cached_log(self)
+        log.read_to_end()
         return log.quotas
 
 
-def read_log(settings: Settings, *, keep: bool = False) -> "QuotaLog":
-    """The quota log of a deployment, read to its end; with its records, if they are to be kept.
+def read_log(settings: Settings, *, with_entries: bool = False) -> "QuotaLog":
+    """Return the quota log of a deployment, read to its end.
+
+    Args:
+        settings: the settings.
+        with_entries: whether to retain its records in `QuotaLog.entries`.
 
     Raises:
         ClusterError: the topic cannot be read.
     """
-    log = QuotaLog(KafkaQuotas.of(settings, settings.kafka.timeout_seconds), keep=keep)
-    log.read_on()
+    quotas = KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds)
+    log = QuotaLog(quotas, with_entries=with_entries)
+    log.read_to_end()
     return log
 
 
 @lru_cache
-def _log_of(quotas: KafkaQuotas) -> "QuotaLog":
+def _cached_log(quotas: KafkaQuotas) -> "QuotaLog":
     return QuotaLog(quotas)
 
 
 class QuotaLog:
-    """A consumer at the end of the quota topic, and the quotas that it has read."""
+    """A consumer of the quota topic, and the quotas that it has read."""
 
-    def __init__(self, quotas: KafkaQuotas, *, keep: bool = False) -> None:
+    def __init__(self, quotas: KafkaQuotas, *, with_entries: bool = False) -> None:
         """Open the log at its beginning.
 
         Args:
             quotas: the topic.
-            keep: whether the records are wanted too, in `entries`.
+            with_entries: whether to retain the records in `entries`.
 
         Raises:
             ClusterError: the topic cannot be found in time.
         """
         self.quotas = CallbackTimeline(quotas.callbacks)
-        self.entries: list[LogEntry] = []
-        self._newest = 0
-        self._keep = keep
-        self._trusting = quotas.trust_producer_timestamps
-        self._connection = quotas.connection
+        self.entries: list[QuotaLogEntry] = []
+        self._with_entries = with_entries
+        self._latest_timestamp = 0
+        self._trust_producer_timestamps = quotas.trust_producer_timestamps
         self._topic = quotas.topic
-        self._where = f"topic {quotas.topic} at {quotas.connection}"
+        self._name = f"topic {quotas.topic} at {quotas.connection}"
         self._timeout = quotas.timeout_seconds
-        self._consumer = Consumer(
-            client_config(
-                quotas.connection,
-                {
-                    "group.id": "mutation-quota-log",  # asked for, though nothing is ever committed
-                    "enable.auto.commit": False,
-                    "auto.offset.reset": "earliest",
-                    "fetch.wait.max.ms": 10,
-                },
-            )
+        self._config = client_config(
+            quotas.connection,
+            {
+                "group.id": "mutation-quota-log",  # required, though nothing is ever committed
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 10,
+            },
         )
+        self._consumer = Consumer(self._config)
         self._positions = dict.fromkeys(self._partitions(), 0)
 
     @property
     def timeline(self) -> QuotaTimeline:
-        """The quotas that are set, whatever the callback makes of them."""
+        """The quotas as they are set, without the callback."""
         return self.quotas.timeline
 
     @property
     def now(self) -> int:
-        """The present, epoch ms; not before the newest change, which a broker with a clock ahead of ours may stamp."""
-        return max(self._newest, time.time_ns() // 1_000_000)
+        """The present, epoch ms; not before the latest change, which a broker with a clock ahead of ours may stamp."""
+        return max(self._latest_timestamp, time.time_ns() // 1_000_000)
 
-    def _partitions(self) -> list[int]:
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                return partitions_of(self._consumer, self._topic, self._timeout)
-            except KafkaException as error:  # a broker that starts again may not know its topics yet
-                if time.monotonic() > deadline:
-                    why = unreachable(client_config(self._connection), error)
-                    raise ClusterError(f"cannot read the quotas in {self._where}: {why}") from None
-                time.sleep(_POLL_SECONDS)
-
-    def read_on(self) -> None:
+    def read_to_end(self) -> None:
         """Read everything up to the topic's present end.
 
-        Raises:
-            ClusterError: the topic cannot be read, or gives nothing for too long before its end.
-        """
-        failing_since = None
-        while True:
-            try:
-                self._read_to_end()
-            except KafkaException as error:  # a leader that moves, or a broker that starts again
-                failing_since = failing_since or time.monotonic()
-                if time.monotonic() - failing_since > self._timeout:
-                    raise ClusterError(f"cannot read the quotas in {self._where}: {reason(error)}") from None
-                time.sleep(_POLL_SECONDS)
-            else:
-                return
+        Retries while the leader moves or a broker restarts, for as long as the timeout from the first failure on.
 
-    def _read_to_end(self) -> None:
+        Raises:
+            ClusterError: the topic cannot be read, or returns nothing for too long before its end.
+        """
+        deadline = None
+        with cluster_errors(f"read the quotas in {self._name}", self._config):
+            while True:
+                try:
+                    self._read_new_records()
+                except KafkaException:
+                    deadline = deadline or Deadline(self._timeout)
+                    if deadline.has_passed:
+                        raise
+                    time.sleep(_POLL_SECONDS)
+                else:
+                    return
+
+    def _partitions(self) -> list[int]:
+        """Return the topic's partitions, which a broker that restarts may not know yet."""
+        with cluster_errors(f"read the quotas in {self._name}", self._config):
+            return retry(lambda: topic_partitions(self._consumer, self._topic, self._timeout), Deadline(self._timeout))
+
+    def _read_new_records(self) -> None:
         ends = {
             partition: self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, partition), timeout=self._timeout
@@ -154,48 +156,49 @@ class QuotaLog:
             for partition in self._positions
         }
         if any(self._positions[partition] > end for partition, end in ends.items()):
-            raise ClusterError(f"{self._where} is not the one that was read so far; start the job again")
-        behind = {partition: end for partition, end in ends.items() if self._positions[partition] < end}
-        if behind:
-            # Only while there is something to read: a fetch that waits has the next look at the end wait, too.
-            places = [TopicPartition(self._topic, partition, self._positions[partition]) for partition in behind]
-            self._consumer.assign(places)
+            raise ClusterError(f"{self._name} is not the one that was read so far; start the job again")
+        unread = {partition: end for partition, end in ends.items() if self._positions[partition] < end}
+        if unread:
+            # Assigned only while there is something to read: a pending fetch would delay the next watermark request.
+            self._consumer.assign([TopicPartition(self._topic, each, self._positions[each]) for each in unread])
             try:
-                self._read_up_to(behind)
+                self._read_up_to(unread)
             finally:
                 self._consumer.unassign()
 
     def _read_up_to(self, ends: dict[int, int]) -> None:
-        deadline = time.monotonic() + self._timeout
+        deadline = Deadline(self._timeout)
         while any(self._positions[partition] < end for partition, end in ends.items()):
             message = self._consumer.poll(_POLL_SECONDS)
             if message is not None:
-                self._take(message)
-                deadline = time.monotonic() + self._timeout
+                self._add(message)
+                deadline = Deadline(self._timeout)
             else:
-                self._skip_what_is_gone(ends)
-            if time.monotonic() > deadline:
-                raise ClusterError(f"{self._where} gave nothing for {self._timeout:.0f} s before its end")
+                self._skip_missing_offsets(ends)
+            if deadline.has_passed:
+                raise ClusterError(f"{self._name} gave nothing for {self._timeout:.0f} s before its end")
 
-    def _take(self, message: Message) -> None:
-        if message.error() is not None:
-            raise KafkaException(message.error())
-        partition, offset = message.partition() or 0, message.offset() or 0
-        self._positions[partition] = offset + 1
+    def _add(self, message: Message) -> None:
+        error = message.error()
+        if error is not None:
+            raise KafkaException(error)
+        source = message_source(message)
+        self._positions[source.partition] = source.offset + 1
+        kind, timestamp = message.timestamp()
+        stamped = self._trust_producer_timestamps or kind == TIMESTAMP_LOG_APPEND_TIME
         try:
-            record = read_log_record(message.value(), message.key())
-            kind, timestamp = message.timestamp()
-            check_stamped(by_broker=self._trusting or kind == TIMESTAMP_LOG_APPEND_TIME)
-        except BadRecord as error:
-            _log.warning("skipped a quota that is none (%s-%d-%d): %s", self._topic, partition, offset, error)
+            record = read_quota_log_record(message.value(), message.key())
+            Record(source, timestamp, message.value(), message.key(), stamped).check_stamped()
+        except BadRecord as bad:
+            _log.warning("skipped a quota that is none (%s): %s", source, bad)
             return
-        self._newest = max(self._newest, timestamp)
-        self.quotas.add(change_of(record, timestamp))
-        if self._keep:
-            self.entries.append(LogEntry(offset, timestamp, record))
+        self._latest_timestamp = max(self._latest_timestamp, timestamp)
+        self.quotas.add(to_change(record, timestamp))
+        if self._with_entries:
+            self.entries.append(QuotaLogEntry(source.offset, timestamp, record))
 
-    def _skip_what_is_gone(self, ends: dict[int, int]) -> None:
-        """Move past offsets that hold no record any more: compacted away, or a transaction's marker."""
+    def _skip_missing_offsets(self, ends: dict[int, int]) -> None:
+        """Move past offsets without a record: it was compacted, or it is a transaction marker."""
         partitions = [TopicPartition(self._topic, partition) for partition in ends]
         for position in self._consumer.position(partitions):
             self._positions[position.partition] = max(self._positions[position.partition], position.offset)

@@ -1,80 +1,104 @@
-"""Setting quotas: a change is a record of the quota topic."""
+"""A writer of the quota log: each change of a quota, of the callback or of the cluster's metadata is a record."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
-import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from msgspec.structs import replace
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.clients import client_config, reason
 from quota.kafka.quota_log import QuotaLog, read_log
-from quota.kafka.topics.specs import MAX_QUOTA_BYTES
+from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import CallbackRecord, LogEntry, LogRecord, QuotaRecord
-from quota.settings.model import Settings
-from quota.timeline.plan import set_to, signed
+from quota.records.quota_log import (
+    CallbackRecord,
+    ClusterRecord,
+    QuotaLogEntry,
+    QuotaLogRecord,
+    QuotaRecord,
+)
+from quota.settings import Settings
+from quota.timeline.plan import quota_record
 
 AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)
 
-_TRIES = 20
+_MAX_ATTEMPTS = 20
+_QUEUE_FULL_POLL_SECONDS = 0.1
+_FLUSH_GRACE_SECONDS = 1.0
 
 
-def write_records(settings: Settings, records: Sequence[LogRecord]) -> list[LogEntry]:
+class _QuotaLogProducer:
+    """A producer of the quota topic, with the acknowledged records and the first error."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._topic = settings.topics.quotas
+        self._timeout = settings.kafka.timeout_seconds
+        self.written: list[QuotaLogEntry] = []
+        self.error: KafkaError | None = None
+        config: dict[str, str | float] = {
+            "acks": "all",
+            "enable.idempotence": True,
+            "message.max.bytes": MAX_QUOTA_BYTES,
+            "message.timeout.ms": round(self._timeout * 1000),
+        }
+        self._producer = Producer(client_config(settings.kafka.connection, config))
+
+    def send(self, record: QuotaLogRecord) -> None:
+        """Enqueue a record, waiting while the queue is full; after an error nothing more is sent."""
+        value, on_delivery = codec.encode(record), partial(self._on_delivery, record)
+        while self.error is None:
+            try:
+                self._producer.produce(self._topic, key=record.key, value=value, on_delivery=on_delivery)
+            except BufferError:
+                self._producer.poll(_QUEUE_FULL_POLL_SECONDS)
+            except KafkaException as error:  # the record is larger than MAX_QUOTA_BYTES
+                self.error = error.args[0]
+            else:
+                break
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until all records are acknowledged or have failed."""
+        self._producer.flush(self._timeout + _FLUSH_GRACE_SECONDS)
+
+    def _on_delivery(self, record: QuotaLogRecord, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.written.append(QuotaLogEntry(message.offset() or 0, message.timestamp()[1], record))
+        elif self.error is None:
+            self.error = error
+
+
+def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list[QuotaLogEntry]:
     """Write changes, in this order.
 
     Returns:
-        Each as it stands in the log, with the time that the broker stamped it (epoch ms).
+        The entries of the log, with the timestamps that the broker gave them (epoch ms).
 
     Raises:
-        ClusterError: not all were acknowledged in time; says how many were.
+        ClusterError: not all were acknowledged in time; the message says how many were.
     """
-    where = f"Kafka at {settings.kafka.bootstrap_servers}"
-    config: dict[str, str | float] = {
-        "acks": "all",
-        "enable.idempotence": True,
-        "message.max.bytes": MAX_QUOTA_BYTES,
-        "message.timeout.ms": round(settings.kafka.timeout_seconds * 1000),
-    }
-    producer = Producer(client_config(settings.kafka.connection, config))
-    written: list[LogEntry] = []
-    failed: list[KafkaError] = []
+    producer = _QuotaLogProducer(settings)
     for record in records:
-
-        def delivered(error: KafkaError | None, message: Message, record: LogRecord = record) -> None:
-            if error is not None:
-                failed.append(error)
-            else:
-                written.append(LogEntry(message.offset() or 0, message.timestamp()[1], record))
-
-        while not failed:
-            try:
-                producer.produce(
-                    settings.topics.quotas, key=record.key, value=codec.encode(record), on_delivery=delivered
-                )
-            except BufferError:
-                producer.poll(0.1)
-            except KafkaException as error:  # larger than any record may be
-                failed.append(error.args[0])
-            else:
-                break
-        producer.poll(0)
-    producer.flush(settings.kafka.timeout_seconds + 1)
-    if failed or len(written) < len(records):
-        why = reason(failed[0]) if failed else "no answer in time"
+        producer.send(record)
+    producer.flush()
+    written = producer.written
+    if producer.error is not None or len(written) < len(records):
+        why = "no answer in time" if producer.error is None else reason(producer.error)
         done = f"{len(written)} of {len(records)} changes are set" if len(records) > 1 else "the change is not set"
-        raise ClusterError(f"{done} ({where}): {why}")
+        raise ClusterError(f"{done} (Kafka at {settings.kafka.bootstrap_servers}): {why}")
     return written
 
 
-def write_record(settings: Settings, record: LogRecord) -> int:
+def write_record(settings: Settings, record: QuotaLogRecord) -> int:
     """Write one change.
 
     Returns:
-        The moment from which it holds, as the broker stamped it (epoch ms), or a later `effective_at`.
+        The moment from which it holds: the timestamp that the broker gave it (epoch ms), or a later `effective_at`.
 
     Raises:
         ClusterError: the change was not acknowledged in time.
@@ -89,58 +113,58 @@ def alter_quota(
     effective_at: int | None,
     change: Callable[[Quota | None], QuotaRecord],
 ) -> tuple[QuotaRecord, int]:
-    """Change what an entity has, without losing what someone else changes of it at the same time.
+    """Change the quota of an entity without losing concurrent changes by others.
 
-    A record says which part of the quota it changes, and the timeline takes it so. It also holds the whole, for
-    the time when compaction has removed those before it; where that whole lacks what another wrote meanwhile, a
-    record that changes nothing is written behind it, with all of it.
+    A record names the configs that it changes, and the timeline applies only these. It also holds the whole quota,
+    for the time when compaction has removed the records before it. If that whole lacks a concurrent change, a
+    record that changes nothing is written after it, with the whole quota.
 
     Args:
         settings: the settings.
-        entity: whose quota.
-        effective_at: from when on, epoch ms; from now on if not given.
-        change: the record, with its `altered_configs`, from the quota that the entity has at that moment.
+        entity: the entity whose quota is changed.
+        effective_at: the moment from which the change holds, epoch ms; from now on by default.
+        change: returns the record, with its `altered_configs`, for the quota that the entity has at that moment.
 
     Returns:
-        The record that stands in the end, and the moment from which it holds.
+        The last record of the entity, and the moment from which it holds.
 
     Raises:
         ClusterError: the topic cannot be read or written.
     """
-    log = read_log(settings, keep=True)
+    log = read_log(settings, with_entries=True)
     present = log.timeline.latest(entity, effective_at or log.now)
     quota = present.quota if present else None
     record = change(quota)
     if present is not None and record.quota == quota and effective_at is None:
-        return record, present.moment  # a record would say nothing new
+        return record, present.moment  # nothing changes
 
-    def whole(last: QuotaRecord) -> QuotaRecord:
-        holds = log.timeline.latest(entity, effective_at or log.now)
-        together = holds.quota if holds else None
-        return last if last.quota == together else signed(set_to(entity, together), effective_at, None, None)
+    def with_whole_quota(last: QuotaRecord) -> QuotaRecord:
+        latest = log.timeline.latest(entity, effective_at or log.now)
+        whole = latest.quota if latest else None
+        return last if last.quota == whole else replace(quota_record(entity, whole), effective_at=effective_at)
 
-    return _write_whole(settings, log, record, whole, str(entity))
+    return _write_until_whole(settings, log, record, with_whole_quota, str(entity))
 
 
 def alter_callback(
     settings: Settings, effective_at: int | None, change: Callable[[CallbackSetting], CallbackRecord]
 ) -> tuple[CallbackRecord, int | None]:
-    """Change the callback or its configs, as `alter_quota` does: without losing what others change at the same time.
+    """Change the callback or its configs without losing concurrent changes by others, as `alter_quota` does.
 
     Args:
         settings: the settings.
-        effective_at: from when on, epoch ms; from now on if not given.
-        change: the record, from the callback that is in force at that moment, with its `altered_configs` where it is
-            about some configs alone.
+        effective_at: the moment from which the change holds, epoch ms; from now on by default.
+        change: returns the record for the callback in force at that moment, with its `altered_configs` if it changes
+            only some configs.
 
     Returns:
-        The record that stands in the end, and the moment from which it holds; None where nothing had to change.
+        The last record of the callback, and the moment from which it holds; None if nothing has to change.
 
     Raises:
         BadInput: another change is scheduled, which would undo this one.
         ClusterError: the topic cannot be read or written.
     """
-    log = read_log(settings, keep=True)
+    log = read_log(settings, with_entries=True)
     scheduled = [each.moment for each in log.quotas.scheduled(log.now) if each.moment != effective_at]
     if scheduled:
         raise BadInput(
@@ -152,38 +176,54 @@ def alter_callback(
     if record.callback == present and effective_at is None:
         return record, None
 
-    def whole(last: CallbackRecord) -> CallbackRecord:
-        together = log.quotas.callback(effective_at or log.now)
-        return last if last.callback in (None, together) else CallbackRecord(together, effective_at)
+    def with_whole_callback(last: CallbackRecord) -> CallbackRecord:
+        whole = log.quotas.callback(effective_at or log.now)
+        return last if last.callback in (None, whole) else CallbackRecord(whole, effective_at)
 
-    return _write_whole(settings, log, record, whole, "the callback")
+    return _write_until_whole(settings, log, record, with_whole_callback, "the callback")
 
 
-def _write_whole(
-    settings: Settings, log: QuotaLog, record: AlterRecord, whole: Callable[[AlterRecord], AlterRecord], what: str
+def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
+    """Write the metadata of a cluster to the quota log, unless its latest record says the same.
+
+    Callbacks that depend on partitions use it (KIP-257).
+
+    Returns:
+        The moment from which it holds, as the broker stamped it (epoch ms); None if nothing has changed.
+
+    Raises:
+        ClusterError: the log cannot be read or written.
+    """
+    entries = reversed(read_log(settings, with_entries=True).entries)
+    latest = next((each.record for each in entries if isinstance(each.record, ClusterRecord)), None)
+    if latest is not None and latest.cluster == record.cluster:
+        return None
+    return write_record(settings, record)
+
+
+def _write_until_whole(
+    settings: Settings, log: QuotaLog, record: AlterRecord, with_whole: Callable[[AlterRecord], AlterRecord], what: str
 ) -> tuple[AlterRecord, int]:
-    """Write a record, and behind it others that change nothing, until the last one under its key holds the whole.
+    """Write a record, and after it others that change nothing, until the last one of its key holds the whole.
 
     Args:
         settings: the settings.
-        log: the log, with its records.
-        record: what is changed.
-        whole: the last record itself where it holds the whole of what is in force then; else one that does.
+        log: the log, with its entries.
+        record: the change.
+        with_whole: returns the last record itself if it holds the whole of what is then in force; else one that does.
         what: what is changed, for the error.
 
     Returns:
-        The record that stands in the end, and the moment from which it holds.
+        The last record of the key, and the moment from which it holds.
     """
-    next_one = record
-    for _ in range(_TRIES):
-        (entry,) = write_records(settings, [next_one])
-        log.read_on()
+    next_record = record
+    for _ in range(_MAX_ATTEMPTS):
+        (entry,) = write_records(settings, [next_record])
+        log.read_to_end()
         records = (each.record for each in reversed(log.entries))
         last = next(each for each in records if isinstance(each, type(record)) and each.key == record.key)
-        together = whole(last)
-        if together is last:
+        whole = with_whole(last)
+        if whole is last:
             return last, max(entry.timestamp, record.effective_at or 0)
-        next_one = msgspec.structs.replace(
-            together, altered_by=record.altered_by, comment=record.comment, altered_configs=[]
-        )
+        next_record = replace(whole, altered_by=record.altered_by, comment=record.comment, altered_configs=[])
     raise ClusterError(f"{what} is being changed by others all the time; see quotas history")

@@ -1,98 +1,96 @@
-"""Sending requests, and hearing what became of them."""
+"""Writing requests, and reading their answers."""
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.clients import client_config, ends, partitions_of, source_of, tail, take, unreachable
+from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
+from quota.kafka.timing import Every
 from quota.records import codec
-from quota.records.decision import DeadLetter, Decision
+from quota.records.dead_letter import DeadLetter, read_dead_letter
+from quota.records.decision import Decision, read_decision
 from quota.records.request import MutationRequest
-from quota.records.result import MutationResult
-from quota.settings.model import Settings
+from quota.records.result import MutationResult, read_result
+from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
-_MOST = 1000
+_MAX_MESSAGES = 1000
 _REFRESH_SECONDS = 30.0
-_REFRESH_WAIT_SECONDS = 1.0
+_REFRESH_TIMEOUT_SECONDS = 1.0
 
-Delivered = Callable[[KafkaError | None, Message], None]
-"""Told when a request has reached its topic, or why it has not; from within `poll` or `flush`."""
+DeliveryCallback = Callable[[KafkaError | None, Message], None]
+"""Called by `poll` or `flush` when a request is in its topic, or could not be delivered."""
 
 
 class RequestWriter:
-    """Writes mutation requests under the user as their key."""
+    """A producer of mutation requests, with the user as record key."""
 
-    def __init__(self, settings: Settings, linger_ms: int = 5, config: Mapping[str, str | float] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, linger_ms: int = 5, overrides: Mapping[str, str | float] | None = None
+    ) -> None:
         """Connect.
 
         Args:
-            settings: names of topics, and limits.
-            linger_ms: what is sent to one partition within this time goes as one batch and gets one timestamp.
-            config: librdkafka's settings, over those of `settings`.
+            settings: the names of the topics, and the limits.
+            linger_ms: requests sent to one partition within this time form one batch and get one timestamp.
+            overrides: librdkafka's settings, which take precedence over `settings`.
         """
         self._topics = settings.topics
         self._kafka = settings.kafka
         own: dict[str, str | float] = {
             "linger.ms": linger_ms,
-            "enable.idempotence": True,  # sent again by librdkafka, a request stands in the topic once
+            "enable.idempotence": True,  # librdkafka's retries write a request once
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
-        self._config = client_config(settings.kafka.connection, {**own, **(config or {})})
+        self._config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
         self._producer = Producer(self._config)
 
     def check_topic(self, user: str) -> None:
-        """Check that there is a topic for a user's requests.
+        """Check that the topic for a user's requests exists.
 
         Raises:
-            ClusterError: there is none, or the cluster does not tell.
+            ClusterError: it does not, or the cluster does not answer.
         """
-        topic, where = self._topics.requests_of(user), f"Kafka at {self._kafka.bootstrap_servers}"
-        try:  # of all topics: a broker may create the one that it is asked for
-            there = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
-        except KafkaException as error:
-            raise ClusterError(f"cannot send requests to {where}: {unreachable(self._config, error)}") from None
-        if topic not in there:
+        topic, action = self._topics.requests_of(user), f"send requests to Kafka at {self._kafka.bootstrap_servers}"
+        with cluster_errors(action, self._config):  # all topics: a broker may create one that is named
+            existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
+        if topic not in existing:
             hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.by_users else ""
-            raise ClusterError(
-                f"cannot send requests to {where}: there is no topic {topic}, or it may not be seen{hint}"
-            )
+            raise ClusterError(f"cannot {action}: there is no topic {topic}, or it may not be seen{hint}")
 
-    def send(self, *requests: MutationRequest, delivered: Delivered | None = None) -> None:
-        """Hand requests over to be sent, in this order.
+    def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
+        """Enqueue requests, in this order.
 
         Raises:
-            BadInput: where users have topics of their own, this user's name can be no part of one.
+            BadInput: users have topics of their own, and this user's name cannot be part of a topic name.
         """
         for request in requests:
             topic = self._topics.requests_of(request.user)
-            self.send_bytes(topic, codec.encode(request), request.user.encode(), delivered)
+            self.send_bytes(topic, codec.encode(request), request.user.encode(), on_delivery)
 
     def send_bytes(
-        self, topic: str, value: bytes | None, key: bytes | None = None, delivered: Delivered | None = None
+        self, topic: str, value: bytes | None, key: bytes | None = None, on_delivery: DeliveryCallback | None = None
     ) -> None:
-        """Hand any record over to be sent."""
-        self._producer.produce(topic, value, key, on_delivery=delivered)
-        if delivered is None:  # nobody else calls `poll`
+        """Enqueue any record."""
+        self._producer.produce(topic, value, key, on_delivery=on_delivery)
+        if on_delivery is None:  # the caller has no reason to call `poll`
             self._producer.poll(0)
 
     def poll(self) -> None:
-        """Have those told whose requests were delivered, or were not."""
+        """Call the callbacks of requests that were delivered or failed."""
         self._producer.poll(0)
 
     def flush(self, seconds: float) -> None:
-        """Wait until everything is acknowledged.
+        """Wait until all requests are acknowledged.
 
         Raises:
-            ClusterError: it is not in time.
+            ClusterError: some are not acknowledged in time.
         """
         if self._producer.flush(seconds):
             raise ClusterError(f"requests were not acknowledged in {seconds:.0f} s")
@@ -103,14 +101,14 @@ Answer = Decision | DeadLetter | MutationResult
 
 @dataclass(frozen=True, slots=True)
 class ReceivedAnswer:
-    """An answer, and when it reached its topic (epoch ms)."""
+    """An answer, and the timestamp of its record (epoch ms)."""
 
     answer: Answer
     at: int
 
 
 class AnswerReader:
-    """Reads decisions, dead letters and perhaps results as they come, without a consumer group."""
+    """A consumer of decisions, dead letters and optionally results, without a consumer group."""
 
     def __init__(
         self,
@@ -118,79 +116,75 @@ class AnswerReader:
         *,
         from_beginning: bool = False,
         results: bool = False,
-        config: Mapping[str, str | float] | None = None,
+        overrides: Mapping[str, str | float] | None = None,
     ) -> None:
-        """Find the topics' partitions and their ends: whatever comes from now on is read.
+        """Find the partitions of the topics; records are read from their present ends on.
 
         Args:
-            settings: names of topics.
-            from_beginning: read what is there already, too.
-            results: read results, too.
-            config: librdkafka's settings, over those of `settings`.
+            settings: the names of the topics.
+            from_beginning: whether to read existing records, too.
+            results: whether to read results, too.
+            overrides: librdkafka's settings, which take precedence over `settings`.
 
         Raises:
-            ClusterError: they cannot be found in time.
+            ClusterError: the partitions cannot be found in time.
         """
         topics = settings.topics
-        self._decoders: dict[str, msgspec.json.Decoder[Any]] = {
-            topics.decisions: msgspec.json.Decoder(Decision),
-            topics.dead_letters: msgspec.json.Decoder(DeadLetter),
+        self._readers: dict[str, Callable[[bytes | None], Answer]] = {
+            topics.decisions: read_decision,
+            topics.dead_letters: read_dead_letter,
         }
         if results:
-            self._decoders[topics.results] = msgspec.json.Decoder(MutationResult)
-        self._consumer = tail(settings.kafka.connection, "mutation-quota-answers", config)
-        self._known: set[tuple[str, int]] = set()
+            self._readers[topics.results] = read_result
+        self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
+        self._assigned: set[tuple[str, int]] = set()
         self._forbidden: set[str] = set()
-        self._looked = time.monotonic()
-        try:
-            self._look_for_partitions(settings.kafka.timeout_seconds, from_beginning=from_beginning)
-        except KafkaException as error:
-            servers = settings.kafka.bootstrap_servers
-            why = unreachable(client_config(settings.kafka.connection, config), error)
-            raise ClusterError(f"cannot read answers from Kafka at {servers}: {why}") from None
+        self._refresh = Every(_REFRESH_SECONDS, at_once=False)
+        action = f"read answers from Kafka at {settings.kafka.bootstrap_servers}"
+        with cluster_errors(action, client_config(settings.kafka.connection, overrides)):
+            self._assign_new_partitions(settings.kafka.timeout_seconds, from_beginning=from_beginning)
 
     def read(self, seconds: float = _POLL_SECONDS) -> Iterator[ReceivedAnswer]:
-        """What has come since the last call; waits so long for the first of it."""
-        if time.monotonic() - self._looked > _REFRESH_SECONDS:
-            self._looked = time.monotonic()
+        """Yield the answers since the last call; wait up to `seconds` for the first one."""
+        if self._refresh.is_due():
             try:
-                self._look_for_partitions(_REFRESH_WAIT_SECONDS, from_beginning=True)
+                self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, from_beginning=True)
             except KafkaException as error:
                 _log.debug("cannot look for new partitions now: %s", error)
-        for message in take(self._consumer, _MOST, seconds):
-            if (wrong := message.error()) is not None:
-                self._tell_if_forbidden(message.topic() or "", wrong)
-                continue  # passing; the consumer goes on by itself
-            source = source_of(message)
+        for message in poll_batch(self._consumer, _MAX_MESSAGES, seconds):
+            if (failure := message.error()) is not None:
+                self._warn_if_forbidden(message.topic() or "", failure)
+                continue  # the consumer recovers by itself
+            source = message_source(message)
             try:
-                answer = codec.decode(message.value(), self._decoders[source.topic])
+                answer = self._readers[source.topic](message.value())
             except BadRecord as error:
                 _log.warning("%s is no answer: %s", source, error)
             else:
                 yield ReceivedAnswer(answer, message.timestamp()[1])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._consumer.close()
 
-    def _tell_if_forbidden(self, topic: str, error: KafkaError) -> None:
-        """Once a topic: what is not given to be read passes by without any other sign."""
+    def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
+        """Warn once a topic: there is no other sign that its answers are missed."""
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._forbidden:
             self._forbidden.add(topic)
             _log.warning(
                 "topic %s may not be read by this principal (docs/security.md), so its answers are missed", topic
             )
 
-    def _look_for_partitions(self, seconds: float, *, from_beginning: bool) -> None:
-        """Take on partitions, also those that are added later."""
+    def _assign_new_partitions(self, seconds: float, *, from_beginning: bool) -> None:
+        """Read the partitions that are not assigned yet, including those added since the last time."""
         new = []
-        for topic in self._decoders:
-            for partition in partitions_of(self._consumer, topic, seconds):
-                if (topic, partition) not in self._known:
+        for topic in self._readers:
+            for partition in topic_partitions(self._consumer, topic, seconds):
+                if (topic, partition) not in self._assigned:
                     each = TopicPartition(topic, partition, OFFSET_BEGINNING)
                     if not from_beginning:
-                        _, each.offset = ends(self._consumer, each, seconds)
+                        _, each.offset = offset_range(self._consumer, each, seconds)
                     new.append(each)
         if new:
             self._consumer.incremental_assign(new)
-            self._known |= {(each.topic, each.partition) for each in new}
+            self._assigned |= {(each.topic, each.partition) for each in new}

@@ -21,15 +21,20 @@ class Deadline:
 
 
 class Every:
-    """An interval: true the first time, and then once per interval."""
+    """A timer that is due once per interval."""
 
-    def __init__(self, seconds: float) -> None:
-        """Be due at once, and then every `seconds` seconds."""
+    def __init__(self, seconds: float, *, at_once: bool = True) -> None:
+        """Start the first interval.
+
+        Args:
+            seconds: the length of an interval.
+            at_once: whether the timer is due at once, and not only after `seconds`.
+        """
         self._seconds = seconds
-        self._due_at = float("-inf")
+        self._due_at = float("-inf") if at_once else time.monotonic() + seconds
 
     def is_due(self) -> bool:
-        """Return whether the interval is over, and start the next one if it is."""
+        """Return whether the timer is due, and start the next interval if it is."""
         now = time.monotonic()
         if now < self._due_at:
             return False

@@ -1,0 +1,10 @@
+"""Admin clients that keep to the mutation quotas: confluent-kafka's, with each change of topics decided first.
+
+May import: `quota.records`, `quota.client`, `quota.settings`, `quota.kafka`.
+"""
+
+from quota.kafka.admin.aio import AIOQuotaAdminClient
+from quota.kafka.admin.client import QuotaAdminClient
+from quota.kafka.admin.errors import ThrottlingQuotaExceededError
+
+__all__ = ["AIOQuotaAdminClient", "QuotaAdminClient", "ThrottlingQuotaExceededError"]

@@ -13,14 +13,14 @@ AIOFutures = dict[str, "asyncio.Future[None]"]
 
 
 class AIOQuotaAdminClient:
-    """`QuotaAdminClient` with asyncio's futures: nothing here keeps the event loop waiting.
+    """`QuotaAdminClient` with asyncio's futures; it never blocks the event loop.
 
-    An asynchronous context manager: it connects when it is entered, and when it is left it waits for the calls under
-    way. Arguments, errors and futures are those of `QuotaAdminClient`.
+    An asynchronous context manager: it connects on entering, and waits for pending calls on leaving. Arguments,
+    errors and futures are those of `QuotaAdminClient`.
     """
 
     def __init__(self, conf: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
-        """Take the configuration of `QuotaAdminClient`."""
+        """Create a client with the configuration of `QuotaAdminClient`."""
         self._conf = {**(conf or {}), **kwargs}
         self._connected: QuotaAdminClient | None = None
 
@@ -38,7 +38,7 @@ class AIOQuotaAdminClient:
         return _awaitable(self._client.create_topics(new_topics, **options))
 
     def create_partitions(self, new_partitions: list[NewPartitions], **options: Any) -> AIOFutures:  # noqa: ANN401
-        """Grow topics."""
+        """Add partitions to topics."""
         return _awaitable(self._client.create_partitions(new_partitions, **options))
 
     def delete_topics(self, topics: list[str], **options: Any) -> AIOFutures:  # noqa: ANN401

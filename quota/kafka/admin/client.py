@@ -1,51 +1,48 @@
-"""`QuotaAdminClient`: confluent-kafka's AdminClient, with each change of topics decided first (KIP-599, KIP-219)."""
+"""`QuotaAdminClient`: an AdminClient with a decision before each change of topics (KIP-599, KIP-219)."""
 
 from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
-from quota.client.conversation import CallOptions
-from quota.kafka.admin.costs import created, deleted, grown, takes_default
+from quota.client.call import CallOptions
+from quota.kafka.admin.costs import creation, deletion, growth, has_default_partitions
 from quota.kafka.admin.dispatcher import Dispatcher, Futures
-from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
 from quota.records.request import Operation, TopicMutation
-
-__all__ = ["QuotaAdminClient", "ThrottlingQuotaExceededError"]
 
 
 class QuotaAdminClient(AdminClient):
     """An AdminClient whose `create_topics`, `create_partitions` and `delete_topics` keep to the quotas.
 
     Each sends one request to the request topic, waits for its decision, and returns a dict of futures by topic. A
-    future ends with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota did not allow
-    it, or with a `KafkaException` that has the cluster's own message. All other methods are those of AdminClient.
+    future completes with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota refused it,
+    or with a `KafkaException` that has the cluster's own message. All other methods are those of AdminClient.
 
-    With `retry_on_quota_violation`, the default as in Kafka's own client, the topics that are refused are asked for
-    again once the throttle time is over, until the time limit. After a throttle nothing is sent before its time is
-    over, by any thread. Share one client among threads: two do not know of each other's throttles.
+    With `retry_on_quota_violation`, the default as in Kafka's own client, refused topics are requested again after
+    the throttle time, until the time limit. While the client is throttled, no thread sends a request. Share one
+    client among threads: two clients do not know of each other's throttles.
 
-    Beside librdkafka's settings it takes `default.api.timeout.ms` (60,000), and any setting of the project, as in
-    `mutation.quota.client.user`. Those of the section `client` say who carries out what is admitted, and what to do
-    when nothing is heard.
+    Next to librdkafka's settings it takes `default.api.timeout.ms` (60,000), and any setting of the project, as in
+    `mutation.quota.client.user`. Those of the section `client` say who carries out admitted mutations, and what to do
+    when no decision arrives.
     """
 
     def __init__(self, conf: dict[str, Any] | ClientOptions | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
-        """Connect, as AdminClient is told to by its configuration.
+        """Connect, with the configuration of an AdminClient.
 
         Raises:
-            BadInput: the configuration is not usable.
+            BadInput: the configuration is invalid.
             ClusterError: the cluster that decides does not answer, or lacks the topics.
         """
-        options = conf if isinstance(conf, ClientOptions) else ClientOptions.of({**(conf or {}), **kwargs})
+        options = conf if isinstance(conf, ClientOptions) else ClientOptions.from_config({**(conf or {}), **kwargs})
         super().__init__(options.target)
         self._dispatcher = Dispatcher(options)
         self._default: int | None = None
 
     @property
     def proceeded_without_decision(self) -> int:
-        """Requests that were gone on with although no decision came: only where `client.when_silent` is open."""
+        """The number of requests that proceeded without a decision, which `client.when_silent=open` allows."""
         return self._dispatcher.proceeded
 
     def create_topics(  # type: ignore[override]
@@ -62,22 +59,23 @@ class QuotaAdminClient(AdminClient):
         Args:
             new_topics: topics to create.
             request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
-            validate_only: only have it checked, which costs nothing.
-            retry_on_quota_violation: ask again for what is refused, within the time limit.
-            operation_timeout: taken as AdminClient takes it, and not needed: a future ends when the topic is there.
+            validate_only: whether the request is only validated, which costs nothing.
+            retry_on_quota_violation: whether refused topics are requested again, within the time limit.
+            operation_timeout: accepted for compatibility; a future completes when the topic exists.
 
         Returns:
-            A future a topic, by its name.
+            The future of each topic, by its name.
         """
 
-        def topics(seconds: float) -> list[TopicMutation]:
-            default = self._default_partitions(seconds) if any(takes_default(each) for each in new_topics) else 0
-            return [created(topic, default) for topic in new_topics]
+        def find(seconds: float) -> list[TopicMutation]:
+            needs_default = any(has_default_partitions(topic) for topic in new_topics)
+            default = self._default_partitions(seconds) if needs_default else 0
+            return [creation(topic, default) for topic in new_topics]
 
-        return self._dispatcher.ask(
+        return self._dispatcher.call(
             CallOptions(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_topics],
-            topics,
+            find,
             request_timeout,
         )
 
@@ -90,16 +88,16 @@ class QuotaAdminClient(AdminClient):
         retry_on_quota_violation: bool = True,
         operation_timeout: float | None = None,  # noqa: ARG002 as AdminClient's
     ) -> Futures:
-        """Grow topics; arguments and futures as those of `create_topics`."""
+        """Add partitions to topics; arguments and futures are those of `create_topics`."""
 
-        def topics(seconds: float) -> list[TopicMutation]:
+        def find(seconds: float) -> list[TopicMutation]:
             current = self._dispatcher.target.partitions([topic.topic for topic in new_partitions], seconds)
-            return [grown(topic, current) for topic in new_partitions]
+            return [growth(topic, current) for topic in new_partitions]
 
-        return self._dispatcher.ask(
+        return self._dispatcher.call(
             CallOptions(Operation.CREATE_PARTITIONS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_partitions],
-            topics,
+            find,
             request_timeout,
         )
 
@@ -111,24 +109,24 @@ class QuotaAdminClient(AdminClient):
         retry_on_quota_violation: bool = True,
         operation_timeout: float | None = None,  # noqa: ARG002 as AdminClient's
     ) -> Futures:
-        """Delete topics; arguments and futures as those of `create_topics`."""
+        """Delete topics; arguments and futures are those of `create_topics`."""
 
-        def asked(seconds: float) -> list[TopicMutation]:
+        def find(seconds: float) -> list[TopicMutation]:
             current = self._dispatcher.target.partitions(topics, seconds)
-            return [deleted(name, current) for name in topics]
+            return [deletion(name, current) for name in topics]
 
-        return self._dispatcher.ask(
+        return self._dispatcher.call(
             CallOptions(Operation.DELETE_TOPICS, retry_on_quota_violation=retry_on_quota_violation),
             topics,
-            asked,
+            find,
             request_timeout,
         )
 
     def close(self, *, wait: bool = True) -> None:
-        """Let go of all connections, once all calls have ended.
+        """Close all connections.
 
         Args:
-            wait: for the calls under way, each within its time limit; otherwise their futures fail now.
+            wait: whether to wait for pending calls, each within its time limit; otherwise their futures fail now.
         """
         self._dispatcher.close(wait_for_calls=wait)
 
@@ -141,7 +139,7 @@ class QuotaAdminClient(AdminClient):
         self.close(wait=kind is None)
 
     def _default_partitions(self, seconds: float) -> int:
-        """What a topic gets that names no number of partitions: asked once."""
+        """Return the cluster's default number of partitions, which is requested once."""
         if self._default is None:
             broker = next(iter(self.list_topics(timeout=seconds).brokers))
             resource = ConfigResource(ResourceType.BROKER, str(broker))

@@ -4,15 +4,15 @@ from confluent_kafka import KafkaError, KafkaException
 
 
 class ThrottlingQuotaExceededError(KafkaException):
-    """A topic was refused because its client has used up its quota of mutations (KIP-599).
+    """A topic was refused because its client has exceeded its mutation quota (KIP-599).
 
-    It may be tried again after `throttle_time_ms`.
+    It can be retried after `throttle_time_ms`.
     """
 
     retryable = True
 
     def __init__(self, name: str, throttle_time_ms: int) -> None:
-        """For a topic, with the time that remains."""
+        """Create the error of a topic, with the remaining throttle time."""
         message = f"The throttling quota has been exceeded: try topic {name} again in {throttle_time_ms} ms."
         super().__init__(KafkaError(KafkaError.THROTTLING_QUOTA_EXCEEDED, message, retriable=True))
         self.throttle_time_ms = throttle_time_ms

@@ -1,4 +1,4 @@
-"""How an application's client is configured: librdkafka's settings, and this project's own among them."""
+"""The configuration of an application's client: librdkafka's settings, with the project's own among them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,45 +7,44 @@ from typing import Any, Self
 from quota.errors import BadInput
 from quota.kafka.clients import client_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
-from quota.settings.loading import load_settings
-from quota.settings.model import Settings
+from quota.settings import Settings, load_settings
 from quota.settings.security import SecuritySettings
 
 PREFIX = "mutation.quota."
-"""Any setting of the project, as in `mutation.quota.client.user` or `mutation.quota.topics.requests`."""
+"""The prefix of the project's settings, as in `mutation.quota.client.user` or `mutation.quota.topics.requests`."""
 
 TIME_LIMIT = "default.api.timeout.ms"
-"""The time limit of a call, by the name that it has in Kafka's own client."""
+"""The time limit of a call; the name is that of Kafka's own client."""
 
 _SECURITY = ("security.", "sasl.", "ssl.", "enable.ssl.")
-"""How librdkafka's settings of TLS and SASL begin."""
+"""The prefixes of librdkafka's settings of TLS and SASL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What a client is, and how it reaches its clusters."""
+    """A client's identity, settings and connections."""
 
     settings: Settings
-    """With the servers of the cluster that decides in `kafka.bootstrap_servers`."""
+    """The project's settings; `kafka.bootstrap_servers` has the servers of the cluster that decides."""
     target: dict[str, Any] = field(repr=False)  # passwords may be among them
-    """librdkafka's settings for the cluster whose topics are changed."""
+    """librdkafka's configuration for the cluster whose topics are changed."""
     control: dict[str, Any] = field(repr=False)
-    """librdkafka's settings for the cluster that decides."""
+    """librdkafka's configuration for the cluster that decides."""
     user: str
     client_id: str
 
     @property
     def open_after_seconds(self) -> float | None:
-        """How long to wait for a decision before going on without one; None where that is not wanted."""
+        """The time to wait for a decision before proceeding without one; None to fail instead."""
         client = self.settings.client
         return client.open_after_ms / 1000 if client.when_silent == "open" else None
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Self:
-        """Read what an application gives to its client.
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return the options in an application's configuration.
 
         Raises:
-            BadInput: with the name and the value of what is not usable.
+            BadInput: a setting is invalid; the message has its name and value.
         """
         own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
         target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
@@ -60,19 +59,19 @@ class ClientOptions:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """The same for a program that has settings."""
+        """Return the options of a program that has settings."""
         return cls._with(settings, client_config(settings.target_connection), client_config(settings.kafka.connection))
 
     @classmethod
     def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
         user = settings.client.user or str(target.get("sasl.username") or ANONYMOUS)
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
-        settings.topics.requests_of(user)  # it must have a topic, where users have topics of their own
+        settings.topics.requests_of(user)  # raises if users have topics of their own and this one cannot
         return cls(settings, target, control, user, client_id)
 
 
 def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
-    """As the target, where the project's own settings do not say how the other cluster is spoken to."""
+    """Return the configuration for the cluster that decides: the target's, unless the settings have a security."""
     if not SecuritySettings.model_fields.keys() & settings.kafka.model_fields_set:
         return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
     plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}

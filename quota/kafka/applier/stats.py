@@ -1,32 +1,32 @@
-"""What an applier has done so far, for whoever asks meanwhile."""
+"""Counts of an applier's work, which other threads may read while it runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quota.kafka.log_ends import Partition
+from quota.kafka.reading import Partition
 from quota.records.result import TopicResult
 
 
 @dataclass(slots=True)
 class ApplierStats:
-    """What an applier has done since it was started; one thread writes it, and others may read."""
+    """Counts since the program started; one thread writes them, and others may read."""
 
     topics: int = 0
     """Topics carried out."""
     found_done: int = 0
-    """Topics that an applier before it had carried out already."""
+    """Topics that a previous applier had carried out already."""
     failed: int = 0
-    """Topics that the cluster, or the settings, did not let it change."""
+    """Topics that the cluster refused to change, or the settings do not allow."""
     repeated: int = 0
-    """Decisions that came a second time."""
+    """Decisions that were read a second time."""
     batches: int = 0
-    """Batches of decisions that were worked off."""
+    """Batches of decisions that were processed."""
     ended_at: float | None = None
-    """When the last of them was [s since the epoch]."""
+    """The end of the last batch [s since the epoch]."""
     reopened: int = 0
-    """How often it had to begin again where it was, because a cluster did not answer."""
-    places: Mapping[Partition, int] = field(default_factory=dict)
-    """How far it has come in each partition of the decisions."""
+    """Times that it resumed because a cluster did not answer."""
+    positions: Mapping[Partition, int] = field(default_factory=dict)
+    """The next offset to apply, by partition of the decisions."""
 
     def __str__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""The calls of an AdminClient that change topics and look at them, with nothing that it cannot carry."""
+"""The calls of an AdminClient that describe and change topics; input that it cannot encode is rejected first."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,33 +13,32 @@ from quota.client.task import Task
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
 
-_POSSIBLE = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""Names that a topic can have."""
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
-_MOST_BYTES = 32_767
-"""Of a text in Kafka's protocol: a longer one breaks the connection, for all that share it."""
+_MAX_STRING_BYTES = 32_767
+"""The longest string of Kafka's protocol; a longer one breaks the connection, for all calls that share it."""
 
 _NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION})
 
 
 class TopicCalls:
-    """One attempt each; what the cluster says of a topic is returned, not raised."""
+    """Calls without retries; the error of a topic is returned, not raised."""
 
     def __init__(self, config: Mapping[str, str | float]) -> None:
-        """Take librdkafka's settings."""
+        """Create a client with librdkafka's configuration."""
         self._admin = AdminClient(dict(config))
 
     def partitions(self, names: Iterable[str], seconds: float) -> dict[str, int]:
-        """How many partitions topics have; those that do not exist are left out.
+        """Return the partition counts of topics, without those that do not exist.
 
         Raises:
-            KafkaException: the cluster does not tell.
+            KafkaException: the cluster does not answer.
         """
-        possible = [name for name in names if _POSSIBLE.fullmatch(name)]
-        if not possible:
+        legal = [name for name in names if _LEGAL_NAME.fullmatch(name)]
+        if not legal:
             return {}
         found = {}
-        for name, future in self._admin.describe_topics(TopicCollection(possible), request_timeout=seconds).items():
+        for name, future in self._admin.describe_topics(TopicCollection(legal), request_timeout=seconds).items():
             try:
                 found[name] = len(future.result().partitions)
             except KafkaException as error:
@@ -48,12 +47,12 @@ class TopicCalls:
         return found
 
     def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
-        """Change topics by tasks that one call can take together: why not, for each, or None."""
+        """Carry out tasks that one call can take together, and return the error of each topic, or None."""
         answers: dict[str, KafkaError | None] = {}
         for task in tasks:
-            reason = _cannot_be_sent(task.topic)
-            if reason is not None:
-                answers[task.name] = KafkaError(KafkaError.TOPIC_EXCEPTION, reason)
+            problem = _encoding_problem(task.topic)
+            if problem is not None:
+                answers[task.name] = KafkaError(KafkaError.TOPIC_EXCEPTION, problem)
         return answers | self._change([task for task in tasks if task.name not in answers], seconds)
 
     def _change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
@@ -61,7 +60,7 @@ class TopicCalls:
             return {}
         try:
             futures = self._futures(tasks, seconds)
-        except (ValueError, TypeError) as error:  # librdkafka would not even send one of them
+        except (ValueError, TypeError) as error:  # librdkafka rejects one of them without sending any
             if len(tasks) == 1:
                 return {tasks[0].name: KafkaError(KafkaError.INVALID_REQUEST, str(error))}
             return {name: each for task in tasks for name, each in self._change([task], seconds).items()}
@@ -88,33 +87,33 @@ def _error_of(future: Future[None]) -> KafkaError | None:
     return None
 
 
-def _cannot_be_sent(topic: TopicMutation | TopicDecision) -> str | None:
-    """Why a topic must not even be tried.
+def _encoding_problem(topic: TopicMutation | TopicDecision) -> str | None:
+    """Return why a topic must not be sent; None if it may.
 
-    librdkafka ends a text at a zero character: the name of another topic may stand before it.
+    librdkafka ends a string at a zero character, and what precedes it may be the name of another topic.
     """
     configs = {} if topic.configs is msgspec.UNSET else topic.configs
     for text in (topic.name, *configs.keys(), *configs.values()):
         if "\0" in text:
             return f"a name, config or value has a zero character: {text[:100]!r}"
-        if len(text.encode()) > _MOST_BYTES:
-            return f"a name, config or value is longer than {_MOST_BYTES} bytes: {text[:100]!r}..."
+        if len(text.encode()) > _MAX_STRING_BYTES:
+            return f"a name, config or value is longer than {_MAX_STRING_BYTES} bytes: {text[:100]!r}..."
     return None
 
 
 def _new_topic(topic: TopicMutation | TopicDecision) -> NewTopic:
-    more: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if topic.assignments is not msgspec.UNSET:
-        more["replica_assignment"] = topic.assignments
+        options["replica_assignment"] = topic.assignments
     elif topic.replication_factor is not msgspec.UNSET:
-        more["replication_factor"] = topic.replication_factor
+        options["replication_factor"] = topic.replication_factor
     if topic.configs is not msgspec.UNSET:
-        more["config"] = topic.configs
-    return NewTopic(topic.name, topic.partitions, **more)
+        options["config"] = topic.configs
+    return NewTopic(topic.name, topic.partitions, **options)
 
 
 def _new_partitions(topic: TopicMutation | TopicDecision) -> NewPartitions:
-    count = topic.count or 0  # without one it does not come as far as this
+    count = topic.count or 0  # a task without a count is rejected before
     if topic.assignments is msgspec.UNSET:
         return NewPartitions(topic.name, count)
     return NewPartitions(topic.name, count, topic.assignments)

@@ -6,7 +6,7 @@ from quota.kafka.applier.permissions import TopicPermissions
 
 
 def may(allowed, name, user="alice", client_id="app"):
-    return allowed.why_not(name, user, client_id) is None
+    return allowed.denial(name, user, client_id) is None
 
 
 def test_any_topic_may_be_changed_unless_something_else_is_said():
@@ -17,7 +17,7 @@ def test_any_topic_may_be_changed_unless_something_else_is_said():
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__"])
 def test_kafkas_own_topics_are_protected_without_being_named(name):
-    assert TopicPermissions().why_not(name, "alice", "app") == f"topic {name} is protected"
+    assert TopicPermissions().denial(name, "alice", "app") == f"topic {name} is protected"
 
 
 def test_kafkas_own_topics_are_protected_from_a_pattern_that_names_them():
@@ -27,14 +27,14 @@ def test_kafkas_own_topics_are_protected_from_a_pattern_that_names_them():
 def test_a_protected_topic_is_nobodys_and_others_are_not_concerned():
     allowed = TopicPermissions(".*", iter(["mutation-requests", "mutation.decisions"]))
     for _ in range(2):
-        assert allowed.why_not("mutation-requests", "alice", "app") == "topic mutation-requests is protected"
+        assert allowed.denial("mutation-requests", "alice", "app") == "topic mutation-requests is protected"
     assert not may(allowed, "mutation.decisions")
     assert may(allowed, "mutation-requests-2")
     assert may(allowed, "mutation-decisions")  # a name, and no pattern
 
 
 def test_a_topic_that_does_not_match_is_refused_with_the_setting_that_says_so():
-    reason = TopicPermissions("{user}-.*").why_not("bob-orders", "alice", "app")
+    reason = TopicPermissions("{user}-.*").denial("bob-orders", "alice", "app")
     assert reason == "alice may not change topic bob-orders: apply.topic_pattern is {user}-.*"
 
 
@@ -97,6 +97,6 @@ def test_a_client_id_is_a_name_and_no_pattern(client_id, others):
 
 def test_topics_by_which_users_make_requests_are_nobodys():
     allowed = TopicPermissions(users_of="mutation-requests")
-    assert allowed.why_not("mutation-requests.bob", "bob", "app") == "topic mutation-requests.bob is protected"
+    assert allowed.denial("mutation-requests.bob", "bob", "app") == "topic mutation-requests.bob is protected"
     assert may(allowed, "mutation-requestsXbob")
     assert may(TopicPermissions(), "mutation-requests.bob")

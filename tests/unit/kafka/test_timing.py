@@ -42,3 +42,10 @@ def test_an_interval_is_due_at_once_and_then_once_each_time(clock):
     assert not every.is_due()
     clock.now += 0.1
     assert (every.is_due(), every.is_due()) == (True, False)
+
+
+def test_an_interval_may_be_due_only_after_it_is_over_for_the_first_time(clock):
+    every = Every(2, at_once=False)
+    assert not every.is_due()
+    clock.now += 2
+    assert (every.is_due(), every.is_due()) == (True, False)

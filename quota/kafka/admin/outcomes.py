@@ -1,0 +1,39 @@
+"""Outcomes of topics, as the exceptions of their futures."""
+
+from confluent_kafka import KafkaError, KafkaException
+
+from quota.client.call import NoAnswer, Throttled, TopicOutcome, Wait
+from quota.kafka.admin.errors import ThrottlingQuotaExceededError
+from quota.records.result import TopicResult
+
+
+def kafka_error(code: int, message: str) -> KafkaException:
+    """Return an exception with one of Kafka's error codes."""
+    return KafkaException(KafkaError(code, message))
+
+
+def closed_error(name: str) -> KafkaException:
+    """Return the exception of a topic whose client was closed."""
+    return kafka_error(KafkaError._DESTROY, f"the client was closed before {name} was done")  # noqa: SLF001
+
+
+def outcome_error(outcome: TopicOutcome, servers: str) -> KafkaException | None:
+    """Return the exception of a topic; None if its mutation was carried out.
+
+    Args:
+        outcome: the outcome of the topic.
+        servers: the servers of the cluster that decides.
+    """
+    match outcome:
+        case Throttled(name, throttle_time_ms):
+            return ThrottlingQuotaExceededError(name, throttle_time_ms)
+        case NoAnswer(name, Wait.DECISION):
+            reason = f"no decision on topic {name} in time; is mutation-quota enforce running on {servers}?"
+            return kafka_error(KafkaError._TIMED_OUT, f"{reason} It is not begun any more")  # noqa: SLF001
+        case NoAnswer(name, Wait.RESULT):
+            reason = f"topic {name} was admitted, but nobody told in time that it was carried out"
+            return kafka_error(KafkaError._TIMED_OUT, f"{reason}; it may still be")  # noqa: SLF001
+        case TopicResult(error_code=code, error_message=message) if code:
+            return kafka_error(code, message or "")
+        case _:
+            return None

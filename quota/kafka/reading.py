@@ -1,0 +1,156 @@
+"""Reads from a cluster: its metadata, the offsets of partitions, and the records of topics."""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from typing import cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from quota.kafka.clients import client_config, cluster_errors, retry
+from quota.kafka.timing import Deadline
+from quota.records.quota_log import Cluster
+from quota.records.record import Source
+from quota.settings.connection import Connection
+
+Partition = tuple[str, int]
+"""A topic, and the number of a partition."""
+
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+_FETCH_WAIT_MS = 50
+"""How long a broker may delay an empty fetch, and with it the report that a partition's end is reached."""
+
+_MIN_CALL_SECONDS = 0.1
+_GROUP = "mutation-quota-reader"
+_POLL_SECONDS = 1.0
+_MAX_MESSAGES = 10_000
+
+
+def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
+    """Read the topics of a cluster and the leaders of their partitions.
+
+    Raises:
+        ClusterError: the cluster cannot be reached.
+    """
+    config = client_config(connection)
+    with cluster_errors(f"reach Kafka at {connection}", config):
+        topics = AdminClient(config).list_topics(timeout=timeout_seconds).topics
+    leaders = {
+        name: [topic.partitions[number].leader for number in sorted(topic.partitions)]
+        for name, topic in sorted(topics.items())
+        if topic.error is None
+    }
+    return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
+
+
+def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:
+    """Return the partitions of a topic.
+
+    Raises:
+        KafkaException: the cluster does not answer in time, or the topic does not exist.
+    """
+    metadata = client.list_topics(topic, timeout_seconds).topics[topic]
+    if metadata.error is not None:
+        raise KafkaException(KafkaError(metadata.error.code(), f"topic {topic}: {metadata.error.str()}"))
+    return sorted(metadata.partitions)
+
+
+def offset_range(consumer: Consumer, partition: TopicPartition, timeout_seconds: float) -> tuple[int, int]:
+    """Return the first offset of a partition and its end offset. Retries while the leader moves.
+
+    Raises:
+        KafkaException: the cluster does not answer in time.
+    """
+    deadline = Deadline(timeout_seconds)
+
+    def watermarks() -> tuple[int, int]:
+        return consumer.get_watermark_offsets(partition, deadline.left(at_least=_MIN_CALL_SECONDS))
+
+    first, end = retry(watermarks, deadline)
+    return int(first), int(end)
+
+
+class EndOffsets:
+    """The end offsets of partitions, however many, by a single request each time."""
+
+    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
+        self._config = client_config(connection)
+        self._action = f"find where topics end at {connection}"
+        self._timeout = timeout_seconds
+
+    def fetch(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Return the offset after the last record of each partition.
+
+        Raises:
+            ClusterError: the cluster does not answer in time.
+        """
+        if not partitions:
+            return {}
+        specs = {TopicPartition(*partition): _LATEST for partition in partitions}
+        with cluster_errors(self._action, self._config):
+            futures = self._admin.list_offsets(specs, request_timeout=self._timeout)
+            return {(each.topic, each.partition): future.result().offset for each, future in futures.items()}
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        """The client, created at the first request: a program that reads no topic needs no cluster."""
+        return AdminClient(self._config)
+
+
+def make_consumer(connection: Connection, group: str, overrides: Mapping[str, str | float] | None = None) -> Consumer:
+    """Return a consumer for partitions that are assigned by hand. It reports the end of a partition as an error."""
+    own: dict[str, str | float] = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": _FETCH_WAIT_MS,
+    }
+    return Consumer(client_config(connection, {**own, **(overrides or {})}))
+
+
+def poll_batch(consumer: Consumer, max_messages: int, seconds: float) -> list[Message]:
+    """Return the messages that are available, waiting up to `seconds` for the first one only."""
+    first = consumer.poll(seconds)
+    return [] if first is None else [first, *consumer.consume(max_messages - 1, 0)]
+
+
+def message_source(message: Message) -> Source:
+    """Return the position of a message, which must not be an error."""
+    return Source(cast("str", message.topic()), cast("int", message.partition()), cast("int", message.offset()))
+
+
+def read_topic(
+    connection: Connection, topic: str, timeout_seconds: float, max_per_partition: int | None = None
+) -> Iterator[Message]:
+    """Yield the records of a topic up to its present end, in order within a partition.
+
+    Args:
+        connection: the cluster.
+        topic: the name of the topic.
+        timeout_seconds: the time limit of each call for metadata and offsets.
+        max_per_partition: how many of the latest offsets of each partition to read; all by default.
+
+    Raises:
+        KafkaException: the cluster does not answer in time, or the topic does not exist or may not be read.
+    """
+    consumer = make_consumer(connection, _GROUP)
+    try:
+        starts = []
+        for partition in topic_partitions(consumer, topic, timeout_seconds):
+            first, end = offset_range(consumer, TopicPartition(topic, partition), timeout_seconds)
+            start = first if max_per_partition is None else max(first, end - max_per_partition)
+            starts.append(TopicPartition(topic, partition, start))
+        consumer.assign(starts)
+        unfinished = {each.partition for each in starts}
+        while unfinished:
+            for message in poll_batch(consumer, _MAX_MESSAGES, _POLL_SECONDS):
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    unfinished.discard(message.partition())
+                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # this does not pass by itself
+                    raise KafkaException(error)
+    finally:
+        consumer.close()

@@ -1,0 +1,173 @@
+"""The cluster that mutations are carried out on, each at most once in effect, however often it is tried."""
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from confluent_kafka import KafkaError, KafkaException
+
+from quota.client.recent_changes import RecentChanges
+from quota.client.task import Task, group_into_calls
+from quota.kafka.target.calls import TopicCalls
+from quota.kafka.target.results import (
+    TRANSIENT_CODES,
+    Retry,
+    after_doubt,
+    after_error,
+    before_call,
+    failure,
+    found_done,
+    may_mean_done,
+    needs_topic,
+)
+from quota.kafka.timing import Deadline
+from quota.records.request import Operation
+from quota.records.result import TopicResult
+
+_log = logging.getLogger(__name__)
+
+_BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0)
+_MAX_CALL_SECONDS = 15.0
+_MIN_CALL_SECONDS = 1.0
+
+_Answers = dict[str, TopicResult | Retry]
+
+
+class Stopped(Exception):
+    """The target was stopped in the middle: mutations may have been carried out whose results are unknown."""
+
+
+class Target:
+    """The cluster that mutations are carried out on. Thread-safe."""
+
+    def __init__(
+        self,
+        config: Mapping[str, str | float],
+        stop: threading.Event | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        """Create a client, which connects when it is used.
+
+        Args:
+            config: librdkafka's configuration for the cluster.
+            stop: ends `carry_out` between two calls.
+            check: called before each call, which it may prevent by raising.
+        """
+        self._calls = TopicCalls(config)
+        self._stop = stop or threading.Event()
+        self._check = check
+        self._recent = RecentChanges()
+
+    def carry_out(self, tasks: Sequence[Task], seconds: float) -> list[TopicResult]:
+        """Carry tasks out in order, and return their results.
+
+        A mutation that fails has the cluster's own message. If the cluster is busy or unreachable, calls are retried
+        for `seconds` in all.
+
+        Raises:
+            Stopped: not all tasks were carried out.
+        """
+        deadline = Deadline(seconds)
+        results: list[TopicResult] = []
+        outage: TopicResult | None = None
+        for call in group_into_calls(tasks):
+            if outage is not None:  # a thousand further calls would each wait in vain
+                results += [failure(task.name, outage.error_code, outage.error_message or "") for task in call]
+                continue
+            answered = self._carry_out(call, deadline)
+            results += answered
+            if deadline.has_passed:
+                outage = next((each for each in answered if each.error_code in TRANSIENT_CODES), None)
+        return results
+
+    def partitions(self, names: Sequence[str], seconds: float) -> dict[str, int]:
+        """Return the partition counts of topics, without those that do not exist.
+
+        Raises:
+            KafkaException: the cluster does not answer.
+        """
+        return self._recent.correct(self._calls.partitions(names, seconds), names, time.monotonic())
+
+    def record(self, task: Task) -> None:
+        """Record that a task was carried out, here or elsewhere: brokers may lag behind for a moment."""
+        if not task.validate_only:
+            self._recent.record(task.name, task.partitions_after, time.monotonic())
+
+    def _carry_out(self, call: Sequence[Task], deadline: Deadline) -> list[TopicResult]:
+        """Carry out the tasks of one call, with retries until the deadline, and at least one attempt."""
+        results: dict[str, TopicResult] = {}
+        pending = list(call)
+        for attempt in itertools.count():
+            if self._stop.is_set():
+                raise Stopped
+            if self._check is not None:
+                self._check()
+            answers = self._attempt(pending, min(deadline.left(at_least=_MIN_CALL_SECONDS), _MAX_CALL_SECONDS))
+            is_last = deadline.has_passed
+            retries = []
+            for task in pending:
+                answer = answers[task.name]
+                if isinstance(answer, Retry) and not is_last:
+                    retries.append(answer.task)
+                else:
+                    results[task.name] = self._result(task, answer)
+            pending = retries
+            if not pending:
+                break
+            if self._stop.wait(_BACKOFF_SECONDS[min(attempt, len(_BACKOFF_SECONDS) - 1)]):
+                raise Stopped
+        return [results[task.name] for task in call]
+
+    def _result(self, task: Task, answer: TopicResult | Retry) -> TopicResult:
+        """Return the final result of a task, and record a success."""
+        if isinstance(answer, Retry):
+            return failure(task.name, answer.error.code(), answer.error.str())
+        if not answer.error_code:
+            self.record(task)
+        return answer
+
+    def _attempt(self, tasks: Sequence[Task], seconds: float) -> _Answers:
+        """Make one attempt; whatever fails in it concerns these tasks alone."""
+        try:
+            answers = self._before_call(tasks, seconds)
+            called = [task for task in tasks if task.name not in answers]
+            errors = self._calls.change(called, seconds)
+            return answers | self._after_call(called, errors, seconds)
+        except KafkaException as error:  # the topics could not be described
+            return {task.name: after_error(task, error.args[0]) for task in tasks}
+        except Exception as error:  # noqa: BLE001 an applier would fail on these tasks again and again
+            _log.exception("cannot carry out %s", ", ".join(task.name[:100] for task in tasks))
+            return {task.name: failure(task.name, KafkaError.UNKNOWN, str(error)) for task in tasks}
+
+    def _before_call(self, tasks: Sequence[Task], seconds: float) -> _Answers:
+        """Return the results of tasks that need no call: expired, repeated, not charged for, or done already."""
+        now_ms = time.time() * 1000
+        names = [task.name for task in tasks if needs_topic(task, now_ms)]
+        current = self.partitions(names, seconds) if names else {}
+        answers: _Answers = {}
+        for task in tasks:
+            result = before_call(task, current.get(task.name), now_ms)
+            if result is not None:
+                answers[task.name] = result
+        return answers
+
+    def _after_call(self, tasks: Sequence[Task], errors: Mapping[str, KafkaError | None], seconds: float) -> _Answers:
+        """Return the results of a call: an error may mean that an earlier attempt at the same task succeeded."""
+        answers: _Answers = {}
+        doubtful: list[tuple[Task, KafkaError]] = []
+        for task in tasks:
+            error = errors[task.name]
+            if error is None:
+                answers[task.name] = TopicResult(task.name)
+            elif not may_mean_done(task, error):
+                answers[task.name] = after_error(task, error)
+            elif task.operation is Operation.DELETE_TOPICS:
+                answers[task.name] = found_done(task)
+            else:
+                doubtful.append((task, error))
+        current = self.partitions([task.name for task, _ in doubtful], seconds) if doubtful else {}
+        for task, error in doubtful:
+            answers[task.name] = after_doubt(task, current.get(task.name), error)
+        return answers

@@ -1,0 +1,62 @@
+"""Checks of topics that exist, against what the jobs need."""
+
+import logging
+from collections.abc import Iterator, Mapping
+
+from quota.kafka.topics.record_sizes import max_answer_bytes
+from quota.kafka.topics.specs import QUOTAS_RETAINED_MS, user_topic_names
+from quota.kafka.topics.topic_admin import DescribedTopic
+from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+def problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
+    """Yield the problems of topics, each with its solution. A mere risk is logged as a warning."""
+    yield from _timestamp_problems(topics, settings)
+    yield from _size_problems(topics, settings)
+    name = settings.topics.quotas
+    if name in topics:
+        yield from _quota_topic_problems(name, topics[name])
+
+
+def _timestamp_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
+    shared = {settings.topics.requests, settings.topics.quotas} & topics.keys()
+    for name in sorted(shared) + user_topic_names(topics, settings):
+        stamped_by_broker = topics[name].configs["message.timestamp.type"] == "LogAppendTime"
+        if not stamped_by_broker and not settings.topics.trust_producer_timestamps:
+            yield (
+                f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so that a client could "
+                "write itself tokens; set message.timestamp.type=LogAppendTime on the topic, "
+                "or topics.trust_producer_timestamps=true"
+            )
+
+
+def _size_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
+    names = settings.topics
+    needed = max_answer_bytes(settings)
+    for name in {names.decisions, names.dead_letters, names.results} & topics.keys():
+        max_bytes = topics[name].configs["max.message.bytes"]
+        if int(max_bytes) < needed:
+            yield (
+                f"topic {name} takes {max_bytes} bytes a record, but an answer may need "
+                f"{needed}; set max.message.bytes={needed} on the topic, or lower limits.max_request_bytes"
+            )
+
+
+def _quota_topic_problems(name: str, topic: DescribedTopic) -> Iterator[str]:
+    if topic.partitions != 1:
+        yield (
+            f"topic {name} has {topic.partitions} partitions, so that its changes have no order; make it anew with one"
+        )
+    lag_ms = topic.configs["min.compaction.lag.ms"]
+    if "compact" not in topic.configs["cleanup.policy"]:
+        _log.warning("topic %s is not compacted: quotas are forgotten when its retention ends", name)
+    elif int(lag_ms) < QUOTAS_RETAINED_MS:
+        _log.warning(
+            "topic %s may be compacted after %s ms: requests that are older may be judged by later quotas; "
+            "set min.compaction.lag.ms=%d on the topic",
+            name,
+            lag_ms,
+            QUOTAS_RETAINED_MS,
+        )

@@ -1,0 +1,43 @@
+"""The preparation of a deployment's topics before a job starts."""
+
+from collections.abc import Collection
+
+from quota.errors import ClusterError
+from quota.kafka.topics.checks import problems
+from quota.kafka.topics.specs import topic_specs, user_topic_names
+from quota.kafka.topics.topic_admin import TopicAdmin
+from quota.settings import Settings
+
+
+def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str, str]:
+    """Create missing topics if the settings allow it, and check existing ones.
+
+    If users have topics of their own for requests, the existing ones take the place of the shared request topic.
+
+    Args:
+        settings: the settings.
+        needed: the names of the topics that are needed; all by default.
+
+    Returns:
+        The id that the cluster gave each topic, by name; a topic that is created again gets another id.
+
+    Raises:
+        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message says what to do.
+    """
+    admin = TopicAdmin(settings)
+    existing = admin.names()
+    specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
+    missing = [spec for spec in specs if spec.name not in existing]
+    if missing and not settings.topics.create:
+        raise ClusterError(
+            f"missing topics: {', '.join(spec.name for spec in missing)}; create them, set topics.create=true, "
+            "or let this principal describe them"
+        )
+    admin.create(missing)
+    names = [spec.name for spec in specs]
+    if not needed or settings.topics.requests in needed:
+        names += user_topic_names(existing, settings)
+    topics = admin.describe(names)
+    for problem in problems(topics, settings):
+        raise ClusterError(problem)
+    return {name: topic.topic_id for name, topic in topics.items()}

@@ -1,0 +1,136 @@
+"""Errors of Kafka clients as ClusterErrors, and retries; no cluster is needed."""
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from quota.errors import ClusterError
+from quota.kafka import clients
+from quota.kafka.clients import client_config, cluster_errors, reason, retry
+from quota.kafka.timing import Deadline
+from quota.settings.connection import Connection
+
+TRANSPORT, ALL_DOWN = KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 librdkafka's own codes
+WRONG_PASSWORD = KafkaError._AUTHENTICATION  # noqa: SLF001
+
+CONFIG = {"bootstrap.servers": "b:1"}
+DENIED = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "Broker: Topic authorization failed."))
+UNREACHABLE = KafkaException(KafkaError(TRANSPORT, "Local: Broker transport failure"))
+
+
+class FakeAdminClient:
+    """A client to which librdkafka reports these errors, one a poll."""
+
+    errors = ()
+
+    def __init__(self, config):
+        assert {**config, "error_cb": None} == {**CONFIG, "error_cb": None}
+        self._report = config["error_cb"]
+        self._left = list(self.errors)
+
+    def poll(self, _seconds):
+        if self._left:
+            self._report(self._left.pop(0))
+
+
+@pytest.fixture
+def reporting(monkeypatch):
+    """Have the client that looks for a cause report errors."""
+
+    def _reporting(*errors):
+        FakeAdminClient.errors = errors
+        monkeypatch.setattr(clients, "AdminClient", FakeAdminClient)
+        monkeypatch.setattr(clients, "_CAUSE_SECONDS", 0.05)
+
+    return _reporting
+
+
+def failing(error, action="read the topic", hint=""):
+    """The message of the error that `cluster_errors` makes of another."""
+    with pytest.raises(ClusterError) as raised, cluster_errors(action, CONFIG, hint):
+        raise error
+    assert raised.value.__suppress_context__
+    return str(raised.value)
+
+
+def test_an_error_of_kafka_becomes_one_line_with_what_was_done_why_it_failed_and_advice():
+    assert failing(DENIED) == "cannot read the topic: Broker: Topic authorization failed"
+    assert failing(DENIED, hint="; ask for rights") == (
+        "cannot read the topic: Broker: Topic authorization failed; ask for rights"
+    )
+
+
+def test_a_transport_error_is_explained_by_what_another_client_runs_into(reporting):
+    reporting(
+        KafkaError(ALL_DOWN, "1/1 brokers are down"),
+        KafkaError(WRONG_PASSWORD, "invalid credentials"),
+    )
+    assert failing(UNREACHABLE) == "cannot read the topic: invalid credentials"
+
+
+def test_a_transport_error_speaks_for_itself_where_no_cause_is_found(reporting):
+    reporting(KafkaError(ALL_DOWN, "1/1 brokers are down"))
+    assert failing(UNREACHABLE) == "cannot read the topic: Local: Broker transport failure"
+
+
+@pytest.mark.parametrize("error", [ClusterError("another"), ValueError("value")])
+def test_other_errors_pass_unchanged(error):
+    with pytest.raises(type(error)) as raised, cluster_errors("read the topic", CONFIG):
+        raise error
+    assert raised.value is error
+
+
+def test_what_works_passes():
+    with cluster_errors("read the topic", CONFIG):
+        pass
+
+
+def test_a_reason_is_the_message_of_an_error_or_of_its_exception():
+    assert reason(DENIED) == reason(DENIED.args[0]) == "Broker: Topic authorization failed."
+    assert reason(KafkaException("text")) == "text"
+
+
+def test_overrides_come_last_in_a_configuration():
+    connection = Connection("b:1")
+    assert client_config(connection)["log_level"] == 2
+    assert client_config(connection, {"log_level": 7, "group.id": "g"}) == {
+        **connection.librdkafka(),
+        "log_level": 7,
+        "group.id": "g",
+    }
+
+
+class Flaky:
+    """A call that fails with these errors before it works."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    def __call__(self):
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+@pytest.fixture
+def _at_once(monkeypatch):
+    monkeypatch.setattr(clients, "_RETRY_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_call_is_made_again_until_it_works():
+    assert retry(Flaky(UNREACHABLE, DENIED), Deadline(60)) == "done"
+
+
+def test_a_call_is_made_once_even_when_the_time_is_over():
+    assert retry(Flaky(), Deadline(0)) == "done"
+    with pytest.raises(KafkaException, match="transport failure"):
+        retry(Flaky(UNREACHABLE), Deadline(0))
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_an_error_with_another_code_than_those_given_is_final():
+    codes = {TRANSPORT}
+    call = Flaky(UNREACHABLE, DENIED, UNREACHABLE)
+    with pytest.raises(KafkaException, match="authorization failed"):
+        retry(call, Deadline(60), codes)
+    assert len(call.errors) == 1
