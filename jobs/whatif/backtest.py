@@ -1,23 +1,22 @@
-"""`backtest`: read the requests, judge again, and tell."""
+"""`backtest`: recorded requests evaluated under other quotas, windows or algorithms."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from jobs.spark.failures import query_errors
 from jobs.spark.progress import with_progress
-from jobs.spark.queries import query_errors
-from jobs.spark.session import working_session
+from jobs.spark.session import session
 from jobs.whatif.candidates import parse_candidates
-from jobs.whatif.effects import Candidate, effects
-from jobs.whatif.recorded import RecordedRequests, add_recorded, audited_requests, requests_of_file
+from jobs.whatif.effects import Candidate, compute_effects
+from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
 from jobs.whatif.result import count_effects
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
-from quota.settings.storage import local_folder
+from quota.settings import Settings
 from quota.whatif.result import Result
 
 NAME = "backtest"
@@ -26,72 +25,76 @@ NAME = "backtest"
 def backtest(
     settings: Settings, candidates: Sequence[str], since: int | None, until: int | None, file: str | None = None
 ) -> Result:
-    """Judge the audited decisions again by each candidate, and by the quotas that were recorded; or those of a file.
+    """Decide audited requests again, by the recorded quotas and by each candidate; or the requests of a file.
 
     Args:
-        settings: of the deployment; its windows, exempt users and callbacks hold where a candidate says nothing else.
-        candidates: as the command line names them.
-        since: counts from then on (epoch ms); what was before has filled and emptied the buckets.
-        until: up to then, not included.
-        file: of requests, in place of the audit's tables; nobody has judged those.
+        settings: the settings; their window, exempt users and callbacks apply where a candidate has no others.
+        candidates: the candidates as in the command line.
+        since: the moment from which on requests count [epoch ms]; earlier ones only charge the buckets.
+        until: the end of the period, excluded [epoch ms].
+        file: a file of requests instead of the audit's tables; those were never decided.
 
     Raises:
         BadInput: a candidate or the file cannot be read.
-        MutationQuotaError: there are no tables, or no decisions in that time.
+        MutationQuotaError: the tables do not exist, or have no decisions in this period.
     """
     check_callbacks(settings.quota.callbacks)
     if file is None:
         recorded = CallbackTimeline(settings.quota.callbacks)
-        tried = parse_candidates(candidates, recorded, settings)  # before Spark starts
+        parsed = parse_candidates(candidates, recorded, settings)  # its errors come before the start of Spark
         with what_if_session(settings, NAME) as spark:
-            add_recorded(recorded, spark, settings)
-            return judge_requests(audited_requests(spark, settings, until=until), tried, since, until, repeating=0)
-    tried = parse_candidates(candidates, None, settings)
-    requests = read_requests(settings, file, until=until)
+            add_recorded_changes(recorded, spark, settings)
+            requests = read_audited_requests(spark, settings, until=until)
+            return evaluate_candidates(requests, parsed, since, until, repeating=0)
+    parsed = parse_candidates(candidates, None, settings)
+    table = read_requests(settings, file, until=until)
     with what_if_session(settings, NAME) as spark:
-        return judge_requests(requests_of_file(spark, requests, file, of_a_time=until is not None), tried, since, until)
+        requests = load_file_requests(spark, table, file, in_period=until is not None)
+        return evaluate_candidates(requests, parsed, since, until)
 
 
 @contextmanager
 def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
-    """A session for a command that judges again, and ends then.
+    """Return a context with a Spark session for a what-if.
 
     Raises:
-        MutationQuotaError: Spark fails: one line, why, and what to do.
+        MutationQuotaError: Spark failed; in one line with the reason and what to do.
     """
-    log = local_folder(settings, "logs") / f"{name}.log"
-    with working_session(settings, name, log) as spark, query_errors(name):
-        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough to write code for
+    log = settings.storage.local_folder("logs") / f"{name}.log"
+    with session(settings, name, log) as spark, query_errors(name):
+        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough for it to pay off
         yield spark
 
 
-def judge_requests(
-    traffic: RecordedRequests,
-    tried: Sequence[Candidate],
+def evaluate_candidates(
+    requests: RecordedRequests,
+    candidates: Sequence[Candidate],
     since: int | None = None,
     until: int | None = None,
     repeating: int | None = None,
 ) -> Result:
-    """What requests of a time (epoch ms) came to, and come to by each candidate.
+    """Return the outcome of requests as recorded, and under each candidate.
 
     Args:
-        traffic: the requests; earlier ones fill and empty the buckets.
-        tried: the candidates.
-        since: when they begin to count.
-        until: before when the latest of them were made; waits end then.
-        repeating: the candidate that is to give what was recorded, if one is.
+        requests: the requests, with earlier ones that only charge the buckets.
+        candidates: the candidates.
+        since: the moment from which on requests count [epoch ms].
+        until: the end of the requests' period, at which throttle times cease to count [epoch ms].
+        repeating: the number of the candidate that should reproduce the recorded decisions, if one should.
 
     Raises:
-        MutationQuotaError: there are none.
+        MutationQuotaError: there are no requests in this period.
     """
-    counted = effects(traffic.decisions, tried, since)
-    names = [each.name for each in tried]
-    spark = traffic.decisions.sparkSession
-    result = with_progress(spark, "judging again", lambda: count_effects(counted, traffic.got, names, repeating, until))
+    effects = compute_effects(requests.decisions, candidates, since)
+    names = [each.name for each in candidates]
+    spark = requests.decisions.sparkSession
+    result = with_progress(
+        spark, "judging again", lambda: count_effects(effects, requests.outcome, names, repeating, until)
+    )
     if result is None:
-        timed = since is not None or traffic.of_a_time
+        in_period = since is not None or requests.in_period
         raise MutationQuotaError(
-            f"there are no decisions to judge again: {traffic.held_by} holds none"
-            + (" of that time" if timed else ", run mutation-quota audit first")
+            f"there are no decisions to judge again: {requests.origin} holds none"
+            + (" of that time" if in_period else ", run mutation-quota audit first")
         )
     return result

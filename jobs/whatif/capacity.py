@@ -1,4 +1,4 @@
-"""Measured cluster throughput, as `make experiment` writes it, by which quotas are sized."""
+"""The capacity of a controller as measured by `make experiment`."""
 
 from pathlib import Path
 
@@ -9,22 +9,25 @@ from quota.records.fields import Positive
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """Mutations/s of a storm without a quota, from its first request until the cluster had caught up."""
+    """The throughput of a cluster in a storm without a quota, from the first request until it had caught up.
+
+    In mutations/s.
+    """
 
     created_per_second: Positive
     deleted_per_second: Positive
 
     @property
     def capacity(self) -> float:
-        """What the controller takes whichever it is."""
+        """The rate that the controller sustains for creations and for deletions: the lower of the two."""
         return min(self.created_per_second, self.deleted_per_second)
 
 
 def read_capacity_file(file: Path) -> Throughput:
-    """What the experiment's cluster carried out.
+    """Read the throughput from the experiment's file.
 
     Raises:
-        BadInput: it is not that.
+        BadInput: the file cannot be read, or is no such file.
     """
     try:
         return msgspec.json.decode(file.read_bytes(), type=Throughput)

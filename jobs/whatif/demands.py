@@ -1,4 +1,4 @@
-"""What tenants' recorded requests would have needed, in Spark: a fold over each tenant's requests in their order."""
+"""The demands of tenants in Spark: the quota that recorded requests require, folded over each tenant in order."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -9,25 +9,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-import jobs.spark.worker  # noqa: F401 what the workers keep
-from jobs.spark.bucket_order import batch_of, in_bucket_order
-from quota.algorithms.bucket import Window
+from jobs.spark.bucket_order import in_bucket_order, record_batch
+from jobs.spark.worker import prepare_worker
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
 from quota.whatif.recommendation import Demand
 from quota.whatif.recorded import RecordedDecision
 from quota.whatif.required_quota import RequiredQuota
 from quota.whatif.tenancy import Tenancy
 from schemas.source import SOURCE
 
-_TOGETHER = ""
-"""What stands for all tenants as one; an entity's key is never empty."""
+_ALL_TENANTS = ""
+"""The key of all tenants as one; the key of an entity is never empty."""
 
-_CHARGED = StructType(
+_COSTS = StructType(
     [
         StructField("tenant", StringType()),  # the key of its entity
         StructField("timestamp", LongType()),
         *SOURCE.fields,
-        StructField("before_last", LongType()),  # mutations of all topics but the last
+        StructField("before_last", LongType()),  # the mutations of all topics but the last
         StructField("last", LongType()),
     ]
 )
@@ -48,63 +48,65 @@ _decode = msgspec.json.Decoder(RecordedDecision).decode
 def measure_demands(
     decisions: DataFrame, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> tuple[list[Demand], float]:
-    """What each tenant would have needed, of whom anything was charged, and the load of all as one.
+    """Return the demand of each tenant that was charged something, and the load of all tenants as one.
 
     Args:
-        decisions: their JSON, as `jobs.whatif.recorded.Traffic` has it.
-        tenancy: who a tenant is.
-        exempt_users: whose requests do not count.
-        window: S and W.
+        decisions: the recorded decisions (`jobs.whatif.recorded.RECORDED`).
+        tenancy: the tenants.
+        exempt_users: the users whose requests do not count.
+        window: the window that turns a quota into a burst.
     """
-    charged = decisions.mapInArrow(partial(_charged, tenancy, exempt_users), _CHARGED)
+    costs = decisions.mapInArrow(partial(_read_costs, tenancy, exempt_users), _COSTS)
     rows = (
-        in_bucket_order(charged, "tenant")
+        in_bucket_order(costs, "tenant")
         .select("tenant", "timestamp", "before_last", "last")
-        .mapInArrow(partial(_needed, window), _DEMANDS)
+        .mapInArrow(partial(_compute_demands, window), _DEMANDS)
         .collect()
     )
     demands = [
-        Demand(QuotaEntity.of_key(row["tenant"]), *(row[name] for name in _DEMANDS.names[1:]))
+        Demand(QuotaEntity.from_key(row["tenant"]), *(row[name] for name in _DEMANDS.names[1:]))
         for row in rows
-        if row["tenant"] != _TOGETHER and row["asked"]
+        if row["tenant"] != _ALL_TENANTS and row["asked"]
     ]
-    return demands, sum(row["load"] for row in rows if row["tenant"] == _TOGETHER)
+    return demands, sum(row["load"] for row in rows if row["tenant"] == _ALL_TENANTS)
 
 
-def _charged(
+def _read_costs(
     tenancy: Tenancy, exempt_users: frozenset[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    schema = to_arrow_schema(_CHARGED)
+    prepare_worker(__name__)
+    schema = to_arrow_schema(_COSTS)
     for batch in batches:
         rows = []
         for decision in map(_decode, batch.column(0).to_pylist()):
-            charges = decision.charges
-            if charges and decision.user not in exempt_users:
+            costs = decision.costs
+            if costs and decision.user not in exempt_users:
                 tenant = tenancy.entity(decision.user, decision.client_id).key.decode()
-                place = (decision.timestamp, *msgspec.structs.astuple(decision.source))
-                charged = (*place, sum(charges[:-1]), charges[-1])
-                rows += [(tenant, *charged), (_TOGETHER, *charged)]
+                position = (decision.timestamp, *msgspec.structs.astuple(decision.source))
+                row = (*position, sum(costs[:-1]), costs[-1])
+                rows += [(tenant, *row), (_ALL_TENANTS, *row)]
         if rows:
-            yield batch_of(rows, schema)
+            yield record_batch(rows, schema)
 
 
-def _needed(window: Window, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _compute_demands(window: Window, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    prepare_worker(__name__)
     schema = to_arrow_schema(_DEMANDS)
-    present: str | None = None
-    need = RequiredQuota(window)
+    current: str | None = None
+    required = RequiredQuota(window)
     for batch in batches:
-        done = []
+        finished = []
         for tenant, timestamp, before_last, last in zip(*(each.to_pylist() for each in batch.columns), strict=True):
-            if tenant != present:
-                if present is not None:
-                    done.append(_demand(present, need))
-                present, need = tenant, RequiredQuota(window)
-            need.add(timestamp, (before_last, last))
-        if done:
-            yield batch_of(done, schema)
-    if present is not None:
-        yield batch_of([_demand(present, need)], schema)
+            if tenant != current:
+                if current is not None:
+                    finished.append(_to_row(current, required))
+                current, required = tenant, RequiredQuota(window)
+            required.add(timestamp, (before_last, last))
+        if finished:
+            yield record_batch(finished, schema)
+    if current is not None:
+        yield record_batch([_to_row(current, required)], schema)
 
 
-def _demand(tenant: str, need: RequiredQuota) -> tuple[str, int, int, float, float]:
-    return tenant, need.charged, need.largest, need.rate, need.load
+def _to_row(tenant: str, required: RequiredQuota) -> tuple[str, int, int, float, float]:
+    return tenant, required.charged, required.largest, required.no_refusal, required.no_debt

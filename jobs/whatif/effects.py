@@ -1,7 +1,7 @@
-"""The what-if as a Spark job: recorded decisions, judged again in the order of each bucket, by many at a time.
+"""The backtest in Spark: recorded requests decided again by each candidate, in the order of each bucket.
 
-They are resolved once for each candidate, sorted by bucket and place, and folded as they come: so a
-bucket of millions of requests takes no more memory than one of ten.
+Requests are resolved once per candidate, sorted by bucket and position, and folded as they come. So a bucket of
+millions of requests takes no more memory than one of ten.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,51 +23,51 @@ from pyspark.sql.types import (
     StructType,
 )
 
-import jobs.spark.worker  # noqa: F401 what the workers keep
-from jobs.spark.bucket_order import batch_of, in_bucket_order
+from jobs.spark.bucket_order import in_bucket_order, record_batch
+from jobs.spark.worker import prepare_worker
 from quota.admission.policy import Policy
 from quota.admission.resolve import Quotas
-from quota.algorithms.algorithm import Algorithm
+from quota.algorithms.interface import Algorithm
 from quota.records import codec
 from quota.records.entity import Tags
-from quota.timeline.resolution import Resolution, ResolvedRequest
-from quota.whatif.backtest import Again, AsRecorded, Effect, Judge, effect_of
+from quota.timeline.resolution import Resolution
+from quota.whatif.backtest import Effect, decide_again, differing_fields
 from quota.whatif.recorded import RecordedDecision
 from schemas.source import SOURCE
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something to judge by."""
+    """Quotas, an algorithm and a policy to try."""
 
     name: str
     quotas: Quotas
     algorithm: Algorithm[Any]
     policy: Policy
-    in_earnest: bool = True
-    """Judges by quotas in shadow as though they were enforced, which is what there is to try; else as they are."""
+    enforces_shadow: bool = True
+    """Whether quotas in shadow are enforced, since trying them is the purpose; otherwise they stay in shadow."""
 
-    def resolution(self, decision: RecordedDecision) -> Resolution:
-        """What a request is judged by.
+    def resolve(self, decision: RecordedDecision) -> Resolution:
+        """Return the quota of a recorded request.
 
         Raises:
             BadRecord: a callback failed.
         """
-        found = decision.resolution(self.quotas, self.policy)
-        return found._replace(shadow=False) if self.in_earnest else found
+        resolution = decision.resolve(self.quotas, self.policy)
+        return resolution._replace(shadow=False) if self.enforces_shadow else resolution
 
 
 AS_RECORDED = -1
-"""What stands for no candidate: the decisions as they were."""
+"""The number of the recorded decisions among those of the candidates."""
 
-_PLACED = StructType(
+_RESOLVED = StructType(
     [
         StructField("candidate", IntegerType()),
         StructField("bucket", StringType()),
         StructField("timestamp", LongType()),
         *SOURCE.fields,
         StructField("decision", BinaryType()),  # JSON of a RecordedDecision
-        StructField("resolution", BinaryType()),  # JSON, null where it is not judged again
+        StructField("resolution", BinaryType()),  # JSON; null for the recorded decision, which is not made again
     ]
 )
 
@@ -77,30 +77,29 @@ EFFECTS = StructType(
     [
         StructField("candidate", IntegerType()),
         *(StructField(name, _KINDS[kind]) for name, kind in get_type_hints(Effect).items()),
-        StructField("differing", ArrayType(StringType())),  # fields, of a candidate that is to repeat what was decided
-        StructField("decision_id", StringType()),  # where something differs
+        StructField("differing", ArrayType(StringType())),  # the fields that differ from the recorded decision
+        StructField("decision_id", StringType()),  # only where a field differs
     ]
 )
-"""A row a request and candidate (`quota.whatif.backtest.Effect`)."""
+"""The rows of effects: one per request and candidate (`quota.whatif.backtest.Effect`)."""
 
 _NO_BUCKET = "unlimited "
 
 
-def effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
-    """What each candidate comes to (`EFFECTS`), and what was decided, for each decision from `since` (epoch ms) on.
-
-    Earlier ones are judged, too, since a bucket is what all of them made of it, and senders may still wait for them.
+def compute_effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
+    """Return the effects (`EFFECTS`) of the recorded decisions and of each candidate's.
 
     Args:
-        decisions: their JSON, as `jobs.whatif.recorded.Traffic` has it.
-        candidates: what to judge by.
-        since: from when on they count.
+        decisions: the recorded decisions (`jobs.whatif.recorded.RECORDED`).
+        candidates: the candidates.
+        since: the moment from which on requests count [epoch ms]. Earlier ones are decided, too: they are part of a
+            bucket's history, and their senders may still be throttled.
     """
-    placed = decisions.mapInArrow(partial(_place, candidates), _PLACED)
+    resolved = decisions.mapInArrow(partial(_resolve_batches, candidates), _RESOLVED)
     return (
-        in_bucket_order(placed, "candidate", "bucket")
+        in_bucket_order(resolved, "candidate", "bucket")
         .select("candidate", "bucket", "decision", "resolution")
-        .mapInArrow(partial(_judge, [each.algorithm for each in candidates], since), EFFECTS)
+        .mapInArrow(partial(_decide_batches, [each.algorithm for each in candidates], since), EFFECTS)
     )
 
 
@@ -108,48 +107,47 @@ _decode = msgspec.json.Decoder(RecordedDecision).decode
 _decode_resolution = msgspec.json.Decoder(Resolution).decode
 
 
-def _place(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema = to_arrow_schema(_PLACED)
+def _resolve_batches(candidates: Sequence[Candidate], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    prepare_worker(__name__)
+    schema = to_arrow_schema(_RESOLVED)
     for batch in batches:
-        texts = batch.column(0).to_pylist()
-        # By time, because a callback can be told of changes only forwards.
-        recorded = sorted(((_decode(text), text) for text in texts), key=lambda pair: pair[0].timestamp)
+        encoded = batch.column(0).to_pylist()
+        # By time, because a callback only receives later changes.
+        recorded = sorted(((_decode(each), each) for each in encoded), key=lambda pair: pair[0].timestamp)
         rows = []
         for decision, text in recorded:
-            place = (decision.timestamp, *msgspec.structs.astuple(decision.source), text)
+            row = (decision.timestamp, *msgspec.structs.astuple(decision.source), text)
             sender = Tags(decision.user, decision.client_id).key
-            rows.append((AS_RECORDED, sender, *place, None))
+            rows.append((AS_RECORDED, sender, *row, None))
             for number, candidate in enumerate(candidates):
-                resolution = candidate.resolution(decision)
+                resolution = candidate.resolve(decision)
                 bucket = resolution.tags.key if resolution.limit else _NO_BUCKET + sender
-                rows.append((number, bucket, *place, codec.encode(resolution)))
+                rows.append((number, bucket, *row, codec.encode(resolution)))
         if rows:
-            yield batch_of(rows, schema)
+            yield record_batch(rows, schema)
 
 
-def _judge(
+def _decide_batches(
     algorithms: Sequence[Algorithm[Any]], since: int | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    prepare_worker(__name__)
     schema = to_arrow_schema(EFFECTS)
-    present: tuple[int, str] | None = None
-    judge: Judge = AsRecorded()
+    current: tuple[int, str] | None = None
+    state: Any = None
     for batch in batches:
         rows = []
-        for candidate, bucket, text, encoded in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if present != (candidate, bucket):
-                present = (candidate, bucket)
-                judge = AsRecorded() if candidate == AS_RECORDED else Again(algorithms[candidate])
-            recorded = _decode(text)
-            verdict = judge.judge(recorded, _resolved(recorded, encoded))
-            effect = effect_of(recorded, verdict)
-            counted = effect if since is None else effect.since(since)
+        for candidate, bucket, text, resolution in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if current != (candidate, bucket):
+                current, state = (candidate, bucket), None
+            decision = recorded = _decode(text)
+            if candidate != AS_RECORDED:
+                resolved = recorded.resolved_to(_decode_resolution(resolution))
+                state, decision = decide_again(state, resolved, algorithms[candidate])
+            effect = Effect.of(decision, recorded)
+            counted = effect if since is None else effect.counted_from(since)
             if counted is not None:
-                differing = verdict.differing if counted.requests else ()
-                named = recorded.decision_id if differing else None
-                rows.append((candidate, *counted, list(differing), named))
+                compared = counted.requests and decision is not recorded
+                differing = differing_fields(decision, recorded) if compared else ()
+                rows.append((candidate, *counted, list(differing), recorded.decision_id if differing else None))
         if rows:
-            yield batch_of(rows, schema)
-
-
-def _resolved(recorded: RecordedDecision, encoded: bytes | None) -> ResolvedRequest | None:
-    return None if encoded is None else recorded.judged_by(_decode_resolution(encoded))
+            yield record_batch(rows, schema)

@@ -1,4 +1,4 @@
-"""The requests that a what-if is about, and what was said of them: the audit's tables, or a file of requests."""
+"""The recorded requests of a what-if, with their decisions: from the audit's tables, or from a file of requests."""
 
 from dataclasses import dataclass
 
@@ -7,81 +7,83 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType, TimestampType
 
-from jobs.audit.quota_changes import record_of_change
-from jobs.audit.tables import DECISIONS, QUOTA_CHANGES, read_table
+from jobs.audit.quota_change_rows import row_to_record
+from jobs.audit.specs import DECISIONS, QUOTA_CHANGES
+from jobs.audit.tables import read_table
 from quota.callbacks.timeline import CallbackTimeline
-from quota.settings.model import Settings
-from quota.timeline.change import change_of
+from quota.settings import Settings
+from quota.timeline.change import to_change
 from quota.whatif.recorded import RecordedDecision
 
 RECORDED = StructType([StructField("decision", BinaryType())])
-"""The JSON of a `quota.whatif.recorded.RecordedDecision` a row."""
+"""The rows of recorded decisions: the JSON of a `quota.whatif.recorded.RecordedDecision`."""
 
-_ROWS_A_PARTITION = 20_000
+_ROWS_PER_PARTITION = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequests:
-    """Requests, what they got, and what that is called."""
+    """Requests with their decisions."""
 
     decisions: DataFrame
-    """Of `RECORDED`."""
-    got: str
-    held_by: str
-    """What it was read from."""
-    of_a_time: bool
-    """Whether that may hold more."""
+    """The decisions (`RECORDED`)."""
+    outcome: str
+    """The name of their outcome: as recorded, or without quotas."""
+    origin: str
+    """The table or file that they were read from."""
+    in_period: bool
+    """Whether they are limited to a period, so that the origin may hold more."""
 
 
-def audited_requests(
+def read_audited_requests(
     spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None
 ) -> RecordedRequests:
-    """What the audit has kept of a time: from `since` on and before `until` (epoch ms).
+    """Read the audited requests of a period: from `since` on and before `until` (epoch ms).
 
     Raises:
-        MutationQuotaError: there is no table of decisions, or none that this program knows.
+        MutationQuotaError: the table of decisions does not exist, or has a version that this program does not know.
     """
     decisions = read_table(spark, settings, DECISIONS)
     if since is not None:
         decisions = decisions.where(F.col("timestamp") >= F.timestamp_millis(F.lit(since)))
     if until is not None:
         decisions = decisions.where(F.col("timestamp") < F.timestamp_millis(F.lit(until)))
-    texts = decisions.select(_recorded(decisions).cast("binary").alias("decision"))
-    return RecordedRequests(texts, "as recorded", "the table", (since, until) != (None, None))
+    encoded = decisions.select(_to_json(decisions).cast("binary").alias("decision"))
+    return RecordedRequests(encoded, "as recorded", "the table", (since, until) != (None, None))
 
 
-def requests_of_file(
-    spark: SparkSession, requests: pa.Table, file: str, *, of_a_time: bool = False
+def load_file_requests(
+    spark: SparkSession, requests: pa.Table, file: str, *, in_period: bool = False
 ) -> RecordedRequests:
-    """The requests of a file, as `jobs.whatif.requests` reads them, which nobody has judged."""
+    """Load the requests of a file, as returned by `jobs.whatif.requests.read_requests`, into Spark."""
     decisions = spark.createDataFrame(requests, RECORDED)
-    # Spark makes a partition of each thousand rows, which would be a task each.
-    decisions = decisions.coalesce(1 + requests.num_rows // _ROWS_A_PARTITION)
-    return RecordedRequests(decisions, "without quotas", file, of_a_time)
+    # Spark makes one partition per thousand rows, and each would be a task.
+    decisions = decisions.coalesce(1 + requests.num_rows // _ROWS_PER_PARTITION)
+    return RecordedRequests(decisions, "without quotas", file, in_period)
 
 
-def add_recorded(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
-    """Add the changes of quotas that the audit has kept, in the order of their log.
+def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
+    """Add the audited changes of quotas to a timeline, in the log's order.
 
     Raises:
-        MutationQuotaError: there is no table of quota changes, or none that this program knows.
+        MutationQuotaError: the table of quota changes does not exist, or has a version that this program does not know.
     """
     changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
-    rows = (row.asDict(recursive=True) for row in _in_ms(changes).toLocalIterator())
+    rows = (row.asDict(recursive=True) for row in _in_epoch_ms(changes).toLocalIterator())
     for row in rows:
-        quotas.add(change_of(record_of_change(row), row["timestamp"]))
+        quotas.add(to_change(row_to_record(row), row["timestamp"]))
 
 
-def _recorded(decisions: DataFrame) -> Column:
-    """The JSON of a `RecordedDecision`, of a table of `schemas.decisions.TABLE`."""
-    there = [name for name in RecordedDecision.__struct_fields__ if name in decisions.columns]
-    return F.to_json(F.struct(*(_plain(name, decisions.schema[name].dataType) for name in there)))
+def _to_json(decisions: DataFrame) -> Column:
+    """Return the JSON of `RecordedDecision` from rows of `schemas.decisions.TABLE`."""
+    names = RecordedDecision.__struct_fields__
+    return F.to_json(F.struct(*(_json_column(name, decisions.schema[name].dataType) for name in names)))
 
 
-def _plain(name: str, kind: DataType) -> Column:
+def _json_column(name: str, kind: DataType) -> Column:
     return (F.unix_millis(F.col(name)) if isinstance(kind, TimestampType) else F.col(name)).alias(name)
 
 
-def _in_ms(rows: DataFrame) -> DataFrame:
+def _in_epoch_ms(rows: DataFrame) -> DataFrame:
     times = [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
     return rows.withColumns({name: F.unix_millis(F.col(name)) for name in times})

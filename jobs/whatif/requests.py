@@ -1,4 +1,4 @@
-"""A file of requests for a what-if: what `simulate` takes, each request admitted since there are no quotas."""
+"""A file of requests for a what-if, as decisions without quotas: every request is admitted."""
 
 import logging
 
@@ -10,75 +10,76 @@ from jobs.whatif.simulate import open_lines
 from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.errors import BadInput, MutationQuotaError
 from quota.records import codec
-from quota.records.decision import DeadLetter
-from quota.settings.model import Settings
+from quota.records.dead_letter import DeadLetter
+from quota.settings import Settings
 from quota.timeline.timeline import QuotaTimeline
 from quota.whatif.recorded import RecordedDecision
 from quota.whatif.simulation import simulate
 
 _log = logging.getLogger(__name__)
 
-_ROWS_A_BATCH = 10_000
+_ROWS_PER_BATCH = 10_000
 _COLUMNS = pa.schema([("decision", pa.binary())])
 
 
 def read_requests(settings: Settings, file: str, since: int | None = None, until: int | None = None) -> pa.Table:
-    """The requests of JSON lines (`-`: of standard input), as `jobs.whatif.recorded.RECORDED` has them.
+    """Read the requests of JSON lines (`-`: of standard input) into rows of `jobs.whatif.recorded.RECORDED`.
 
-    What is no request does not count, which is said in a line on standard error.
+    Invalid lines are left out, and a warning is logged.
 
     Args:
-        settings: what a request may be.
-        file: each line has a `timestamp`.
-        since: those from then on (epoch ms).
-        until: and before then.
+        settings: the settings, which limit requests.
+        file: the file, in which each line has a `timestamp`.
+        since: the first timestamp [epoch ms].
+        until: the end of the period, excluded [epoch ms].
 
     Raises:
-        BadInput: it cannot be read, or holds no requests at all.
-        MutationQuotaError: it holds none of that time.
+        BadInput: the file cannot be read, or has no requests at all.
+        MutationQuotaError: the file has no requests in this period.
     """
-    kept = _Kept()
+    requests = _Requests()
     with open_lines(file) as lines, Console(stderr=True).status(Text(f"reading {file}")):
         algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
         for answer in simulate(lines, QuotaTimeline(), algorithm, settings.topics.requests, settings.policy):
             if isinstance(answer, DeadLetter):
-                kept.pass_over(answer)
+                requests.skip(answer)
             else:
-                kept.requests += 1
+                requests.valid += 1
                 if (since is None or since <= answer.timestamp) and (until is None or answer.timestamp < until):
-                    kept.keep(RecordedDecision.of(answer))
-    table = kept.table()
-    if not kept.requests:
-        raise BadInput(f"{file}: " + (f"not one line is a request; {kept.first}" if kept.first else "empty"))
-    if kept.others:
-        lines_read = kept.requests + kept.others
+                    requests.add(RecordedDecision.of(answer))
+    table = requests.to_table()
+    first = requests.first_error
+    if not requests.valid:
+        raise BadInput(f"{file}: " + (f"not one line is a request; {first}" if first else "empty"))
+    if requests.invalid:
+        lines_read = requests.valid + requests.invalid
         _log.warning(
-            "%s: %d of %d lines are no requests and do not count; %s", file, kept.others, lines_read, kept.first
+            "%s: %d of %d lines are no requests and do not count; %s", file, requests.invalid, lines_read, first
         )
     if not table.num_rows:
-        raise MutationQuotaError(f"{file}: none of its {kept.requests} requests is of that time")
+        raise MutationQuotaError(f"{file}: none of its {requests.valid} requests is of that time")
     return table
 
 
-class _Kept:
-    """What was read, packed as it comes: a million requests would take gigabytes as objects."""
+class _Requests:
+    """The requests read so far, packed into Arrow batches: a million of them would take gigabytes as objects."""
 
     def __init__(self) -> None:
-        self.requests = self.others = 0
-        self.first: str | None = None
+        self.valid = self.invalid = 0
+        self.first_error: str | None = None
         self._rows: list[bytes] = []
         self._batches: list[pa.RecordBatch] = []
 
-    def pass_over(self, letter: DeadLetter) -> None:
-        self.others += 1
-        self.first = self.first or f"line {letter.source.offset + 1}: {letter.error}"
+    def skip(self, letter: DeadLetter) -> None:
+        self.invalid += 1
+        self.first_error = self.first_error or f"line {letter.source.offset + 1}: {letter.error}"
 
-    def keep(self, decision: RecordedDecision) -> None:
+    def add(self, decision: RecordedDecision) -> None:
         self._rows.append(codec.encode(decision))
-        if len(self._rows) == _ROWS_A_BATCH:
+        if len(self._rows) == _ROWS_PER_BATCH:
             self._pack()
 
-    def table(self) -> pa.Table:
+    def to_table(self) -> pa.Table:
         self._pack()
         return pa.Table.from_batches(self._batches, _COLUMNS)
 

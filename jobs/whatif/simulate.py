@@ -1,4 +1,4 @@
-"""`simulate` over files."""
+"""`simulate` over files, and the quota log in a file."""
 
 import codecs
 import sys
@@ -11,15 +11,15 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord
 from quota.records import codec
 from quota.records.callback import Callbacks
-from quota.settings.model import Settings
+from quota.settings import Settings
 from quota.whatif.simulation import read_quotas, simulate
 
 
-def read_quota_log(file: Path, callbacks: Callbacks) -> CallbackTimeline:
-    """The quotas in time that a file makes; one without lines makes none.
+def read_quota_log_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
+    """Read the quota log in a file, which may be empty.
 
     Raises:
-        BadInput: it cannot be read; with the line.
+        BadInput: the file cannot be read; with the line.
     """
     try:
         return read_quotas(file.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n"), callbacks)
@@ -29,23 +29,27 @@ def read_quota_log(file: Path, callbacks: Callbacks) -> CallbackTimeline:
         raise BadInput(f"{file}:{error}") from None
 
 
-def print_decisions(settings: Settings, requests: str, quotas: Path, name: AlgorithmName) -> None:
-    """Print a decision or a dead letter for each line of a file of requests, or of standard input (`-`)."""
-    algorithm = make_algorithm(name, settings.quota.window, settings.policy.repeats)
+def print_decisions(settings: Settings, requests: str, quota_log: Path, name: AlgorithmName) -> None:
+    """Print a decision or a dead letter for each line of a file of requests, or of standard input (`-`).
+
+    Raises:
+        BadInput: a file cannot be read, or the algorithm does not support the settings.
+    """
+    algorithm = make_algorithm(name, settings.quota.window, settings.policy.deduplication)
     check_callbacks(settings.quota.callbacks)
-    known = read_quota_log(quotas, settings.quota.callbacks)
+    quotas = read_quota_log_file(quota_log, settings.quota.callbacks)
     with open_lines(requests) as lines:
         out = sys.stdout.buffer
-        for answer in simulate(lines, known, algorithm, settings.topics.requests, settings.policy):
+        for answer in simulate(lines, quotas, algorithm, settings.topics.requests, settings.policy):
             out.write(codec.encode(answer) + b"\n")
         out.flush()
 
 
 def open_lines(path: str) -> BinaryIO:
-    """A file of lines, or standard input (`-`).
+    """Open a file of lines, or standard input (`-`).
 
     Raises:
-        BadInput: it cannot be opened.
+        BadInput: the file cannot be opened.
     """
     if path == "-":
         return sys.stdin.buffer

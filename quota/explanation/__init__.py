@@ -1,0 +1,4 @@
+"""The explanation of a recorded decision: the refill of its bucket, its charges, and the decision made again.
+
+May import: records, timeline, callbacks, algorithms.
+"""

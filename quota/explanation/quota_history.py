@@ -1,4 +1,4 @@
-"""The quota log as it was kept, to be asked what held for a decision, and who had set it."""
+"""The history of quotas in a recorded quota log: the quota of a decision, and who set it."""
 
 from collections.abc import Iterable
 
@@ -8,56 +8,57 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.callback import Callbacks
 from quota.records.decision import Decision
-from quota.records.entity import QuotaEntity, Tags
-from quota.records.quota_log import LogEntry
-from quota.timeline.change import QuotaChange, change_of
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaLogEntry
+from quota.timeline.change import QuotaChange, to_change
 
 
 class QuotaOrigin(msgspec.Struct, frozen=True):
-    """The change that gave an entity the quota which held at a moment."""
+    """The change that set an entity's quota in force at a moment."""
 
     entity: QuotaEntity
     since: int
-    """From when on it holds, epoch ms."""
+    """The moment from which on the quota is in force [epoch ms]."""
     altered_at: int
-    """When it was made: before `since` where it was scheduled. Epoch ms."""
+    """The moment at which it was set, which is before `since` if it was scheduled [epoch ms]."""
     altered_by: str | None
     comment: str | None
 
 
 class QuotaHistory:
-    """All changes of the quota log that were kept, in the log's order."""
+    """The recorded changes of the quota log, in the log's order."""
 
-    def __init__(self, entries: Iterable[LogEntry], callbacks: Callbacks | None = None) -> None:
-        """Read them.
+    def __init__(self, entries: Iterable[QuotaLogEntry], callbacks: Callbacks | None = None) -> None:
+        """Apply the changes.
 
         Args:
-            entries: the records, in the log's order.
-            callbacks: what the settings say, as for the jobs.
+            entries: the records in the log's order.
+            callbacks: the callback settings, as the jobs have them.
         """
         self._quotas = CallbackTimeline(callbacks)
-        self._changes = [(entry, change_of(entry.record, entry.timestamp)) for entry in entries]
+        self._changes = [(entry, to_change(entry.record, entry.timestamp)) for entry in entries]
         for _, change in self._changes:
             self._quotas.add(change)
 
     def since(self, decision: Decision) -> int | None:
-        """The moment (epoch ms) since which the bucket had the quota of a decision; None if they tell another quota."""
+        """Return the moment (epoch ms) since which the bucket had the decision's quota.
+
+        None if the recorded changes result in another quota.
+        """
         try:
-            found = self._quotas.resolve(decision.user, decision.client_id, decision.timestamp)
-        except BadRecord:  # a callback that fails here, or is not there any more
+            resolution = self._quotas.resolve(decision.user, decision.client_id, decision.timestamp)
+        except BadRecord:  # the callback fails here, or does not exist any more
             return None
-        judged_alike = (found.callback, found.entity) == (decision.callback, decision.quota_entity)
-        if not (judged_alike and found.limit and found.limit.quota.rate == decision.quota):
-            return None
-        return found.limit.since
+        limit = resolution.limit
+        same_origin = (resolution.callback, resolution.entity) == (decision.callback, decision.quota_entity)
+        return limit.since if same_origin and limit and limit.quota.rate == decision.quota else None
 
     def reset_at(self, decision: Decision) -> int | None:
-        """When the bucket of a decision was reset last, as of that decision (epoch ms)."""
-        tags = Tags(decision.user_tag, decision.client_tag, tuple(sorted(decision.more_tags.items())))
-        return self._quotas.timeline.reset_at(tags, decision.timestamp)
+        """Return the latest reset (epoch ms) of the decision's bucket, as of the decision."""
+        return self._quotas.timeline.reset_at(decision.tags, decision.timestamp)
 
-    def set_quota(self, entity: QuotaEntity, at: int) -> QuotaOrigin | None:
-        """The change by which an entity has its quota as of `at` (epoch ms), where it is among those that were kept."""
+    def origin(self, entity: QuotaEntity, at: int) -> QuotaOrigin | None:
+        """Return the change that set an entity's quota in force at `at` (epoch ms); None if it was not recorded."""
         latest = self._quotas.timeline.latest(entity, at)
         if latest is None:
             return None

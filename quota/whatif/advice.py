@@ -1,11 +1,11 @@
-"""All that `recommend` says: the recommended quotas, and what a backtest of them comes to."""
+"""The output of `recommend`: the recommended quotas, and the result of a backtest of them."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
 from quota.records.quota_log import QuotaRecord
 from quota.whatif.recommendation import Recommendation, Rules, Share
 from quota.whatif.result import CandidateOutcome, Result, Totals
@@ -13,65 +13,66 @@ from quota.whatif.tenancy import Tenancy
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """What becomes of a tenant's requests; mutations."""
+    """The outcome of a tenant's requests under the recommended quotas."""
 
     refused: int
+    """The mutations refused."""
     throttled_seconds: float
-    """In which its senders had been told to wait; of each sender, times that overlap count once."""
+    """The time for which its senders are throttled; overlapping throttle times of one sender count once."""
     refused_before: int
-    """As they were recorded; 0 without quotas."""
+    """The mutations that were refused when they were recorded; 0 without quotas."""
 
 
 class TenantAdvice(msgspec.Struct, frozen=True):
-    """A tenant, its quota, and what becomes of its requests by all quotas that are recommended."""
+    """A tenant, its quota, and the outcome of its requests if all recommended quotas are set."""
 
     share: Share
     outlook: Outlook
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """Quotas, how they come about, and what follows."""
+    """Recommended quotas, the numbers that result in them, and their effect."""
 
     rules: Rules
     default: float
-    """The quota of those who have none of their own, mutations/s."""
+    """The default quota, for tenants without their own [mutations/s]."""
     tenants: list[TenantAdvice]
-    """Those who asked for most come first."""
+    """The tenants, those with the most requested mutations first."""
     got: str
-    """What is called that the requests got."""
+    """The name of the outcome before: as recorded, or without quotas."""
     before: Totals
-    """As it was, of all requests, those of exempt users included."""
+    """The totals before, of all requests including those of exempt users."""
     after: Totals
-    """By these quotas."""
+    """The totals under these quotas."""
     refused_share: float
-    """Of the mutations that were asked for."""
+    """The share of the requested mutations that is refused."""
     quotas_sum: float
-    """Of all tenants and the default, mutations/s."""
+    """The sum of all tenants' quotas and the default [mutations/s]."""
     largest_burst: float
-    """Mutations that one tenant can make at once."""
+    """The largest burst of a tenant [mutations]."""
     quotas: list[QuotaRecord]
-    """For `quotas apply`: each with its numbers for a comment."""
+    """The quotas for `quotas apply`, each with its numbers in a comment."""
 
 
 def make_advice(
     recommendation: Recommendation, result: Result, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> Advice:
-    """Put quotas and their backtest together.
+    """Combine quotas with their backtest.
 
     Args:
         recommendation: the quotas.
-        result: of judging by them, after what was.
-        tenancy: who a tenant is.
-        exempt_users: who have no quota.
-        window: S and W.
+        result: the backtest, of the recorded outcome and of these quotas.
+        tenancy: the tenants.
+        exempt_users: the users without a quota.
+        window: the window that turns a quota into a burst.
     """
     before, after = result.outcomes
-    was, will_be = (_by_tenant(each, tenancy, exempt_users) for each in (before, after))
+    sums_before, sums_after = (_sums_by_tenant(each, tenancy, exempt_users) for each in (before, after))
     tenants = [
-        TenantAdvice(each, Outlook(*will_be[each.demand.entity], was[each.demand.entity][0]))
+        TenantAdvice(each, Outlook(*sums_after[each.demand.entity], sums_before[each.demand.entity][0]))
         for each in recommendation.shares
     ]
-    asked = after.load.admitted + after.load.refused
+    requested = after.load.admitted + after.load.refused
     rates = [recommendation.default, *(each.quota for each in recommendation.shares)]
     return Advice(
         recommendation.rules,
@@ -80,20 +81,20 @@ def make_advice(
         before.name,
         before.load,
         after.load,
-        after.load.refused / asked if asked else 0.0,
+        after.load.refused / requested if requested else 0.0,
         sum(rates),
         window.burst(max(rates)),
-        list(_records(recommendation, tenants, tenancy)),
+        list(_commented_records(recommendation, tenants, tenancy)),
     )
 
 
 def quota_records(recommendation: Recommendation, tenancy: Tenancy) -> list[QuotaRecord]:
-    """The quotas alone, to be tried."""
+    """Return the records that set the quotas, without comments."""
     own = [QuotaRecord(each.demand.entity, each.quota) for each in recommendation.shares if each.own]
     return [QuotaRecord(tenancy.default, recommendation.default), *own]
 
 
-def _records(
+def _commented_records(
     recommendation: Recommendation, tenants: Iterable[TenantAdvice], tenancy: Tenancy
 ) -> Iterable[QuotaRecord]:
     rules = recommendation.rules
@@ -107,10 +108,10 @@ def _records(
         yield msgspec.structs.replace(record, comment=comments[record.entity])
 
 
-def _by_tenant(
+def _sums_by_tenant(
     outcome: CandidateOutcome, tenancy: Tenancy, exempt_users: frozenset[str]
 ) -> dict[QuotaEntity, tuple[int, float]]:
-    """Mutations refused and seconds throttled, of a tenant's senders together."""
+    """Return the refused mutations and the throttled seconds of each tenant."""
     sums: dict[QuotaEntity, tuple[int, float]] = {}
     for sender in outcome.senders:
         if sender.user not in exempt_users:

@@ -1,4 +1,4 @@
-"""Which quotas to set, by KIP-599's "How to Define the Quota?": docs/recommend.md has the rules in words.
+"""Recommended quotas by KIP-599's "How to Define the Quota?"; docs/recommend.md has the rules in words.
 
 All rates are in partition mutations per second.
 """
@@ -10,130 +10,130 @@ from decimal import ROUND_CEILING, Context
 
 import msgspec
 
-from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
 
 _DIGITS = 3
-"""To which quotas are rounded up."""
+"""The significant digits of a recommended quota."""
 
 _ROUND = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-_EXACT = ".12g"  # beyond that a float's digits are rounding
+_EXACT = ".12g"  # the digits of a float beyond that are rounding errors
 
 
 @dataclass(frozen=True, slots=True)
 class SizingInput:
-    """What the rules start from."""
+    """The input of the rules besides the tenants' demands."""
 
     capacity: float
-    """C: what the controller takes."""
+    """The capacity C of the controller."""
     reserve: float
-    """The share of it that is left to elections, broken brokers and whatever has no quota."""
+    """The share of it reserved for elections, broken brokers and requests without a quota."""
     over_allocation: float | None
-    """How many times what is available is given away; None for what the tenants' loads show."""
+    """The factor by which the available capacity is over-allocated; None to derive it from the tenants' loads."""
     window: Window
 
 
 class Demand(msgspec.Struct, frozen=True):
-    """What a tenant's recorded requests would have needed (`quota.whatif.required_quota.Need`)."""
+    """The quota that a tenant's recorded requests require (`quota.whatif.required_quota.RequiredQuota`)."""
 
     entity: QuotaEntity
     asked: int
-    """Mutations."""
+    """The mutations requested."""
     largest: int
-    """Mutations of the largest request."""
+    """The mutations of the largest request."""
     need: float
-    """The smallest quota by which none of them is refused."""
+    """The smallest quota under which none of them is refused."""
     load: float
-    """The smallest quota by which the bucket is never in debt."""
+    """The smallest quota under which the bucket is never in debt."""
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What a tenant gets."""
+    """The recommended quota of a tenant."""
 
     demand: Demand
     quota: float
     own: bool
-    """Whether it takes a quota of its own; the others have the default."""
+    """Whether the tenant needs a quota of its own; the others have the default."""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The rules' numbers, in their order."""
+    """The numbers of the rules, in the order of the rules."""
 
     capacity: float
     reserve: float
     available: float
     """A = C * (1 - reserve)."""
     needs: float
-    """Of all tenants, added up."""
+    """The sum of the tenants' needs."""
     loads: float
-    """Likewise."""
+    """The sum of the tenants' loads."""
     load_together: float
-    """Of all tenants as if they shared a bucket: less, as far as they do not act at once."""
+    """The load of all tenants as if they shared a bucket; less than the sum if they do not act at the same time."""
     over_allocation: float
     measured: bool
-    """Whether that is what the loads show, and was not given."""
+    """Whether the over-allocation was derived from the loads, not given."""
     budget: float
-    """A * over-allocation: what is given away."""
+    """A * over-allocation: the rate to divide."""
     median_need: float
     median_largest: float
-    """Mutations of a tenant's largest request."""
+    """The median of the tenants' largest requests [mutations]."""
     least: float
-    """What nobody gets less than while there is enough, and the default counts with."""
+    """The minimum quota if there is enough for all, and the claim of the default."""
     claims: float
-    """Needs, none below the least nor above A, and the default's, added up."""
+    """The sum of the needs, each at least `least` and at most A, and the default's claim."""
     headroom: float | None
-    """How many times their claims all get, where those are within the budget."""
+    """The factor by which every claim is multiplied, if the sum of claims is within the budget."""
     most: float
-    """What nobody gets more than: A, or an even share of what the small ones leave."""
+    """The maximum quota: A, or an even share of the rate that small tenants leave."""
 
 
 class Recommendation(msgspec.Struct, frozen=True):
-    """Quotas, and how they come about."""
+    """Recommended quotas, and the numbers that result in them."""
 
     rules: Rules
     default: float
-    """The quota of those who have none of their own."""
+    """The default quota, for tenants without their own."""
     shares: list[Share]
-    """Those who asked for most come first."""
+    """The tenants, those with the most requested mutations first."""
 
 
-def divide_capacity(demands: Iterable[Demand], load_together: float, ground: SizingInput) -> Recommendation:
-    """Divide what a controller can take among tenants.
+def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: SizingInput) -> Recommendation:
+    """Divide the capacity of a controller among tenants.
 
     Args:
-        demands: of each tenant; at least one, and each was charged for something.
-        load_together: of all of them, as if they shared one bucket.
-        ground: what the rules start from.
+        demands: the demands of all tenants; at least one, and each was charged something.
+        load_together: the load of all tenants as if they shared a bucket.
+        sizing: the capacity and how much of it to allocate.
     """
     tenants = sorted(demands, key=lambda each: (-each.asked, each.entity.key))
-    available = ground.capacity * (1 - ground.reserve)
+    available = sizing.capacity * (1 - sizing.reserve)
     loads = sum(each.load for each in tenants)
-    # No stretch of all together is heavier than the tenants' own ones added up.
+    # The load of all together is at most the sum of the loads; rounding must not make the factor less than 1.
     measured = max(loads / load_together, 1.0)
-    over_allocation = measured if ground.over_allocation is None else ground.over_allocation
+    over_allocation = measured if sizing.over_allocation is None else sizing.over_allocation
     budget = available * over_allocation
 
     median_need = statistics.median(each.need for each in tenants)
     median_largest = statistics.median(each.largest for each in tenants)
-    least = min(max(median_need, median_largest / ground.window.burst(1)), available)
+    least = min(max(median_need, median_largest / sizing.window.burst(1)), available)
     claims = [least, *(min(max(each.need, least), available) for each in tenants)]
     enough = sum(claims) <= budget
     if enough:
-        headroom, most = _level(budget, claims, [available] * len(claims)), available
+        headroom, most = _fill_level(budget, claims, [available] * len(claims)), available
         quotas = [min(headroom * each, most) for each in claims]
     else:
-        headroom, most = None, _level(budget, [1.0] * len(claims), claims)
+        headroom, most = None, _fill_level(budget, [1.0] * len(claims), claims)
         quotas = [min(each, most) for each in claims]
-    default, *others = (_rounded_up(each) for each in quotas)
+    default, *others = (_round_up(each) for each in quotas)
     rules = Rules(
-        ground.capacity,
-        ground.reserve,
+        sizing.capacity,
+        sizing.reserve,
         available,
         sum(each.need for each in tenants),
         loads,
         load_together,
         over_allocation,
-        ground.over_allocation is None,
+        sizing.over_allocation is None,
         budget,
         median_need,
         median_largest,
@@ -146,19 +146,19 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, ground: Siz
     return Recommendation(rules, default, shares)
 
 
-def _level(budget: float, weights: Sequence[float], most: Sequence[float]) -> float:
-    """How high a budget fills vessels of these widths, of which each holds so much at most (max-min fair)."""
-    left, width = budget, sum(weights)
-    full = 0.0
-    for each, weight in sorted(zip(most, weights, strict=True), key=lambda pair: pair[0] / pair[1]):
-        full = each / weight
-        if full * width >= left:
-            return left / width
-        left -= each
-        width -= weight
-    return full
+def _fill_level(budget: float, widths: Sequence[float], limits: Sequence[float]) -> float:
+    """Return the level to which a budget fills vessels of these widths and maximum contents (max-min fairness)."""
+    remaining, width_left = budget, sum(widths)
+    level = 0.0
+    for limit, width in sorted(zip(limits, widths, strict=True), key=lambda pair: pair[0] / pair[1]):
+        level = limit / width
+        if level * width_left >= remaining:
+            return remaining / width_left
+        remaining -= limit
+        width_left -= width
+    return level
 
 
-def _rounded_up(rate: float) -> float:
-    """A rate to three significant digits, and not below it."""
+def _round_up(rate: float) -> float:
+    """Round a rate up to three significant digits."""
     return float(_ROUND.create_decimal(f"{rate:{_EXACT}}"))

@@ -1,36 +1,38 @@
-"""A decision as the audit keeps it: the request that was judged, and the verdict that it got."""
+"""Recorded decisions, and the requests that they answered."""
 
 from typing import Any, Self
 
 import msgspec
 
 from quota.admission.policy import Policy
-from quota.admission.resolve import Quotas, judged_by
-from quota.records.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, free_topics
+from quota.admission.resolve import Quotas, resolve_quota
+from quota.records.decision import Charges, Decision, ErrorCode, Outcome, Repeat, Shadow
 from quota.records.record import Record, Source
 from quota.records.request import STRICT_SINCE, Mode, MutationRequest, Operation, TopicDetails, TopicMutation
 from quota.timeline.resolution import Resolution, ResolvedRequest
 
-_OLD_VERSION = 0
-"""An API version whose clients do not know the error."""
+_PERMISSIVE_VERSION = 0
+"""An API version whose clients do not know THROTTLING_QUOTA_EXCEEDED."""
 
 _DETAILS = TopicDetails.__struct_fields__
 
-
-_OTHERWISE = ("quota_entity", "topics")
-"""What the audit keeps in another form than the decision has."""
+_CONVERTED = ("quota_entity", "topics")
+"""The fields that differ in form from those of a decision."""
 
 
 class RecordedTopic(TopicDetails, frozen=True):
-    """A topic of a request, and what was said of it."""
+    """A topic of a request, and its answer."""
 
     name: str
     partitions: int
     error_code: int
 
 
-class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What of a decision tells the request, and what a decision made again must come to."""
+class RecordedDecision(Charges, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The fields of a decision that determine its request, and those that deciding it again must reproduce.
+
+    `Decision` cannot take its place: Spark's JSON of a row leaves nulls out, and the table holds the entity as text.
+    """
 
     decision_id: str
     request_id: str
@@ -63,10 +65,10 @@ class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
-        """What is kept of a decision."""
+        """Return the recorded form of a decision."""
         entity = decision.quota_entity
         return cls(
-            **{name: getattr(decision, name) for name in cls.__struct_fields__ if name not in _OTHERWISE},
+            **{name: getattr(decision, name) for name in cls.__struct_fields__ if name not in _CONVERTED},
             quota_entity=None if entity is None else entity.key.decode(),
             topics=[
                 RecordedTopic(each.name, each.partitions, each.error_code, **_details(each)) for each in decision.topics
@@ -75,52 +77,39 @@ class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     @property
     def admitted(self) -> list[bool]:
-        """By topic, what the client was told."""
+        """Whether each topic was admitted in the answer that the client got: always, if the quota is in shadow."""
         return [each.error_code == ErrorCode.NONE.value for each in self.topics]
 
     @property
-    def charges(self) -> list[int]:
-        """Mutations of each topic that is charged if it is admitted.
-
-        None where the request is only to be validated, and not the first topics that were paid for before.
-        """
-        return [each.partitions for each in self.topics[self.free :]]
-
-    @property
-    def free(self) -> int:
-        """How many of the first topics cost nothing."""
-        return free_topics(len(self.topics), self.repeats, validate_only=self.validate_only)
-
-    @property
     def request(self) -> MutationRequest:
-        """The request: one that is judged as it was.
+        """A request that gets the same decision.
 
-        What a decision does not say is taken as what gives the same: the lowest version of its mode, and the shortest
-        stay in purgatory.
+        A decision does not hold the API version and the time in purgatory. This takes the lowest version of its mode,
+        and the shortest time that results in its throttle time.
         """
-        judged = self.shadow or self
+        verdict = self.verdict
         return MutationRequest(
             self.request_id,
             self.operation,
-            STRICT_SINCE[self.operation] if self.mode is Mode.STRICT else _OLD_VERSION,
+            STRICT_SINCE[self.operation] if self.mode is Mode.STRICT else _PERMISSIVE_VERSION,
             [TopicMutation(each.name, each.partitions, **_details(each)) for each in self.topics],
             self.user,
             self.client_id,
             self.validate_only,
             self.request_throttle_ms,
-            max(judged.controller_throttle_ms - judged.throttle_time_ms, 0),
+            max(verdict.controller_throttle_ms - verdict.throttle_time_ms, 0),
         )
 
-    def resolution(self, quotas: Quotas, policy: Policy) -> Resolution:
-        """What the request is judged by: its own quota, or another.
+    def resolve(self, quotas: Quotas, policy: Policy) -> Resolution:
+        """Return the quota of the request under these quotas.
 
         Raises:
             BadRecord: a callback failed.
         """
-        return judged_by(self.user, self.client_id, self.timestamp, quotas, policy)
+        return resolve_quota(self.user, self.client_id, self.timestamp, quotas, policy)
 
-    def judged_by(self, resolution: Resolution) -> ResolvedRequest:
-        """The request, to be judged by that."""
+    def resolved_to(self, resolution: Resolution) -> ResolvedRequest:
+        """Return the request with this quota."""
         return ResolvedRequest(Record(self.source, self.timestamp, None), self.request, resolution)
 
 

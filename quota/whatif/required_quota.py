@@ -1,86 +1,86 @@
-"""How large a quota has to be for a tenant's recorded requests: KIP-599's bucket the other way round.
+"""The quota that recorded requests of a tenant require: KIP-599's bucket, solved for Q.
 
-A bucket of B = Q * S * W that is full at first holds, before a charge, what is left of B + Q * length over the worst of
-all stretches of time that end there:
+Before a charge, a bucket of B = Q * S * W that is full at first holds the minimum, over all stretches of time that end
+there, of B + Q * length minus the charges in the stretch:
 
     K = min over stretches of Q * (length + S * W) - charged
 
-So K >= 0 holds where Q is at least the largest charged / (length + S * W). With time to the right and mutations upwards
-that is the steepest line from what was charged when a stretch begins to what is charged when it ends, S * W later.
-Beginnings that can be on such a line lie on the lower convex hull of all of them, and rates found so far only grow: so
-each beginning is added and dropped once, as requests come.
+So K >= 0 if Q is at least the maximum of charged / (length + S * W). With time on the x axis and mutations on the y
+axis that is the steepest line from the mutations charged at the beginning of a stretch to those charged at its end,
+S * W later. The beginnings that can be on such a line are on the lower convex hull of all beginnings, and the steepest
+slope only grows. So each beginning is added once and removed once, as requests come.
 """
 
 from collections import deque
 from collections.abc import Sequence
 
-from quota.algorithms.bucket import Window
+from quota.records.quota import Window
 
 
 class RequiredQuota:
-    """What the requests of one bucket need, in the bucket's order; all in whole numbers until it is asked for."""
+    """The quota that the requests of one bucket require, in the bucket's order; computed in integers."""
 
     def __init__(self, window: Window) -> None:
-        """Nothing was asked for yet.
+        """Start without requests.
 
         Args:
-            window: S and W.
+            window: the window that turns the quota into a burst.
         """
         self._window_ms = window.total_ms
-        self._refusal = _Steepest()
-        self._debt = _Steepest()
+        self._before_last = _SteepestLine()
+        self._after_last = _SteepestLine()
         self._now: int | None = None
         self.charged = 0
-        """Mutations so far."""
+        """The mutations of all requests."""
         self.largest = 0
-        """Mutations of the largest request."""
+        """The mutations of the largest request."""
 
-    def add(self, timestamp: int, charges: Sequence[int]) -> None:
-        """The next request.
+    def add(self, timestamp: int, costs: Sequence[int]) -> None:
+        """Add the next request.
 
         Args:
-            timestamp: epoch ms; an earlier one than the last counts as that, as it does for a bucket.
-            charges: mutations of each topic that is charged (`quota.whatif.recorded.RecordedDecision.charges`).
+            timestamp: epoch ms; one that is earlier than the last counts as the last, as it does in a bucket.
+            costs: the mutations of each topic that is charged if admitted (`Decision.costs`).
         """
-        if not charges:
+        if not costs:
             return
         now = self._now = timestamp if self._now is None else max(timestamp, self._now)
-        before_last, together = sum(charges[:-1]), sum(charges)
-        for steepest, charged in ((self._refusal, before_last), (self._debt, together)):
-            steepest.begin(now, self.charged)
-            steepest.end(now + self._window_ms, self.charged + charged)
-        self.charged += together
-        self.largest = max(self.largest, together)
+        before_last, total = sum(costs[:-1]), sum(costs)
+        for steepest, charged in ((self._before_last, before_last), (self._after_last, total)):
+            steepest.add_beginning(now, self.charged)
+            steepest.add_end(now + self._window_ms, self.charged + charged)
+        self.charged += total
+        self.largest = max(self.largest, total)
 
     @property
-    def rate(self) -> float:
-        """The smallest quota by which no topic is refused, mutations/s: before each of them K >= 0.
+    def no_refusal(self) -> float:
+        """The smallest quota that refuses no topic: K >= 0 before each topic [mutations/s].
 
-        That is all that the bucket asks for, which one topic may overdraw without limit: for a single topic it is 0.
+        A single topic may overdraw the bucket without limit, so a single topic requires 0.
         """
-        return self._refusal.rate
+        return self._before_last.rate
 
     @property
-    def load(self) -> float:
-        """The smallest quota by which the bucket is never in debt, mutations/s: after each topic, too, K >= 0."""
-        return self._debt.rate
+    def no_debt(self) -> float:
+        """The smallest quota under which the bucket is never in debt: K >= 0 after each topic [mutations/s]."""
+        return self._after_last.rate
 
 
-class _Steepest:
-    """The steepest line from any beginning to a later end; of (ms, mutations), which never go back."""
+class _SteepestLine:
+    """The steepest line from any beginning to a later end; points are (ms, mutations), and neither decreases."""
 
     def __init__(self) -> None:
-        self._hull: deque[tuple[int, int]] = deque()  # lower and convex; steeper than the line so far
+        self._hull: deque[tuple[int, int]] = deque()  # lower and convex; its edges are steeper than the line so far
         self._rise, self._run = 0, 1
 
     @property
     def rate(self) -> float:
-        """How steep, in mutations a second."""
+        """The slope [mutations/s]."""
         return self._rise / self._run * 1000
 
-    def begin(self, x: int, y: int) -> None:
+    def add_beginning(self, x: int, y: int) -> None:
         hull = self._hull
-        if hull and hull[-1][0] == x:  # what begins at the same moment with more behind it is never steeper
+        if hull and hull[-1][0] == x:  # at the same moment, a line from more mutations is never steeper
             return
         while len(hull) > 1 and not _turns_up(hull[-2], hull[-1], (x, y)):
             hull.pop()
@@ -88,7 +88,7 @@ class _Steepest:
         while len(hull) > 1 and (hull[1][1] - hull[0][1]) * self._run <= self._rise * (hull[1][0] - hull[0][0]):
             hull.popleft()
 
-    def end(self, x: int, y: int) -> None:
+    def add_end(self, x: int, y: int) -> None:
         hull = self._hull
         rise, run = y - hull[0][1], x - hull[0][0]
         if rise * self._run <= self._rise * run:

@@ -1,28 +1,29 @@
-"""What a backtest says: per candidate, of all senders together and of each."""
+"""The result of a backtest: the totals of each candidate, overall and by sender."""
 
 import msgspec
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """What requests came to; partition mutations, unless it says otherwise."""
+    """The totals of requests; in partition mutations, unless stated otherwise."""
 
     requests: int
+    """The number of requests."""
     refused_requests: int
-    """In which a topic was refused."""
+    """The number of requests with a refused topic."""
     admitted: int
     refused: int
     throttled_seconds: float
-    """In which senders had been told to wait; of each sender, times that overlap count once."""
+    """The time for which senders were throttled; overlapping throttle times of one sender count once."""
     newly_admitted: int
-    """That were refused when they were recorded."""
+    """The admitted ones that were refused when they were recorded."""
     newly_refused: int
-    """That were admitted when they were recorded."""
+    """The refused ones that were admitted when they were recorded."""
     peak: int
-    """The most that were admitted within a second."""
+    """The maximum admitted within one second."""
 
 
 class Sender(msgspec.Struct, frozen=True):
-    """The load of a user and client-id."""
+    """The totals of a user and client-id."""
 
     user: str
     client_id: str
@@ -30,33 +31,36 @@ class Sender(msgspec.Struct, frozen=True):
 
 
 class CandidateOutcome(msgspec.Struct, frozen=True):
-    """What a candidate comes to."""
+    """The totals of a candidate."""
 
     name: str
     load: Totals
+    """The totals of all senders."""
     senders: list[Sender]
-    """Those with the most mutations asked for come first."""
+    """The senders, those with the most requested mutations first."""
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A decision that did not come out as it was recorded, and in which fields."""
+    """A decision that differs from the recorded one, and the fields in which it does."""
 
     decision_id: str
     fields: list[str]
 
 
 class Repetition(msgspec.Struct, frozen=True):
-    """Whether the recorded quotas give the recorded decisions."""
+    """The extent to which the recorded quotas reproduce the recorded decisions."""
 
     decisions: int
+    """The number of decisions."""
     differing: int
+    """The number of decisions that differ."""
     examples: list[Difference]
 
 
 class Result(msgspec.Struct, frozen=True):
-    """All that a backtest says."""
+    """The result of a backtest."""
 
     repetition: Repetition | None
-    """None of requests that nobody has judged."""
+    """None for requests that were never decided."""
     outcomes: list[CandidateOutcome]
-    """First what was recorded, or what there is without quotas; then each candidate."""
+    """The outcome as recorded, or without quotas, and then that of each candidate."""

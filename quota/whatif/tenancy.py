@@ -1,4 +1,4 @@
-"""Who counts as one tenant, and has a quota of their own (KIP-257)."""
+"""Tenancy: the entities that count as one tenant and have a quota of their own (KIP-257)."""
 
 import enum
 
@@ -8,19 +8,19 @@ from quota.records.entity import QuotaEntity
 
 
 class Tenancy(enum.Enum):
-    """By what requests are told apart."""
+    """The names of a request that identify its tenant."""
 
     USER = "user"
     CLIENT = "client"
     USER_CLIENT = "user-client"
 
     def entity(self, user: str, client_id: str) -> QuotaEntity:
-        """Whose quota a request is judged by."""
+        """Return the entity whose quota applies to a request."""
         by_user, by_client = self is not Tenancy.CLIENT, self is not Tenancy.USER
         return QuotaEntity(user if by_user else UNSET, client_id if by_client else UNSET)
 
     @property
     def default(self) -> QuotaEntity:
-        """The quota of those who have none of their own."""
+        """The entity of the default quota, for tenants without a quota of their own."""
         by_user, by_client = self is not Tenancy.CLIENT, self is not Tenancy.USER
         return QuotaEntity(None if by_user else UNSET, None if by_client else UNSET)

@@ -3,49 +3,16 @@
 import msgspec
 import pytest
 
-from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
-from quota.algorithms.deduplication import Deduplication
-from quota.algorithms.token_bucket import TokenBucket
 from quota.explanation.explanation import Charge, Neighbour, Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory, QuotaOrigin
 from quota.explanation.refill import Gain, Origin
-from quota.records.entity import QuotaEntity
-from quota.records.quota_log import LogEntry, QuotaRecord, ResetRecord
-from tests.support.factories import PERMISSIVE, resolved
-
-WINDOW = Window(num=100)
-ALICE = QuotaEntity("alice")
-FIVE = LogEntry(0, -1000, QuotaRecord(ALICE, 5.0, altered_by="ann", comment="as agreed"))
-TEN = LogEntry(1, 2000, QuotaRecord(ALICE, 10.0, altered_by="ben"))
-RESET = LogEntry(1, 1000, ResetRecord({"user": "alice"}, altered_by="ben"))
-
-
-def asked(*requests):
-    """Decisions on requests as they stand in one partition; each is (time, partitions, more)."""
-    return [
-        resolved(*partitions, at=at, offset=offset, **fields)
-        for offset, (at, partitions, fields) in enumerate(requests)
-    ]
-
-
-def decided(*requests, repeats_ms=0):
-    return decide(None, asked(*requests), TokenBucket(WINDOW, Deduplication(window_ms=repeats_ms)))[1]
-
-
-def explained(decisions, number=-1, log=(FIVE,), neighbours=0):
-    """The explanation of one of a bucket's decisions, the last one by default."""
-    place = range(len(decisions))[number]
-    around = Neighbours(reversed(decisions[:place]), decisions[place + 1 :], neighbours)
-    return explain(decisions[place], around, QuotaHistory(log), WINDOW)
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from tests.support.explanations import ALICE, CHANGED, FIVE, RESET, TEN, WINDOW, WORKED, decided, explained
+from tests.support.factories import PERMISSIVE
 
 
 def differs(explanation):
     return explanation.recomputed.differs
-
-
-WORKED = decided((0, [80] * 7, {}), (0, [80], {}), (12_000, [80], {}))
-"""KIP-599's own example: Q=5, B=500."""
 
 
 def test_the_first_request_of_a_bucket_finds_it_full_and_is_charged_topic_by_topic():
@@ -78,12 +45,12 @@ def test_the_quota_is_told_with_who_set_it_and_since_when():
 
 
 def test_a_quota_that_was_scheduled_is_told_with_when_that_was():
-    later = LogEntry(0, -5000, QuotaRecord(ALICE, 5.0, effective_at=-1000, altered_by="ann"))
+    later = QuotaLogEntry(0, -5000, QuotaRecord(ALICE, 5.0, effective_at=-1000, altered_by="ann"))
     assert explained(WORKED, log=[later]).set_quota == QuotaOrigin(ALICE, -1000, -5000, "ann", None)
 
 
 def test_of_two_changes_at_one_moment_the_later_record_is_told():
-    again = LogEntry(1, -1000, QuotaRecord(ALICE, 5.0, altered_by="ben"))
+    again = QuotaLogEntry(1, -1000, QuotaRecord(ALICE, 5.0, altered_by="ben"))
     assert explained(WORKED, log=[FIVE, again]).set_quota.altered_by == "ben"
 
 
@@ -91,9 +58,6 @@ def test_a_change_whose_record_is_not_kept_is_not_guessed():
     found = explained(WORKED, log=[])
     assert found.set_quota is None
     assert differs(found) == []
-
-
-CHANGED = decided((0, [560], {}), (3000, [80], {"rate": 10.0, "since": 2000}))
 
 
 def test_a_quota_that_changed_in_between_counts_from_its_moment_on():
@@ -112,7 +76,7 @@ def test_where_nobody_can_tell_when_the_quota_changed_that_is_said():
 
 def test_a_refused_try_at_a_new_quota_has_written_the_bucket():
     """At 3 s it was written with -40, and is judged by 5/s again from 4 s on: -30, and two seconds later -20."""
-    back = LogEntry(2, 4000, QuotaRecord(ALICE, 5.0))
+    back = QuotaLogEntry(2, 4000, QuotaRecord(ALICE, 5.0))
     decisions = decided(
         (0, [560], {}), (3000, [80], {"rate": 10.0, "since": 2000}), (6000, [80], {"rate": 5.0, "since": 4000})
     )
@@ -180,7 +144,7 @@ def test_what_only_asked_at_another_quota_has_not_written_the_bucket():
         (3000, [80], {"rate": 10.0, "since": 2000, "validate_only": True}),
         (6000, [80], {"since": 4000}),
     )
-    found = explained(decisions, log=[FIVE, TEN, LogEntry(2, 4000, QuotaRecord(ALICE, 5.0))])
+    found = explained(decisions, log=[FIVE, TEN, QuotaLogEntry(2, 4000, QuotaRecord(ALICE, 5.0))])
     assert found.refill.gains == [Gain(0, 6000, 5, 500, -60, -30)]
     assert differs(found) == []
 

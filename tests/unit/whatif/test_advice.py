@@ -2,8 +2,8 @@
 
 import pytest
 
-from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.whatif.advice import make_advice
 from quota.whatif.recommendation import Demand, SizingInput, divide_capacity

@@ -3,10 +3,10 @@
 import pytest
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
-from quota.whatif.backtest import Again, AsRecorded, Effect, Verdict, effect_of
+from quota.records.quota import Window
+from quota.whatif.backtest import Effect, decide_again, differing_fields
 from quota.whatif.recorded import RecordedDecision
 from tests.support.factories import PERMISSIVE, resolved
 
@@ -20,18 +20,24 @@ def recorded(*requests, by=NARROW):
 
 
 def effects(requests, by, recorded_by=NARROW):
-    judge = Again(by)
-    return [
-        effect_of(kept, judge.judge(kept, request))
-        for kept, request in zip(recorded(*requests, by=recorded_by), requests, strict=True)
-    ]
+    before = recorded(*requests, by=recorded_by)
+    return [Effect.of(again, kept) for again, kept in zip(decided_again(requests, by), before, strict=True)]
+
+
+def decided_again(requests, by):
+    state = None
+    for request in requests:
+        state, decision = decide_again(state, request, by)
+        yield decision
 
 
 def test_what_was_decided_comes_out_again():
     requests = [resolved(60, 1, at=0), resolved(1, at=500), resolved(3, at=2000, api_version=PERMISSIVE)]
-    judge = Again(NARROW)
-    verdicts = [judge.judge(kept, request) for kept, request in zip(recorded(*requests), requests, strict=True)]
-    assert [(each.admitted, each.retry_at, each.differing) for each in verdicts] == [
+    found = [
+        (again.admitted, again.retry_at, differing_fields(again, kept))
+        for again, kept in zip(decided_again(requests, NARROW), recorded(*requests), strict=True)
+    ]
+    assert found == [
         ([True, False], 1000, ()),  # 55 - 60 = -5: a second
         ([False], 1000, ()),
         ([True], 2000, ()),
@@ -40,7 +46,8 @@ def test_what_was_decided_comes_out_again():
 
 def test_what_comes_out_otherwise_is_named_by_its_fields():
     (kept,) = recorded(resolved(60, 1))
-    assert Again(WIDE).judge(kept, resolved(60, 1)).differing == (
+    (again,) = decided_again([resolved(60, 1)], WIDE)
+    assert differing_fields(again, kept) == (
         "burst",
         "outcome",
         "topics",
@@ -62,9 +69,9 @@ def test_an_effect_tells_what_reaches_the_controller_and_what_has_changed():
 
 def test_of_what_was_before_a_time_only_the_wait_that_is_left_counts():
     (effect,) = effects([resolved(60, 1, at=1500)], NARROW)  # until 2,500
-    assert effect.since(1500) == effect
-    assert effect.since(1600) == Effect("alice", "<none>", 1600, 2500)
-    assert effect.since(2500) is None
+    assert effect.counted_from(1500) == effect
+    assert effect.counted_from(1600) == Effect("alice", "<none>", 1600, 2500)
+    assert effect.counted_from(2500) is None
 
 
 def test_what_costs_nothing_is_no_load():
@@ -89,6 +96,6 @@ def test_what_is_sent_twice_costs_where_a_candidate_charges_it(recorded_by, by, 
     assert [(each.admitted, each.refused, each.newly_admitted, each.newly_refused) for each in found] == sums
 
 
-def test_what_was_recorded_stands_as_it_was():
+def test_the_effect_of_what_was_recorded_is_its_own():
     (kept,) = recorded(resolved(60, 1))
-    assert AsRecorded().judge(kept, None) == Verdict([True, False], 0, 1000)
+    assert Effect.of(kept, kept) == Effect("alice", "<none>", 0, 1000, 1, 1, 60, 1, 0, 0)

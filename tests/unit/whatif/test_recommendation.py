@@ -2,8 +2,8 @@
 
 import pytest
 
-from quota.algorithms.bucket import Window
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
 from quota.whatif.recommendation import Demand, SizingInput, divide_capacity
 from quota.whatif.tenancy import Tenancy
 

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
+from quota.records.quota import Window
 from quota.records.request import Mode
 from quota.whatif.recorded import RecordedDecision
 from tests.support.factories import PERMISSIVE, resolved
@@ -37,7 +37,7 @@ def recorded(request, *before, by=BY):
 def test_a_request_comes_back_so_that_it_is_judged_as_it_was(request_):
     before = resolved(560)  # K = -60
     kept = recorded(request_, before)
-    assert recorded(kept.judged_by(request_.resolution), before) == kept
+    assert recorded(kept.resolved_to(request_.resolution), before) == kept
 
 
 def test_who_asked_for_what_is_kept():
@@ -61,14 +61,14 @@ def test_a_stay_in_purgatory_that_was_not_kept_is_taken_as_what_gives_the_same(p
     asked = resolved(80, purgatory_ms=purgatory_ms, request_throttle_ms=request_throttle_ms)
     kept = recorded(asked, resolved(560))
     assert kept.throttle_time_ms == told
-    assert recorded(kept.judged_by(asked.resolution), resolved(560)).throttle_time_ms == told
+    assert recorded(kept.resolved_to(asked.resolution), resolved(560)).throttle_time_ms == told
 
 
 def test_in_shadow_it_is_what_would_have_been_told_that_tells_the_stay():
     asked = resolved(80, shadow=True, purgatory_ms=5_000)
     kept = recorded(asked, resolved(560))
     assert (kept.throttle_time_ms, kept.shadow.throttle_time_ms) == (0, 7_000)
-    assert recorded(kept.judged_by(asked.resolution), resolved(560)) == kept
+    assert recorded(kept.resolved_to(asked.resolution), resolved(560)) == kept
 
 
 def test_what_was_admitted_is_told_by_topic():
@@ -80,7 +80,9 @@ def test_a_repeat_is_one_again():
     first, again = resolved(80, offset=1), resolved(80, at=500, offset=2)
     kept = recorded(again, first, by=remembering)
     assert kept.repeats.decision_id == "mutation-requests-0-1"
-    requests = [RecordedDecision.of(each).judged_by(again.resolution) for each in decided(first, again, by=remembering)]
+    requests = [
+        RecordedDecision.of(each).resolved_to(again.resolution) for each in decided(first, again, by=remembering)
+    ]
     assert recorded(requests[1], requests[0], by=remembering) == kept
 
 

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Outcome
+from quota.records.quota import Window
 from quota.whatif.required_quota import RequiredQuota
 from tests.support.factories import resolved
 
@@ -42,11 +42,11 @@ def need(*requests, window=WINDOW):
 )
 def test_what_requests_need_worked_out_by_hand(requests, rate, load):
     found = need(*requests)
-    assert (found.rate, found.load) == (pytest.approx(rate), pytest.approx(load))
+    assert (found.no_refusal, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
 
 
 def test_a_wider_window_needs_less():
-    assert need((0, 66, 11), window=Window(num=10, size_seconds=3)).rate == pytest.approx(66 / 30)
+    assert need((0, 66, 11), window=Window(num=10, size_seconds=3)).no_refusal == pytest.approx(66 / 30)
 
 
 def test_what_was_asked_for_is_counted():
@@ -81,8 +81,8 @@ def test_it_is_the_heaviest_of_all_stretches(course):
             for first in range(last + 1)
         )
 
-    assert found.rate == pytest.approx(float(heaviest(last_topic=False) * 1000))
-    assert found.load == pytest.approx(float(heaviest(last_topic=True) * 1000))
+    assert found.no_refusal == pytest.approx(float(heaviest(last_topic=False) * 1000))
+    assert found.no_debt == pytest.approx(float(heaviest(last_topic=True) * 1000))
 
 
 def outcomes(course, rate):
@@ -92,7 +92,7 @@ def outcomes(course, rate):
 
 @given(courses)
 def test_with_it_the_bucket_refuses_nothing_and_with_less_it_does(course):
-    rate = need(*((at, *charges) for at, charges in course)).rate
+    rate = need(*((at, *charges) for at, charges in course)).no_refusal
     assume(rate > 0)
     assert outcomes(course, rate * (1 + 1e-6)) == {Outcome.ADMITTED}
     assert outcomes(course, rate * (1 - 1e-3)) != {Outcome.ADMITTED}
@@ -100,7 +100,7 @@ def test_with_it_the_bucket_refuses_nothing_and_with_less_it_does(course):
 
 @given(courses)
 def test_with_its_load_the_bucket_is_never_in_debt(course):
-    load = need(*((at, *charges) for at, charges in course)).load
+    load = need(*((at, *charges) for at, charges in course)).no_debt
     assume(load > 0)
 
     def lowest(rate):

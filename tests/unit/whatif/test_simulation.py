@@ -1,12 +1,12 @@
 """`simulate`: files in, one answer a line out."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.support.factories import PERMISSIVE, request_json
+from tests.support.factories import request_at as at
+from tests.support.programs import run
 
 ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
 
@@ -30,15 +30,6 @@ def simulate(tmp_path):
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     return _simulate
-
-
-def run(*args, cwd=None):
-    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", *args]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
-
-
-def at(timestamp, *partitions, **fields):
-    return request_json(*partitions, timestamp=timestamp, **fields)
 
 
 def test_the_worked_example(simulate):

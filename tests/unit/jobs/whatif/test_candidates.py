@@ -5,13 +5,13 @@ import codecs
 import pytest
 
 from jobs.whatif.candidates import parse_candidates
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.rate_quota import RateQuota
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
-from quota.settings.loading import load_settings
+from quota.records.quota import Window
+from quota.settings import load_settings
 
 RECORDED = CallbackTimeline()
 YAML = b"quotas:\n- {user: alice, controller_mutation_rate: 7}\n"

@@ -8,7 +8,8 @@ import pytest
 from jobs.whatif.requests import read_requests
 from quota.errors import BadInput, MutationQuotaError
 from quota.whatif.recorded import RecordedDecision
-from tests.unit.whatif.test_simulation import at, run
+from tests.support.factories import request_at as at
+from tests.support.programs import run
 
 
 @pytest.fixture
