@@ -1,22 +1,24 @@
-"""Buckets as they are listed: who shares each, what it held when it was last charged, and what it holds now."""
+"""Lists of buckets: who shares each, its tokens when it was last charged, and its tokens now."""
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jobs.buckets.saved import SavedBucket
-from quota.algorithms.bucket import Bucket, Window, in_debt, throttle_ms, tokens_at
+from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
 from quota.records.entity import Tags
-from quota.records.fields import SINCE_EVER
-from quota.records.quota import Limit, Quota
+from quota.records.fields import BEGINNING
+from quota.records.quota import Limit, Quota, Window
+
+if TYPE_CHECKING:  # it imports Spark, which the command line does without
+    from jobs.buckets.saved import SavedBucket
 
 
 class Order(enum.Enum):
-    """What a list is sorted by."""
+    """The order of a list."""
 
     TOKENS = "tokens"
     FULL_IN = "full-in"
@@ -27,63 +29,65 @@ class Order(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class BucketQuery:
-    """Which buckets are listed, in which order, and how many at most."""
+    """The selection of a list: which buckets, in which order, and how many."""
 
     tags: Mapping[str, str]
-    """Those that have all of these; all if there are none."""
+    """Tags that a bucket must have."""
     in_debt: bool
-    """Only those that are."""
+    """Whether to list only buckets in debt."""
     order: Order
     limit: int
+    """The most buckets to list."""
 
     @property
     def is_all(self) -> bool:
-        """Whether each bucket is wanted."""
+        """Whether the selection includes every bucket."""
         return not (self.tags or self.in_debt)
 
 
 class ListedBucket(msgspec.Struct, frozen=True):
-    """A bucket in a list; tokens in partition mutations."""
+    """A bucket in a list; tokens are partition mutations."""
 
     bucket: dict[str, str]
-    """The tags of who shares it (KIP-257)."""
+    """The tags of the tenant that shares it (KIP-257)."""
     tokens: float
-    """K, as it was written at `updated_at`."""
+    """K as stored at `updated_at`."""
     updated_at: int
-    """T, epoch ms: when K was last written. What is refused, or costs nothing, leaves both as they were."""
+    """T, epoch ms: when K was stored. A request that is refused or costs nothing changes neither."""
     tokens_now: float
-    """K by now, by the rate that the bucket was last used at."""
+    """K now, at the rate that the bucket was last used at."""
     rate: float
-    """That rate, mutations/s. The quota may be another one since."""
+    """That rate, mutations/s. The quota may have changed since."""
     burst: float
-    """B of that quota."""
+    """B at that rate."""
     max_debt_ms: int | None
-    """Its bound on debt; null for none."""
+    """Its maximum debt, ms; null for none."""
     in_debt: bool
     """Whether a strict request would be refused now."""
     debt_ends_in_ms: int
-    """How long until it is not; 0 where there is no debt."""
+    """The time until the debt is paid; 0 without debt."""
     full_in_ms: int
-    """How long until K is B; at most 2^31 - 1, as all throttle times are."""
+    """The time until K = B; at most 2^31 - 1, like all throttle times."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketList:
-    """The first of the buckets that are wanted, and how many more there are."""
+    """The first buckets of a selection, and the number of those beyond its limit."""
 
     buckets: Sequence[ListedBucket]
     left_out: int
 
 
-def listed(saved: SavedBucket, now: int, window: Window) -> ListedBucket:
-    """A bucket as of `now` (epoch ms)."""
-    bucket = Bucket(saved.K, saved.T, saved.rate, saved.burst, saved.max_debt_ms)
-    limit = Limit(Quota(saved.rate, saved.burst, saved.max_debt_ms), SINCE_EVER)
+def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
+    """Return a saved bucket as listed at `now` (epoch ms)."""
+    quota = Quota(saved.rate, saved.burst, saved.max_debt_ms)
+    bucket = Bucket(saved.K, saved.T, quota)
+    limit = Limit(quota, BEGINNING)
     burst = window.burst(saved.rate, saved.burst)
     tokens = tokens_at(now, bucket, limit, window)
     indebted = in_debt(tokens, saved.K)
     return ListedBucket(
-        bucket=dict(Tags.of_key(saved.bucket).items()),
+        bucket=dict(Tags.from_key(saved.bucket).items()),
         tokens=saved.K,
         updated_at=saved.T,
         tokens_now=tokens,
@@ -96,20 +100,20 @@ def listed(saved: SavedBucket, now: int, window: Window) -> ListedBucket:
     )
 
 
-def bucket_list(saved: Iterable[SavedBucket], wanted: BucketQuery, now: int, window: Window) -> BucketList:
-    """Those that are wanted, as of `now`; of however many no more than the limit are held."""
+def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window) -> BucketList:
+    """Return the selected buckets as of `now` (epoch ms); no more than the limit are held in memory."""
     matched = 0
 
     def matching() -> Iterator[ListedBucket]:
         nonlocal matched
         for each in saved:
-            row = listed(each, now, window)
-            if wanted.tags.items() <= row.bucket.items() and (row.in_debt or not wanted.in_debt):
+            row = to_listed(each, now, window)
+            if query.tags.items() <= row.bucket.items() and (row.in_debt or not query.in_debt):
                 matched += 1
                 yield row
 
-    found = nsmallest(wanted.limit, matching(), key=_KEYS[wanted.order])
-    return BucketList(found, matched - len(found))
+    first = nsmallest(query.limit, matching(), key=_KEYS[query.order])
+    return BucketList(first, matched - len(first))
 
 
 def _name(row: ListedBucket) -> list[tuple[str, str]]:
@@ -123,4 +127,4 @@ _KEYS: dict[Order, Callable[[ListedBucket], Any]] = {
     Order.RATE: lambda row: (-row.rate, _name(row)),
     Order.NAME: _name,
 }
-"""The lowest tokens first, the longest time, the latest change, the highest rate; then by name."""
+"""Sort keys: lowest tokens, longest time, latest change or highest rate first; then by name."""

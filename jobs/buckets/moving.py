@@ -1,8 +1,9 @@
-"""Moving to another checkpoint without forgiving debts: out of the state of one, and into the first batch of the next.
+"""Buckets moved to another checkpoint, with their debts.
 
-Spark has no way to begin a stateful query of Python with a state. So a query of another kind, with the same stateful
-stage and the buckets as its input, makes a checkpoint of one batch; then its offsets are put to where the requests are
-that the buckets do not know. For Spark that is a query which has decided everything before them.
+Spark cannot start a stateful Python query with an initial state. So another query, which has the same stateful stage
+and reads the buckets, writes a checkpoint of one batch. Then the offsets in it are replaced with those of the first
+requests that the buckets do not include. For Spark, the result belongs to a query that has decided everything before
+them.
 """
 
 import time
@@ -16,76 +17,81 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.buckets.saved import SavedAt, SavedBuckets
-from jobs.buckets.store import buckets_of, none_yet
+from jobs.buckets.saved import BucketFileHeader, SavedBuckets
+from jobs.buckets.store import no_buckets_error, read_state
 from jobs.enforce.query import NAME
-from jobs.spark.queries import check_queries, query_errors
-from jobs.spark.session import working_session
-from jobs.storage.checkpoint import Checkpoint, begin_with, check_checkpoint, write_offsets
+from jobs.spark.failures import query_errors
+from jobs.spark.queries import check_queries
+from jobs.spark.session import session
+from jobs.spark.worker import prepare_worker
+from jobs.storage.checkpoint import Checkpoint, write_offsets
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
+from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
+from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE, STATE_VERSION
 
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 
 @query_errors(NAME)
-def saved_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
-    """The buckets of the enforcing query, and the requests that they know; it must not run meanwhile.
+def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
+    """Read the buckets of the enforcing query, which must not run meanwhile, and the offsets up to which they decide.
 
     Raises:
-        MutationQuotaError: there is no checkpoint, no whole one, or one whose last batch is not finished.
+        MutationQuotaError: there is no checkpoint, it is incomplete, or its last batch is not finished.
     """
     files = Files(spark, settings)
-    found = check_checkpoint(files, NAME, STATE_VERSION)
+    found = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     folder = f"{files.root}/{found.folder}"
     if not found.commits:
-        raise none_yet(folder)
-    if found.is_open:
+        raise no_buckets_error(folder)
+    if found.has_open_batch:
         raise MutationQuotaError(
             f"batch {found.offsets[-1]} of {folder} is begun and not finished; let {NAME} --once finish it, "
             f"or stop the {NAME} that runs; then export again"
         )
-    buckets = list(buckets_of(spark, folder, found.commits[-1]))
+    buckets = list(read_state(spark, folder, found.commits[-1]))
     positions = _positions(found, files)
     known = Deployment.read(files).topics
     topics = {name: known[name] for name in positions if name in known}
-    return SavedBuckets(SavedAt(STATE_VERSION, len(buckets), topics, positions), buckets)
+    return SavedBuckets(BucketFileHeader(STATE_VERSION, len(buckets), topics, positions), buckets)
 
 
-def begin_with_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets) -> None:
-    """Have the enforcing query begin with buckets, behind the requests that they know; set aside what it had.
+def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets) -> None:
+    """Have the enforcing query start with buckets, after the requests that they include; its checkpoint is set aside.
 
     Args:
-        spark: with as many shuffle partitions as the state shall have.
-        settings: of a deployment whose topics are claimed.
+        spark: a session with as many shuffle partitions as the state is to have.
+        settings: the settings of a deployment whose topics are claimed.
         saved: the buckets.
 
     Raises:
-        MutationQuotaError: they are of other topics, or it has decided more since they were saved.
+        MutationQuotaError: the buckets belong to other topics, or the query has decided more since they were saved.
     """
     files = Files(spark, settings)
-    _check_topics(saved.at, Deployment.read(files), files.root)
-    _check_behind(saved.at, Checkpoint.read(files, NAME, STATE_VERSION), files)
-    made, rows = f"checkpoints/{NAME}-to-begin", f"checkpoints/{NAME}-to-begin-rows-{time.time_ns()}"
-    files.remove(made)
+    _check_topics(saved.header, Deployment.read(files), files.root)
+    _check_unchanged(saved.header, Checkpoint.read(files, NAME, STATE_VERSION), files)
+    prepared, rows = f"checkpoints/{NAME}-to-begin", f"checkpoints/{NAME}-to-begin-rows-{time.time_ns()}"
+    files.remove(prepared)
     with query_errors(NAME):
         try:
-            _make(spark, saved, checkpoint=f"{files.root}/{made}/v{STATE_VERSION}", rows=f"{files.root}/{rows}")
+            _write_checkpoint(
+                spark, saved, checkpoint=f"{files.root}/{prepared}/v{STATE_VERSION}", rows=f"{files.root}/{rows}"
+            )
         finally:
             files.remove(rows)
-        folder = f"{made}/v{STATE_VERSION}"
-        write_offsets(files, f"{folder}/offsets/0", saved.at.positions)
-        files.remove(f"{folder}/sources")  # how far the rows were read
-        begin_with(files, NAME, STATE_VERSION, made)
+        folder = f"{prepared}/v{STATE_VERSION}"
+        write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
+        files.remove(f"{folder}/sources")  # the offsets of the rows
+        replace_checkpoint(files, NAME, STATE_VERSION, prepared)
 
 
-def _make(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:
-    """A checkpoint of one batch, in which each row becomes a bucket."""
-    given = [msgspec.structs.astuple(each) for each in saved.buckets]
-    spark.createDataFrame(given, _SAVED).coalesce(1).write.parquet(rows)
+def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:
+    """Write a checkpoint of one batch, in which each row becomes a bucket."""
+    tuples = [msgspec.structs.astuple(each) for each in saved.buckets]
+    spark.createDataFrame(tuples, _SAVED).coalesce(1).write.parquet(rows)
     query = (
         spark.readStream.schema(_SAVED)
         .parquet(rows)
@@ -103,6 +109,7 @@ def _make(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) 
 
 
 def _fill(group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:  # noqa: ARG001
+    prepare_worker(__name__)
     for frame in frames:
         for row in frame["state"]:
             state.update(tuple(row[name] for name in STATE.names))
@@ -116,8 +123,8 @@ def _positions(found: Checkpoint, files: Files) -> dict[str, dict[str, int]]:
     return positions
 
 
-def _check_topics(at: SavedAt, known: Deployment, root: str) -> None:
-    for name, topic_id in at.topics.items():
+def _check_topics(header: BucketFileHeader, known: Deployment, root: str) -> None:
+    for name, topic_id in header.topics.items():
         if known.topics.get(name) != topic_id:
             raise MutationQuotaError(
                 f"the buckets are of a topic {name} with the id {topic_id}, and {root} belongs to "
@@ -125,9 +132,9 @@ def _check_topics(at: SavedAt, known: Deployment, root: str) -> None:
             )
 
 
-def _check_behind(at: SavedAt, found: Checkpoint, files: Files) -> None:
-    """Whether nothing was decided since, as far as there is a checkpoint to tell."""
-    if found.is_begun and (found.is_open or _positions(found, files) != at.positions):
+def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: Files) -> None:
+    """Check that nothing was decided since the export, if there is a checkpoint."""
+    if found.exists and (found.has_open_batch or _positions(found, files) != header.positions):
         raise MutationQuotaError(
             f"{NAME} has gone on since the buckets were exported, in {files.root}/{found.folder}; "
             "stop it, export again, and begin with that file"
@@ -135,12 +142,13 @@ def _check_behind(at: SavedAt, found: Checkpoint, files: Files) -> None:
 
 
 def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
-    """Write the buckets of the enforcing query, which is stopped, to a file; they, too, are returned.
+    """Write the buckets of the enforcing query, which must not run, to a new file, and return them.
 
     Raises:
-        MutationQuotaError: there are none, or the file is there already.
+        BadInput: the file exists.
+        MutationQuotaError: there are no buckets.
     """
-    with working_session(settings, "buckets export") as spark:
-        saved = saved_buckets(spark, settings)
+    with session(settings, "buckets export") as spark:
+        saved = capture_buckets(spark, settings)
     saved.write(file)
     return saved

@@ -1,6 +1,6 @@
-"""Buckets in a file, to begin a checkpoint with: a line on what they are, then a line for each, in JSON.
+"""Buckets in a file: a header, then a line for each bucket, in JSON.
 
-Numbers come back as they were, to the last bit; bytes are base64.
+Numbers are read back exactly, to the last bit; bytes are base64.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
 from schemas.buckets import STATE_VERSION
 
 
 class SavedBucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of the state store: its key, and `schemas.buckets.STATE`."""
+    """A row of the state store: its key and the fields of `schemas.buckets.STATE`."""
 
     bucket: str
     K: float
@@ -26,53 +27,52 @@ class SavedBucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     more: bytes | None = None
 
 
-class SavedAt(msgspec.Struct, frozen=True):
-    """What the buckets are the state of."""
+class BucketFileHeader(msgspec.Struct, frozen=True):
+    """The first line of a file: the state that the buckets belong to."""
 
     state_version: int
     """`schemas.buckets.STATE_VERSION` of the program that wrote them."""
     buckets: int
-    """How many there are."""
+    """The number of buckets."""
     topics: dict[str, str]
-    """The topics with requests, with the id that the cluster gave each."""
+    """The topics of requests: name to the id that the cluster assigned."""
     positions: dict[str, dict[str, int]]
-    """By topic and partition, the first request that they do not know."""
+    """By topic and partition, the offset of the first request that the buckets do not include."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedBuckets:
-    """What stands in a file."""
+    """The content of a file."""
 
-    at: SavedAt
+    header: BucketFileHeader
     buckets: Sequence[SavedBucket]
 
     def write(self, file: Path) -> None:
-        """Write the file, which must not be there.
+        """Write a new file, as a whole or not at all.
 
         Raises:
-            BadInput: it is.
+            BadInput: the file exists.
         """
+        lines = b"".join(msgspec.json.encode(line) + b"\n" for line in (self.header, *self.buckets))
         try:
-            with file.open("xb") as output:
-                for line in (self.at, *self.buckets):
-                    output.write(msgspec.json.encode(line) + b"\n")
+            write_whole(file, lines, new=True)
         except FileExistsError:
             raise BadInput(f"{file} is there already; name another file") from None
 
 
 def read_buckets(file: Path) -> SavedBuckets:
-    """Read a file, all of it.
+    """Read a file.
 
     Raises:
-        BadInput: it is not there, of another version, cut short, or not of `buckets export`.
+        BadInput: the file does not exist, is of another version, is truncated, or is not from `buckets export`.
     """
     try:
         first, *lines = file.read_bytes().splitlines()
-        at = msgspec.json.decode(first, type=SavedAt)
-        if at.state_version != STATE_VERSION:
+        header = msgspec.json.decode(first, type=BucketFileHeader)
+        if header.state_version != STATE_VERSION:
             raise BadInput(
-                f"{file} holds buckets of version {at.state_version}, and this program keeps version {STATE_VERSION}; "
-                "export and begin anew with one program"
+                f"{file} holds buckets of version {header.state_version}, "
+                f"and this program keeps version {STATE_VERSION}; export and begin anew with one program"
             )
         decoder = msgspec.json.Decoder(SavedBucket)
         buckets = [decoder.decode(line) for line in lines]
@@ -80,6 +80,6 @@ def read_buckets(file: Path) -> SavedBuckets:
         raise BadInput(f"{file}: {error.strerror}") from None
     except (ValueError, msgspec.MsgspecError) as error:
         raise BadInput(f"{file} was not written by buckets export, or was changed since: {error}") from None
-    if len(buckets) != at.buckets:
-        raise BadInput(f"{file} is cut short: it holds {len(buckets)} buckets of {at.buckets}; export again")
-    return SavedBuckets(at, buckets)
+    if len(buckets) != header.buckets:
+        raise BadInput(f"{file} is cut short: it holds {len(buckets)} buckets of {header.buckets}; export again")
+    return SavedBuckets(header, buckets)

@@ -1,7 +1,7 @@
 """The buckets of the enforcing query, read from the state store of its checkpoint, also while it runs.
 
-A batch that is finished is not written to any more. Its files stay until many later ones are finished
-(`spark.sql.streaming.minBatchesToRetain`), so that a reader has to be slow to find them gone; then it reads again.
+The files of a finished batch do not change. They are removed after many later batches
+(`spark.sql.streaming.minBatchesToRetain`), so only a slow reader finds them gone; it then reads a newer batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,73 +10,83 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.buckets.listing import BucketList, BucketQuery, bucket_list
+from jobs.buckets.listing import BucketList, BucketQuery, select_buckets
 from jobs.buckets.saved import SavedBucket
-from jobs.cli.times import now_ms
 from jobs.enforce.query import NAME
-from jobs.spark.queries import QueryFailed, query_errors
-from jobs.spark.session import working_session
+from jobs.spark.failures import QueryFailed, query_errors
+from jobs.spark.session import session
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
+from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
 
 T = TypeVar("T")
 
-_TRIES = 5
+_MAX_ATTEMPTS = 5
 
 
-def buckets_of(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBucket]:
-    """The buckets as a batch has left them, one after another.
+def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBucket]:
+    """Yield the buckets as of the end of a batch.
 
     Args:
         spark: any session.
-        folder: the checkpoint.
-        batch: one that is finished.
+        folder: the path of the checkpoint.
+        batch: a finished batch.
     """
-    _ = spark.streams.active  # without it the reader finds no coordinator of state stores
+    _ = spark.streams.active  # starts the coordinator of state stores, which the reader needs
     state = spark.read.format("statestore").option("batchId", batch).load(folder)
     columns = [F.col("key.bucket"), *(F.col(f"value.groupState.{name}") for name in STATE.names)]
     for row in state.select(*columns).toLocalIterator():
-        plain: list[Any] = [bytes(each) if isinstance(each, bytearray) else each for each in row]
-        yield SavedBucket(*plain)
+        values: list[Any] = [bytes(each) if isinstance(each, bytearray) else each for each in row]
+        yield SavedBucket(*values)
 
 
-def newest_buckets(spark: SparkSession, files: Files, take: Callable[[Iterable[SavedBucket]], T]) -> T:
-    """What `take` makes of the buckets as the newest finished batch has left them; nothing is written.
+def newest_buckets(spark: SparkSession, files: Files, read: Callable[[Iterable[SavedBucket]], T]) -> T:
+    """Return the result of `read` on the buckets as of the newest finished batch; nothing is written.
+
+    Args:
+        spark: any session.
+        files: the files of the storage root.
+        read: consumes the buckets; called again with a newer batch if the files of this one are gone.
 
     Raises:
         MutationQuotaError: no batch is finished.
-        QueryFailed: they cannot be read.
+        QueryFailed: the state cannot be read.
     """
-    tried: list[int] = []
+    attempts = 0
     while True:
+        attempts += 1
         found = Checkpoint.read(files, NAME, STATE_VERSION)
         folder = f"{files.root}/{found.folder}"
         if not found.commits:
-            raise none_yet(folder)
-        tried.append(found.commits[-1])
+            raise no_buckets_error(folder)
+        batch = found.commits[-1]
         try:
             with query_errors(NAME):
-                return take(buckets_of(spark, folder, tried[-1]))
+                return read(read_state(spark, folder, batch))
         except QueryFailed:
             newest = Checkpoint.read(files, NAME, STATE_VERSION).commits[-1:]
-            if newest == tried[-1:] or len(tried) == _TRIES:  # not for its files having been removed meanwhile
+            if newest == [batch] or attempts == _MAX_ATTEMPTS:  # the files of the newest batch are never removed
                 raise
 
 
-def none_yet(folder: str) -> MutationQuotaError:
-    """The error of a checkpoint without buckets."""
+def no_buckets_error(folder: str) -> MutationQuotaError:
+    """Return the error for a checkpoint without buckets."""
     return MutationQuotaError(f"there are no buckets in {folder}: {NAME} has not finished a batch yet")
 
 
-def list_buckets(settings: Settings, wanted: BucketQuery) -> BucketList:
-    """The buckets of the enforcing query as of its newest finished batch, and of now; it may run meanwhile.
+def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> BucketList:
+    """Return the selected buckets as of the newest finished batch; the enforcing query may run meanwhile.
+
+    Args:
+        settings: the settings.
+        query: the selection.
+        clock: returns the present time, epoch ms.
 
     Raises:
-        MutationQuotaError: there is no such batch.
+        MutationQuotaError: no batch is finished.
     """
-    with working_session(settings, "buckets list") as spark:
+    with session(settings, "buckets list") as spark:
         files, window = Files(spark, settings), settings.quota.window
-        return newest_buckets(spark, files, lambda saved: bucket_list(saved, wanted, now_ms(), window))
+        return newest_buckets(spark, files, lambda saved: select_buckets(saved, query, clock(), window))

@@ -1,4 +1,4 @@
-"""The embedded Kafka: a real single-node broker in KRaft mode, on 127.0.0.1 only, for trying and testing."""
+"""The embedded broker: a real single-node Kafka in KRaft mode, on 127.0.0.1 only, for demos and tests."""
 
 import ctypes
 import logging
@@ -16,10 +16,10 @@ from typing import Self
 
 from jobs.spark.installation import jars_folder
 from quota.errors import BadInput, ClusterError
-from quota.kafka.topics.specs import prepare_topics
-from quota.settings.model import Settings
+from quota.kafka.timing import Deadline
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import Settings
 from quota.settings.sections import KafkaSettings, TargetSettings
-from quota.settings.storage import local_folder
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
-# the jobs' largest record and its batch; Spark asks for as much
+# the jobs' largest record and its batch; Spark fetches as much
 message.max.bytes=67108864
 replica.fetch.max.bytes=67108864
 log.cleaner.dedupe.buffer.size=16777216
@@ -64,28 +64,29 @@ rootLogger.appenderRef.file.ref=file
 
 
 class Broker:
-    """A broker and its data; as a context manager it runs inside the block."""
+    """A broker process and its data; as a context manager it runs inside the block."""
 
-    def __init__(self, data: Path, jars: Path, port: int = 0, memory: str = "256m", more: str = "") -> None:
+    def __init__(self, data: Path, jars: Path, port: int = 0, memory: str = "256m", extra_properties: str = "") -> None:
         """Prepare a broker.
 
         Args:
-            data: the folder of its logs, made where missing and found again by the next start.
+            data: the folder of its data; created if it does not exist, and reused by the next start.
             jars: the folder of Kafka's jars.
-            port: the port it listens on, 0 for any that is free.
-            memory: its heap, as Java's -Xmx takes it.
-            more: lines of its `server.properties`, over those that it would have; {port} is its port.
+            port: the port to listen on; 0 for any free one.
+            memory: the maximum heap size, as in Java's -Xmx.
+            extra_properties: lines of `server.properties` that override the default ones. {host}, {port} and
+                {controller_port} are replaced.
         """
         self._data = data.resolve()
         self._jars = jars
         self._memory = memory
-        self._more = more
+        self._extra_properties = extra_properties
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def address(self) -> str:
-        """host:port, as `bootstrap.servers` takes it."""
+        """The bootstrap server, host:port."""
         return f"{HOST}:{self.port}"
 
     def __enter__(self) -> Self:
@@ -98,12 +99,13 @@ class Broker:
         self.stop()
 
     def start(self) -> None:
-        """Start, and return once clients can connect.
+        """Start the broker, and return when clients can connect.
 
         Raises:
-            ClusterError: it does not come up.
+            BadInput: the port is in use.
+            ClusterError: it does not start.
         """
-        if listening(self.port):
+        if is_listening(self.port):
             raise BadInput(f"port {self.port} is in use; give another by --port, or 0 for any that is free")
         self._configure()
         if not (self._data / "logs" / "meta.properties").exists():
@@ -114,7 +116,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us: we stop the broker ourselves, after its clients
+                start_new_session=True,  # Ctrl-C must not reach the broker: we stop it after its clients
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
             )
         try:
@@ -124,7 +126,7 @@ class Broker:
             raise
 
     def stop(self) -> None:
-        """Stop it, cleanly if it lets itself be stopped in time."""
+        """Stop the broker; kill it if it does not end in time."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -137,15 +139,15 @@ class Broker:
             process.wait()
 
     def check(self) -> None:
-        """Raise if it has ended by itself.
+        """Check that the broker still runs.
 
         Raises:
-            ClusterError: with the last line of its log.
+            ClusterError: it has ended; the message holds the last line of its log.
         """
         if self._process is None or self._process.poll() is not None:
             files = [self._output_file, self._log_file]
-            said = "".join(file.read_text(errors="replace") for file in files if file.exists())
-            raise ClusterError(f"the broker has ended: {_last_line(said)}")
+            output = "".join(file.read_text(errors="replace") for file in files if file.exists())
+            raise ClusterError(f"the broker has ended: {_last_line(output)}")
 
     @property
     def _log_file(self) -> Path:
@@ -163,7 +165,7 @@ class Broker:
         self._data.mkdir(parents=True, exist_ok=True)
         controller_port = free_port()
         self._properties.write_text(
-            (_PROPERTIES + self._more).format(
+            (_PROPERTIES + self._extra_properties).format(
                 host=HOST, port=self.port, controller_port=controller_port, data=self._data
             )
         )
@@ -194,30 +196,30 @@ class Broker:
             )
 
     def _wait_until_listening(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while not listening(self.port):
+        deadline = Deadline(_START_SECONDS)
+        while not is_listening(self.port):
             self.check()
-            if time.monotonic() > deadline:
+            if deadline.has_passed:
                 raise ClusterError(f"the broker does not listen after {_START_SECONDS:.0f} s; see {self._log_file}")
             time.sleep(0.05)
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on now."""
+    """Return a port of 127.0.0.1 on which nothing listens now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
-def listening(port: int) -> bool:
-    """Whether something listens on a port of 127.0.0.1."""
+def is_listening(port: int) -> bool:
+    """Return whether something listens on a port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0
 
 
 def _die_with_parent() -> None:
-    """Have the kernel stop the broker should this process be killed outright."""
+    """Have the kernel stop the broker if this process is killed outright."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
@@ -228,15 +230,21 @@ def _last_line(text: str) -> str:
 
 @contextmanager
 def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> Iterator[Broker]:
-    """A broker that runs inside the block, its topics made; its data is in `<storage.root>/broker` by default."""
-    folder = data or local_folder(settings, "broker")
+    """Run a broker inside the block, with the topics prepared.
+
+    Args:
+        settings: the settings; their cluster does not count.
+        port: the port to listen on; 0 for any free one.
+        data: the folder of its data, `<storage.root>/broker` by default.
+    """
+    folder = data or settings.storage.local_folder("broker")
     broker = Broker(folder, jars_folder(settings.broker.jars), port, settings.broker.memory)
     with broker:
-        prepare_topics(at(settings, broker.address))
+        prepare_topics(with_plaintext_cluster(settings, broker.address))
         yield broker
 
 
-def at(settings: Settings, bootstrap_servers: str) -> Settings:
-    """The same settings for a cluster of one's own, which has neither TLS nor SASL."""
+def with_plaintext_cluster(settings: Settings, bootstrap_servers: str) -> Settings:
+    """Return the settings for another cluster, which uses neither TLS nor SASL and is the target, too."""
     kafka = KafkaSettings(bootstrap_servers=bootstrap_servers, timeout_seconds=settings.kafka.timeout_seconds)
     return settings.model_copy(update={"kafka": kafka, "target": TargetSettings()})

@@ -1,4 +1,4 @@
-"""Everything together with a live view: a broker and tenants of its own, or a cluster that the settings name."""
+"""Enforce and audit with a live view, on an embedded broker with simulated tenants or on a cluster of the settings."""
 
 import threading
 import time
@@ -9,32 +9,33 @@ from rich.console import Console
 from rich.live import Live
 
 from jobs.metrics.endpoint import MetricsEndpoint
-from jobs.sandbox.broker import at, embedded_broker, free_port, listening
+from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
 from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
 from jobs.sandbox.view import View
-from jobs.services.enforce import looking_after, start_queries
-from jobs.services.prepared import prepared_session
-from jobs.spark.queries import check_queries, stop_after_batch, stop_signals
+from jobs.services.queries import deployment_monitor, start_queries
+from jobs.services.session import deployment_session
+from jobs.services.signals import stop_signals
+from jobs.spark.queries import check_queries, stop_after_batch
 from quota.callbacks.loading import check_callbacks
 from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.kafka.timing import Every
 from quota.kafka.topics.user_topics import UserTopics
 from quota.records.decision import Decision
-from quota.settings.model import Settings
-from quota.settings.storage import local_folder
+from quota.settings import Settings
 
 _PORT = 9092
-_STEP_SECONDS = 0.02
-_DRAWS_PER_SECOND = 4
-_LINE_SECONDS = 5.0
+_POLL_SECONDS = 0.02
+_DRAW_INTERVAL_SECONDS = 0.25
+_LINE_INTERVAL_SECONDS = 5.0
 
 
 def run_live(settings: Settings) -> None:
     """Run until Ctrl-C.
 
-    Where no cluster is named, one is started and tenants send requests to it.
+    If the settings name no cluster, an embedded broker is started, and simulated tenants send requests to it.
 
     Raises:
-        MutationQuotaError: a query failed.
+        MutationQuotaError: a query failed, or the broker has ended.
     """
     check_callbacks(settings.quota.callbacks)
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
@@ -42,58 +43,56 @@ def run_live(settings: Settings) -> None:
     settings = settings.model_copy(update={"enforce": enforce})
     with stop_signals() as stop, MetricsEndpoint(settings.metrics) as endpoint, ExitStack() as stack:
         traffic = None
-        watched: list[Callable[[], None]] = []
+        polled: list[Callable[[], None]] = []
         if embedded:
             print("starting a broker", flush=True)
-            port = free_port() if listening(_PORT) else _PORT
+            port = free_port() if is_listening(_PORT) else _PORT
             broker = stack.enter_context(embedded_broker(settings, port))
-            watched.append(broker.check)
-            settings = at(settings, broker.address)
+            polled.append(broker.check)
+            settings = with_plaintext_cluster(settings, broker.address)
             set_tenant_quotas(settings)
             if settings.topics.by_users is not None:
                 UserTopics(settings).prepare([tenant.user for tenant in simulated_clients()])
             traffic = Traffic(RequestWriter(settings), simulated_clients())
         print("starting Spark", flush=True)
-        log = local_folder(settings, "logs") / "spark.log"
-        spark = stack.enter_context(prepared_session(settings, "run", log))
+        log = settings.storage.local_folder("logs") / "spark.log"
+        spark = stack.enter_context(deployment_session(settings, "run", log))
         reader = stack.enter_context(closing(AnswerReader(settings)))
         watch = stack.enter_context(endpoint.following(settings, decides=True))
         queries = start_queries(spark, settings)
         watch(queries)
         stack.callback(stop_after_batch, queries)
-        watched += [lambda: check_queries(queries), looking_after(spark, settings, queries)]
+        polled += [lambda: check_queries(queries), deployment_monitor(spark, settings, queries)]
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
-        _follow(View(title, settings.quota.window), reader, traffic, watched, stop)
+        _run_view(View(title, settings.quota.window), reader, traffic, polled, stop)
         print("stopping", flush=True)
 
 
-def _follow(
+def _run_view(
     view: View,
     reader: AnswerReader,
     traffic: Traffic | None,
-    watched: Sequence[Callable[[], None]],
+    polled: Sequence[Callable[[], None]],
     stop: threading.Event,
 ) -> None:
-    """Send, hear and draw until `stop` is set; a line now and then where there is no terminal."""
+    """Send requests, read answers and show the view until `stop` is set; without a terminal, print a line every 5 s."""
     console = Console()
     with ExitStack() as stack:
         show: Callable[[float], None]
         if console.is_terminal:
             live = stack.enter_context(Live(console=console, auto_refresh=False, screen=False))
-            every, show = 1 / _DRAWS_PER_SECOND, lambda now: live.update(view.draw(now), refresh=True)
+            interval, show = Every(_DRAW_INTERVAL_SECONDS), lambda now: live.update(view.draw(now), refresh=True)
         else:
-            every, show = _LINE_SECONDS, lambda now: print(view.line(now), flush=True)
-        shown = 0.0
-        while not stop.wait(_STEP_SECONDS):
-            for look in watched:
-                look()
+            interval, show = Every(_LINE_INTERVAL_SECONDS), lambda now: print(view.line(now), flush=True)
+        while not stop.wait(_POLL_SECONDS):
+            for poll in polled:
+                poll()
             now = time.time()
             if traffic is not None:
                 traffic.send_due(now)
-            for heard in reader.read():
-                view.hear(heard, now)
-                if traffic is not None and isinstance(heard.answer, Decision):
-                    traffic.hear(heard.answer, now)
-            if now - shown >= every:
+            for received in reader.read():
+                view.record(received, now)
+                if traffic is not None and isinstance(received.answer, Decision):
+                    traffic.on_decision(received.answer, now)
+            if interval.is_due():
                 show(now)
-                shown = now

@@ -1,4 +1,4 @@
-"""The live view: what was decided in the last seconds, and how each bucket stands."""
+"""The live view: recent decisions, and the state of each bucket."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -10,57 +10,56 @@ from rich.text import Text
 
 from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
-from quota.algorithms.bucket import Window
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.decision import Decision
+from quota.records.quota import Window
 from quota.text import quoted
 
-_SECONDS = 10.0
-_BUCKETS = 20
-_LATENCIES = 1000
-_KEPT = 5000
-"""Tenants that are added up."""
+_RATE_SECONDS = 10.0
+_MAX_ROWS = 20
+_MAX_LATENCIES = 1000
+_MAX_TENANTS = 5000
 
 
 class View:
-    """Adds up answers as they come, and draws them; the caller gives the time (seconds since the epoch)."""
+    """A summary of answers as a table and as a line; callers pass the time (seconds since the epoch)."""
 
     def __init__(self, title: str, window: Window) -> None:
         self._title = title
-        self._account = DecisionTotals(window, _KEPT)
+        self._totals = DecisionTotals(window, _MAX_TENANTS)
         self._recent: deque[float] = deque()
-        self._latencies: deque[int] = deque(maxlen=_LATENCIES)
+        self._latencies: deque[int] = deque(maxlen=_MAX_LATENCIES)
 
-    def hear(self, heard: ReceivedAnswer, now: float) -> None:
-        """Take note of an answer."""
-        self._account.hear(heard.answer, heard.at)
-        if isinstance(heard.answer, Decision):
+    def record(self, received: ReceivedAnswer, now: float) -> None:
+        """Add an answer."""
+        self._totals.record(received.answer, received.at)
+        if isinstance(received.answer, Decision):
             self._recent.append(now)
-            self._latencies.append(heard.at - heard.answer.timestamp)
+            self._latencies.append(received.at - received.answer.timestamp)
 
     def draw(self, now: float) -> RenderableType:
-        """The view as it stands."""
+        """Return the view as a table."""
         table = Table("user", "client-id", box=box.SIMPLE_HEAD, expand=True)
         for name in ("quota/s", "tokens", "of burst", "throttled s", "admitted", "refused"):
             table.add_column(name, justify="right")
-        tenants = self._account.tenants.kept
+        tenants = self._totals.tenants.known
         tenants.sort(key=lambda tenant: -(tenant.topics_admitted + tenant.topics_refused))
-        for tenant in tenants[:_BUCKETS]:
+        for tenant in tenants[:_MAX_ROWS]:
             _add_row(table, tenant, now)
-        left_out = len(tenants) - _BUCKETS
+        left_out = len(tenants) - _MAX_ROWS
         footer = f"and {left_out} more buckets" if left_out > 0 else "Ctrl-C ends it"
         return Group(Text(self._title, style="bold"), Text(self.line(now)), table, Text(footer, style="dim"))
 
     def line(self, now: float) -> str:
-        """The totals in one line."""
-        while self._recent and self._recent[0] < now - _SECONDS:
+        """Return the totals in one line."""
+        while self._recent and self._recent[0] < now - _RATE_SECONDS:
             self._recent.popleft()
-        p50, p99 = (_share(self._latencies, percent) for percent in (50, 99))
-        account = self._account
+        p50, p99 = (_percentile(self._latencies, percent) for percent in (50, 99))
+        totals = self._totals
         return (
-            f"{len(self._recent) / _SECONDS:.1f} decisions/s, p50 {p50} ms, p99 {p99} ms; "
-            f"topics: {account.topics_admitted} admitted, {account.topics_refused} refused; "
-            f"dead letters: {account.dead_letters}"
+            f"{len(self._recent) / _RATE_SECONDS:.1f} decisions/s, p50 {p50} ms, p99 {p99} ms; "
+            f"topics: {totals.topics_admitted} admitted, {totals.topics_refused} refused; "
+            f"dead letters: {totals.dead_letters}"
         )
 
 
@@ -85,11 +84,11 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
 
 
 def _legible(name: str) -> str:
-    """A name as it is, where nobody can take it for another one."""
+    """Return a name as it is if no other name looks the same; else quoted."""
     return name if name.isascii() and name.isprintable() else quoted(name)
 
 
-def _share(values: Sequence[int], percent: int) -> str:
+def _percentile(values: Sequence[int], percent: int) -> str:
     if not values:
         return "-"
     return str(sorted(values)[min(len(values) - 1, len(values) * percent // 100)])

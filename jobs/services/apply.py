@@ -1,51 +1,57 @@
-"""The applier as a service: prepared, run until it is stopped."""
+"""The service that carries out admitted mutations."""
 
 import logging
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
+from jobs.background import background
 from jobs.metrics.endpoint import MetricsEndpoint
-from jobs.spark.queries import stop_signals
+from jobs.services.signals import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import TakenOver
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.cluster import read_cluster
-from quota.kafka.topics.specs import prepare_topics
-from quota.settings.model import Settings
+from quota.kafka.reading import read_cluster
+from quota.kafka.timing import Deadline
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-_LINE_SECONDS = 10.0
-_AGAIN_SECONDS = 1.0
+_LOG_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
 
 
 def run_apply(settings: Settings, *, once: bool) -> None:
-    """Carry out admitted mutations until stopped, or until all that are there are done.
+    """Carry out admitted mutations until stopped.
 
-    A cluster that goes away meanwhile is waited for, as long as the settings say.
+    If a cluster stops answering, the service waits for it as long as the settings say.
+
+    Args:
+        settings: the settings.
+        once: carry out all available mutations, then end.
 
     Raises:
-        ClusterError: it does not answer, or another applier has taken over.
+        ClusterError: a cluster does not answer, or another applier has taken over.
     """
-    tally = ApplierStats()
+    stats = ApplierStats()
     with stop_signals() as stop, MetricsEndpoint(settings.metrics, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
-        if settings.target_connection != settings.kafka.connection:  # a wrong password is told now, and not as results
+        if settings.target_connection != settings.kafka.connection:  # a wrong password must fail here, not in results
             read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
-        applier: Applier | None = Applier(settings, stop, tally)
+        applier: Applier | None = Applier(settings, stop, stats)
         _log.info("running: apply, on the topics of %s", settings.target_connection)
-        with _progress(tally), endpoint.following_applier(settings, tally):
-            while applier is not None and not _finished(applier, once=once):
-                tally.reopened += 1
-                applier = _opened_again(settings, stop, tally)
-    _log.info("%s", tally)
+        with (
+            background(lambda end: _log_progress(stats, end), "progress"),
+            endpoint.following_applier(settings, stats),
+        ):
+            while applier is not None and not _run_to_end(applier, once=once):
+                stats.reopened += 1
+                applier = _reopen(settings, stop, stats)
+    _log.info("%s", stats)
 
 
-def _finished(applier: Applier, *, once: bool) -> bool:
-    """Run until it ends; false where it has to be opened again."""
+def _run_to_end(applier: Applier, *, once: bool) -> bool:
+    """Run the applier; return false if a cluster stopped answering and a new applier has to continue."""
     try:
         applier.run(once=once)
     except TakenOver:
@@ -56,34 +62,22 @@ def _finished(applier: Applier, *, once: bool) -> bool:
     return True
 
 
-def _opened_again(settings: Settings, stop: threading.Event, tally: ApplierStats) -> Applier | None:
-    """An applier that goes on as after a crash; None if it is stopped before it can."""
-    deadline = time.monotonic() + settings.apply.timeout_seconds
-    while not stop.wait(_AGAIN_SECONDS):
+def _reopen(settings: Settings, stop: threading.Event, stats: ApplierStats) -> Applier | None:
+    """Return a new applier, which continues as after a crash, or None if `stop` is set first."""
+    deadline = Deadline(settings.apply.timeout_seconds)
+    while not stop.wait(_RETRY_SECONDS):
         try:
-            return Applier(settings, stop, tally)
+            return Applier(settings, stop, stats)
         except ClusterError:
-            if time.monotonic() > deadline:
+            if deadline.has_passed:
                 raise
     return None
 
 
-@contextmanager
-def _progress(tally: ApplierStats) -> Iterator[None]:
-    """A line now and then, if there is something new."""
-    end = threading.Event()
-
-    def tell() -> None:
-        told = str(tally)
-        while not end.wait(_LINE_SECONDS):
-            if told != str(tally):
-                told = str(tally)
-                _log.info("%s", told)
-
-    thread = threading.Thread(target=tell, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        thread.join()
+def _log_progress(stats: ApplierStats, end: threading.Event) -> None:
+    """Log the counts every 10 s, if they have changed."""
+    logged = str(stats)
+    while not end.wait(_LOG_SECONDS):
+        if logged != str(stats):
+            logged = str(stats)
+            _log.info("%s", logged)

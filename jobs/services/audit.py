@@ -1,20 +1,29 @@
-"""The audit and the minutes as long-running programs."""
+"""The services that write the audit's tables: the audit itself, and the minutes."""
 
 from jobs.audit.minutes import start_minutes
 from jobs.audit.query import start_audit
 from jobs.metrics.endpoint import MetricsEndpoint
-from jobs.services.prepared import prepared_session, run_queries
-from jobs.spark.queries import stop_signals
-from jobs.spark.session import working_session
-from quota.settings.model import Settings
+from jobs.services.queries import run_queries
+from jobs.services.session import deployment_session
+from jobs.services.signals import stop_signals
+from jobs.spark.session import session
+from quota.settings import Settings
 
 
 def run_audit(settings: Settings, *, once: bool) -> None:
-    """Audit until stopped, or until all records that are there are kept."""
+    """Audit until stopped.
+
+    Args:
+        settings: the settings.
+        once: write all available records to the tables, then end.
+
+    Raises:
+        MutationQuotaError: the query cannot start or failed: why, and what to do.
+    """
     with (
         stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
-        prepared_session(settings, "audit", enforcing=False) as spark,
+        deployment_session(settings, "audit", enforcing=False) as spark,
         endpoint.following(settings, decides=False) as watch,
     ):
         query = start_audit(spark, settings, once=once)
@@ -23,15 +32,19 @@ def run_audit(settings: Settings, *, once: bool) -> None:
 
 
 def run_minutes(settings: Settings, *, once: bool) -> None:
-    """Add up minutes until stopped, or until all decisions that are kept are in them; that needs no Kafka.
+    """Sum up decisions by the minute until stopped; this needs no Kafka.
+
+    Args:
+        settings: the settings.
+        once: include all decisions in the audit's table, then end.
 
     Raises:
-        MutationQuotaError: the audit has kept nothing yet, or the query cannot go on or failed.
+        MutationQuotaError: the audit has written nothing yet, or the query cannot start or failed: what to do.
     """
     with (
         stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
-        working_session(settings, "minutes") as spark,
+        session(settings, "minutes") as spark,
         endpoint.following(settings, decides=False) as watch,
     ):
         query = start_minutes(spark, settings, once=once)

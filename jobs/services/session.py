@@ -1,47 +1,47 @@
-"""A Spark session on topics and a storage root that belong together, and queries run in it."""
+"""The Spark session of a service."""
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.spark.queries import query_errors, run_until
-from jobs.spark.session import working_session
+from jobs.spark.failures import query_errors
+from jobs.spark.session import session
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
-from quota.kafka.topics.specs import prepare_topics, user_topics
-from quota.settings.model import Settings
+from quota.kafka.timing import Deadline
+from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.specs import user_topic_names
+from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.2
+_RETRY_SECONDS = 0.2
 
 
 @contextmanager
-def prepared_session(
+def deployment_session(
     settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True
 ) -> Iterator[SparkSession]:
-    """A session on topics and a storage root that belong together.
+    """A `session` for a deployment, whose topics are prepared and whose storage root belongs to these topics.
 
     Args:
         settings: the settings.
-        name: what runs.
-        log: a file for what the JVM and the workers write, in place of standard error.
-        enforcing: whether requests are read; whoever does not read them need not be allowed to see their topics.
+        name: the program's name.
+        log: the file for the output of the JVM and the workers, standard error by default.
+        enforcing: whether the program reads requests; if not, it needs no permission to describe their topics.
 
     Raises:
-        MutationQuotaError: they do not, or the cluster is not as the jobs need it; or a query failed inside the block,
-            with what to do.
+        ClusterError: the cluster does not answer, or its topics are not as the jobs need them.
+        MutationQuotaError: the storage root belongs to other topics; or a query failed inside the block: what to do.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
     topic_ids = prepare_topics(settings, needed)
-    with working_session(settings, name, log) as spark:
+    with session(settings, name, log) as spark:
         with query_errors(name):
             _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)
         yield spark
@@ -50,25 +50,20 @@ def prepared_session(
 def _claim(
     files: Files, settings: Settings, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool
 ) -> None:
-    deadline = time.monotonic() + settings.kafka.timeout_seconds
+    """Claim the storage root; retry while a topic is gone: a broker that has just started may not know all topics."""
+    deadline = Deadline(settings.kafka.timeout_seconds)
     while True:
         try:
             claim_storage(files, settings, topic_ids, all_there=enforcing)
-        except TopicGone:  # a broker that starts again may not know all topics yet
-            if time.monotonic() > deadline:
+        except TopicGone:
+            if deadline.has_passed:
                 raise
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_RETRY_SECONDS)
             topic_ids = prepare_topics(settings, needed)
         else:
             break
-    if enforcing and settings.topics.by_users and not user_topics(topic_ids, settings):
+    if enforcing and settings.topics.by_users and not user_topic_names(topic_ids, settings):
         _log.warning(
             "no user has a topic of their own yet, or this principal may describe none: "
             "mutation-quota tenants prepare makes them, and says who is to be allowed what"
         )
-
-
-def run_queries(stop: threading.Event, *queries: StreamingQuery, look: Callable[[], None] = lambda: None) -> None:
-    """Run queries until they end or `stop` is set (`jobs.spark.queries.run_until`)."""
-    _log.info("running: %s", ", ".join(query.name for query in queries))
-    run_until(stop, queries, look)

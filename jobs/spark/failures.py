@@ -1,98 +1,61 @@
-"""What an operator can do about a query that failed for its surroundings."""
+"""The failure of a query, with its reason in one line."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 
-from jobs.spark.queries import QueryFailed
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
-from quota.settings.storage import storage_root
 
-_AGAIN = "then start again: it goes on where it was, and nothing is lost"
+_MAX_REASON_CHARS = 500
 
-_MORE_MEMORY = (
-    "where it ran out of memory, as its lines before this one tell, raise spark.driver_memory "
-    f"(spark.executor.memory on a cluster), {_AGAIN}"
+_OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
+_PYTHON_ERROR = re.compile(
+    r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+"
+    r"(?:py4j\.protocol\.Py4JJavaError: An error occurred while calling .*\n: )?"  # the JVM's own error follows it
+    r"(\S.*)"
 )
 
-_ADVICE = {
-    "No space left on device|Disk quota exceeded|quota of .* is exceeded": (
-        f"no space is left where {{root}} is, or Spark's working files (spark.local.dir); free some, {_AGAIN}"
-    ),
-    "cannot read the quotas in|gave nothing for": (
-        "without the quotas nothing can be decided (enforce.quota_timeout_seconds is how long it waits); "
-        f"bring the topic back, {_AGAIN}"
-    ),
-    "data may have been lost|data may have been missed|OffsetOutOfRangeException": (
-        "records were removed before they were read; to go on behind them, start again with "
-        "--set {query}.fail_on_data_loss=false"
-    ),
-    "CONCURRENT_STREAM_LOG_UPDATE|ConcurrentTransactionException": (
-        "another {query} works on {root}, too; let one run at a time"
-    ),
-    "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
-    "|ChecksumException": ("{root}/checkpoints/{query} is damaged; restore it from a backup, {damaged}"),
-    "Failed to find data source|DATA_SOURCE_NOT_FOUND": (
-        "the jobs' jars (make package puts them into dist/jars) are not on Spark's class path; "
-        "give them to spark-submit by --jars, or as spark.jars"
-    ),
-    r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
-        f"Kafka at {{servers}} does not answer; bring it back, {_AGAIN}"
-    ),
-    r"OutOfMemoryError|Java heap space|return value of .org\.apache\.spark\.\S+ is null": f"Spark ends; {_MORE_MEMORY}",
-}
-"""By what Spark says, the first that is found."""
 
-_OF_A_QUERY = {
-    "minutes": {
-        r"reading file \S*/tables/tenant_minutes/\S* File does not exist": (
-            "{root}/tables/tenant_minutes has lost files; move it away, and {root}/checkpoints/{query} with it: "
-            "all minutes are made again of the decisions that are there"
-        ),
-        "DIFFERENT_DELTA_TABLE_READ|FILE_NOT_EXIST|LOG_FILE_NOT_FOUND|due to log cleanup": (
-            "decisions were removed for good before they were read, or their table was begun anew; "
-            "remove {root}/checkpoints/{query}: it goes on with the decisions that are there, and all its minutes stay"
-        ),
-        "DELTA_CONCURRENT|Concurrent(Append|DeleteRead|DeleteDelete)Exception": (
-            f"something else has rewritten {{root}}/tables/tenant_minutes meanwhile; {_AGAIN.removeprefix('then ')}"
-        ),
-        "DELTA_SCHEMA_CHANGED": f"the audit has given its table new columns; {_AGAIN.removeprefix('then ')}",
-    },
-}
-"""Likewise, before those of all queries."""
+class QueryFailed(MutationQuotaError):
+    """A query has failed; the message is its reason in one line."""
 
-_DAMAGED = {
-    "enforce": (
-        "or begin anew knowingly with `enforce --begin-anew`: all buckets are full then, "
-        "and requests that their topic still holds are decided again"
-    ),
-    "audit": "or remove it: the audit reads its topics again and adds what the tables do not hold",
-    "minutes": "or remove it: all minutes are made again of the decisions that are there",
-}
+    def __init__(self, name: str, text: str) -> None:
+        """Extract the reason from Spark's error text.
+
+        Args:
+            name: the query's name.
+            text: the error text and stack trace from Spark.
+        """
+        super().__init__(f"{name} failed: {_reason(text)}")
+        self.name = name
+        self.text = text
 
 
 @contextmanager
-def with_operator_advice(settings: Settings) -> Iterator[None]:
-    """Say what to do, where a query fails inside the block for something that an operator can mend.
+def query_errors(name: str) -> Iterator[None]:
+    """Convert Spark's errors inside the block into failures of the named query.
 
     Raises:
-        MutationQuotaError: one line: which query failed, why, and what to do.
+        QueryFailed: Spark raised an error.
     """
     try:
         yield
-    except QueryFailed as failure:
-        for said, advice in (_OF_A_QUERY.get(failure.name, {}) | _ADVICE).items():
-            if re.search(said, failure.text):
-                what_to_do = advice.format(
-                    root=storage_root(settings),
-                    query=failure.name,
-                    servers=settings.kafka.bootstrap_servers,
-                    damaged=_DAMAGED.get(failure.name, ""),
-                )
-                raise MutationQuotaError(f"{failure}; {what_to_do}") from None
-        raise
-    except (Py4JNetworkError, ConnectionError):
-        raise MutationQuotaError(f"Spark's JVM has ended; {_MORE_MEMORY}") from None
+    except (PySparkException, Py4JJavaError) as error:
+        raise QueryFailed(name, str(error)) from None
+
+
+def _reason(text: str) -> str:
+    """Return the most specific line: our own error, a worker's Python error, the last `Caused by`, the first line."""
+    ours = _OUR_ERROR.search(text)
+    if ours:
+        return ours[1]
+    of_worker = _PYTHON_ERROR.search(text)
+    if of_worker:
+        return of_worker[1][:_MAX_REASON_CHARS]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    reason = causes[-1].removeprefix("Caused by: ") if causes else lines[0]
+    return reason[:_MAX_REASON_CHARS].rstrip(":")

@@ -1,4 +1,4 @@
-"""Files of the project that are no Python: jars, and the configuration of Spark."""
+"""Files of the installation that are not Python: jars and Spark's configuration."""
 
 from pathlib import Path
 
@@ -9,16 +9,18 @@ _ROOT = _PACKAGE.parent
 
 
 def conf_file(name: str) -> Path:
-    """A file of `conf/`, of which the wheel holds those that the jobs read."""
+    """Return a file of `conf/`; the wheel holds those that the jobs read."""
     installed = _PACKAGE / "conf" / name
     return installed if installed.exists() else _ROOT / "conf" / name
 
 
 def jars_folder(setting: str) -> Path:
-    """The folder of jars that a setting names, relative to the checkout; where there is none, to the current folder.
+    """Return the folder of jars that a setting names.
+
+    A relative path starts at the checkout, or at the current folder if the package is installed without one.
 
     Raises:
-        BadInput: there are no jars in it.
+        BadInput: the folder holds no jars.
     """
     root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
     folder = root / setting

@@ -6,68 +6,93 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quota.admission.identity import pattern_of
-from quota.kafka.topics.specs import MAX_QUOTA_BYTES, max_answer_bytes, max_record_bytes
-from quota.settings.model import Settings
+from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES, max_answer_bytes, max_record_bytes
+from quota.settings import Settings
 from schemas.kafka import RECORD
 
 _FETCH_WAIT_MS = 10
-"""Each batch asks for a topic's end on a connection where the last fetch may still wait: by default 500 ms."""
+"""Spark requests the end offsets of a topic on a connection where the last fetch may still wait: 500 ms by default."""
 
 _POLLED_BYTES = 64 * 1024 * 1024
-"""The most that one poll of a task brings: a fetch is bounded by its bytes as compressed, which may be a thousandth."""
+"""The most that one poll of a task may return, uncompressed.
+
+Kafka bounds a fetch by its compressed bytes, which may be a thousandth of that.
+"""
 
 _LOG_APPEND_TIME = 1
-"""Kafka's number for records that the broker has stamped."""
+"""Kafka's number of `LogAppendTime`: the broker has stamped the record."""
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
-    """How Spark's own Kafka clients reach the cluster."""
+    """Return the options with which Spark's own Kafka clients reach the cluster."""
     return {f"kafka.{name}": value for name, value in settings.kafka.connection.java().items()}
 
 
 def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
-    """Requests from their beginning: of one topic, or of all users' own, also of new ones."""
+    """Stream requests from the beginning: of one topic, or of all users' own topics, also of those made later."""
     enforce, by_users = settings.enforce, settings.topics.by_users
-    subscribed = (
+    subscription = (
         {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
     )
     bounds = batch_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
-    return read_records(spark, settings, subscribed | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
+    return read_records(spark, settings, subscription | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
 
 
 def read_topics(
     spark: SparkSession, settings: Settings, topics: Iterable[str], max_records: int, *, fail_on_data_loss: bool
 ) -> DataFrame:
-    """Topics of the jobs' own records from their beginning, at most so many a batch.
+    """Stream topics of the jobs' own records from the beginning.
 
-    Where records are gone that were not read yet, the query fails, or goes on behind them.
+    Args:
+        spark: the session.
+        settings: the settings.
+        topics: the topics' names.
+        max_records: the most records in a batch.
+        fail_on_data_loss: fail if records were removed before they were read; else continue after them.
     """
-    largest = max(max_answer_bytes(settings), MAX_QUOTA_BYTES)
-    bounded = {"subscribe": ",".join(topics), **batch_bounds(max_records, largest)}
-    return read_records(spark, settings, bounded, fail_on_data_loss=fail_on_data_loss)
+    largest_bytes = max(max_answer_bytes(settings), MAX_QUOTA_BYTES)
+    options = {"subscribe": ",".join(topics), **batch_bounds(max_records, largest_bytes)}
+    return read_records(spark, settings, options, fail_on_data_loss=fail_on_data_loss)
 
 
-def batch_bounds(most: int, largest: int) -> dict[str, str]:
-    """Options for at most so many records a batch, none larger than so many bytes: a poll must fit into the heap."""
-    return {"maxOffsetsPerTrigger": str(most), "kafka.max.poll.records": str(max(1, _POLLED_BYTES // largest))}
+def batch_bounds(max_records: int, largest_bytes: int) -> dict[str, str]:
+    """Return the options that bound a batch and each poll of its tasks, which must fit into the heap.
+
+    Args:
+        max_records: the most records in a batch.
+        largest_bytes: the size of the largest record.
+    """
+    polled = max(1, _POLLED_BYTES // largest_bytes)
+    return {"maxOffsetsPerTrigger": str(max_records), "kafka.max.poll.records": str(polled)}
 
 
 def read_records(
-    spark: SparkSession, settings: Settings, bounded: dict[str, str], *, fail_on_data_loss: bool
+    spark: SparkSession, settings: Settings, options: dict[str, str], *, fail_on_data_loss: bool
 ) -> DataFrame:
-    """What these options of Spark's Kafka source name and bound, from its beginning."""
+    """Stream records from the beginning.
+
+    Args:
+        spark: the session.
+        settings: the settings.
+        options: options of Spark's Kafka source that select the topics and bound a batch.
+        fail_on_data_loss: fail if records were removed before they were read; else continue after them.
+
+    Returns:
+        Rows of `schemas.kafka.RECORD`. `timestamp` is null where neither the broker nor the jobs have set it, unless
+        the settings trust producers.
+    """
     topics = settings.topics
     trusted = (
         F.lit(topics.trust_producer_timestamps)
         | (F.col("timestampType") == _LOG_APPEND_TIME)
-        | F.col("topic").isin(topics.decisions, topics.dead_letters)  # which the jobs alone write
+        | F.col("topic").isin(topics.decisions, topics.dead_letters)  # only the jobs write there
     )
     return (
         spark.readStream.format("kafka")
         .options(**kafka_options(settings))
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
-        .options(**bounded)
+        .options(**options)
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", str(fail_on_data_loss).lower())
         .load()

@@ -1,8 +1,8 @@
-"""The Python environment of the jobs as one archive, for Spark to unpack beside each executor.
+"""The jobs' Python environment as one archive, which Spark unpacks next to each executor.
 
-`python -m jobs.spark.packing WHEEL ARCHIVE` packs what `venv-pack` would, from this environment and without the
-network: the project out of its wheel, and the distributions that it needs, in the versions that are installed here.
-Spark itself is left out, and so is the interpreter: the archive holds a link to where the nodes have it.
+`python -m jobs.spark.packing WHEEL ARCHIVE` packs what `venv-pack` would, but from this environment and without the
+network: the project from its wheel, and the distributions that it needs, in the versions installed here. Spark itself
+and the interpreter are left out: the archive holds a link to the interpreter of the nodes.
 """
 
 import argparse
@@ -19,23 +19,25 @@ from pathlib import Path
 
 from quota.errors import BadInput
 
-_SPARKS = {"pyspark", "py4j"}
-"""What spark-submit and the executors bring along."""
+_SPARK_PACKAGES = {"pyspark", "py4j"}
+"""Distributions that spark-submit and the executors provide."""
+
+_GZIP_LEVEL = 6
+"""Level 9 takes three times as long and saves hardly anything."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def pack(wheel: Path, archive: Path, interpreter: Path, level: int = 6) -> None:
+def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
     """Write the archive.
 
     Args:
-        wheel: of the project.
-        archive: the file to write, a .tar.gz: of the others, Spark's way to unpack them loses links and permissions.
-        interpreter: where the nodes have Python, of the same version as this one.
-        level: of gzip; 9 takes three times as long as 6 for hardly anything.
+        wheel: the project's wheel.
+        archive: the .tar.gz to write; Spark loses links and permissions when it unpacks other formats.
+        interpreter: the path of Python on the nodes, of the same version as this one.
 
     Raises:
-        BadInput: the wheel is none, or what it needs is not installed here.
+        BadInput: the wheel is not valid, or a required distribution is not installed here.
     """
     version = ".".join(map(str, sys.version_info[:2]))
     packages = Path(f"lib/python{version}/site-packages")
@@ -45,8 +47,8 @@ def pack(wheel: Path, archive: Path, interpreter: Path, level: int = 6) -> None:
         (metadata,) = [name for name in own if name.endswith(".dist-info/METADATA")]
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise BadInput(f"{wheel}: no wheel: {error}") from None
-    others = _needed(BytesParser().parsebytes(own[metadata]))
-    with tarfile.open(archive, "w:gz", compresslevel=level) as tar:
+    others = _required_distributions(BytesParser().parsebytes(own[metadata]))
+    with tarfile.open(archive, "w:gz", compresslevel=_GZIP_LEVEL) as tar:
         _add(tar, Path("pyvenv.cfg"), f"home = {interpreter.parent}\ninclude-system-site-packages = false\n".encode())
         for name in ("python", "python3", f"python{version}"):
             link = tarfile.TarInfo(f"bin/{name}")
@@ -56,16 +58,19 @@ def pack(wheel: Path, archive: Path, interpreter: Path, level: int = 6) -> None:
             _add(tar, packages / name, content)
         for other in others:
             for file, inside in _files(other):
-                tar.add(file, str(packages / inside), filter=_nobody)
+                tar.add(file, str(packages / inside), filter=_normalized)
 
 
-def _needed(project: Message) -> list[Distribution]:
-    """The distributions that one needs, of those too, without Spark's; what a marker leaves out is not installed."""
+def _required_distributions(project: Message) -> list[Distribution]:
+    """Return all distributions that the project needs, directly or not, without Spark's.
+
+    A distribution that only another one requires may be missing: a marker excludes it here.
+    """
     found: dict[str, Distribution] = {}
-    left = [(name, project["Name"]) for name in _required(project)]
-    while left:
-        name, by = left.pop()
-        if name in found or name in _SPARKS:
+    queue = [(name, project["Name"]) for name in _requirements(project)]
+    while queue:
+        name, by = queue.pop()
+        if name in found or name in _SPARK_PACKAGES:
             continue
         try:
             found[name] = distribution(name)
@@ -73,12 +78,12 @@ def _needed(project: Message) -> list[Distribution]:
             if by == project["Name"]:
                 raise BadInput(f"{name}, which {by} needs, is not installed here; run make setup") from None
             continue
-        left += [(each, name) for each in _required(found[name].metadata)]
+        queue += [(each, name) for each in _requirements(found[name].metadata)]
     return [found[name] for name in sorted(found)]
 
 
-def _required(metadata: object) -> Iterator[str]:
-    """The names of what is required whatever extras are wanted."""
+def _requirements(metadata: object) -> Iterator[str]:
+    """Yield the normalized names of the requirements that do not belong to an extra."""
     required: Iterable[str] = getattr(metadata, "get_all")("Requires-Dist") or []  # noqa: B009 two types have it
     for each in required:
         match = _NAME.match(each)
@@ -86,10 +91,13 @@ def _required(metadata: object) -> Iterator[str]:
             yield re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
-def _files(of: Distribution) -> Iterator[tuple[Path, str]]:
-    """Files of a distribution with their place in site-packages; its scripts are not there, and would not run."""
-    for file in of.files or []:
-        path = Path(str(of.locate_file(file)))
+def _files(installed: Distribution) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a distribution with their paths in site-packages.
+
+    Scripts are left out: they lie outside site-packages and name this environment's interpreter.
+    """
+    for file in installed.files or []:
+        path = Path(str(installed.locate_file(file)))
         if ".." not in file.parts and "__pycache__" not in file.parts and path.is_file():
             yield path, str(file)
 
@@ -100,8 +108,8 @@ def _add(tar: tarfile.TarFile, path: Path, content: bytes) -> None:
     tar.addfile(member, io.BytesIO(content))
 
 
-def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Of nobody in particular, and for all to read, whatever the umask of who packs."""
+def _normalized(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Make a member readable for all and owned by nobody in particular, whatever the umask and the user here."""
     member.mode |= 0o555 if member.mode & 0o100 else 0o444
     member.uid = member.gid = 0
     member.uname = member.gname = ""
@@ -109,7 +117,7 @@ def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def main() -> None:
-    """Pack what the command line says."""
+    """Write the archive that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m jobs.spark.packing", description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("archive", type=Path)

@@ -1,4 +1,4 @@
-"""Progress of a Spark job, for whoever waits for it at a terminal."""
+"""The progress of a Spark job, shown at a terminal."""
 
 import threading
 from collections.abc import Callable
@@ -8,32 +8,30 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from jobs.background import background
+
 T = TypeVar("T")
 
-_LOOK_SECONDS = 0.2
+_UPDATE_SECONDS = 0.2
 
 
-def with_progress(spark: SparkSession, what: str, work: Callable[[], T]) -> T:
-    """Do some work of Spark's, with a bar on standard error if that is a terminal; Ctrl-C ends the work, too."""
+def with_progress(spark: SparkSession, description: str, work: Callable[[], T]) -> T:
+    """Return the result of `work`, showing a progress bar meanwhile if standard error is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return work()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    done = threading.Event()
-    with Progress(*columns, console=console, transient=True) as progress:
-        shower = threading.Thread(target=_show, args=(spark, progress, what, done), daemon=True)
-        shower.start()
-        try:
-            return work()
-        finally:
-            done.set()
-            shower.join()
+    with (
+        Progress(*columns, console=console, transient=True) as progress,
+        background(lambda stop: _update_bar(spark, progress, description, stop), "progress"),
+    ):
+        return work()
 
 
-def _show(spark: SparkSession, progress: Progress, what: str, done: threading.Event) -> None:
+def _update_bar(spark: SparkSession, progress: Progress, description: str, stop: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    bar = progress.add_task(what, total=None)
-    while not done.wait(_LOOK_SECONDS):
+    bar = progress.add_task(description, total=None)
+    while not stop.wait(_UPDATE_SECONDS):
         stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
         tasks = sum(stage.numTasks for stage in stages if stage)
         completed = sum(stage.numCompletedTasks for stage in stages if stage)

@@ -1,4 +1,4 @@
-"""The properties of the jobs' Spark: what was measured to pay, what the settings say, what spark-submit was told."""
+"""Spark's properties: measured defaults, the settings, and what spark-submit was given."""
 
 import logging
 import os
@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from jobs.spark.installation import conf_file, jars_folder
 from jobs.spark.worker import MEMORY_VARIABLE
-from quota.settings.model import Settings
+from quota.settings import Settings
 from quota.settings.secrets import SECRET_NAME
-from quota.settings.storage import hadoop_properties, local_folder
 from quota.settings.types import in_bytes
 
 _log = logging.getLogger(__name__)
@@ -17,7 +16,7 @@ _log = logging.getLogger(__name__)
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _REDACTED = "spark.redaction.regex"
 
-# Hadoop's own starts processes to look after permissions, thirty for each batch; this one asks Java.
+# Hadoop's own local file system starts a process for each change of permissions, thirty a batch; this one uses Java.
 _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
 _CLASS_PATH = "spark.driver.extraClassPath"
@@ -26,15 +25,15 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
-def measured() -> dict[str, str]:
-    """What was measured to pay: `conf/spark-defaults.conf`."""
+def spark_defaults() -> dict[str, str]:
+    """Return the properties of `conf/spark-defaults.conf`, chosen by measurement."""
     lines = conf_file("spark-defaults.conf").read_text(encoding="utf-8").splitlines()
     pairs = (line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#"))
     return {name: value.strip() for name, value in pairs}
 
 
 def spark_properties(settings: Settings) -> dict[str, str]:
-    """All properties of a Spark that the jobs start themselves."""
+    """Return all properties of a Spark that the jobs start themselves."""
     spark = settings.spark
     started = {
         "spark.master": spark.master,
@@ -42,39 +41,39 @@ def spark_properties(settings: Settings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
         "spark.jars": ",".join(str(jar) for jar in sorted(jars_folder(spark.jars).glob("*.jar"))),
     }
-    kept = _kept(settings, spark.conf)
+    overriding = _overriding(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         jars = [str(jar) for jar in jars_folder(spark.jars).glob(_LOCAL_FILES_JAR)]
         if jars:
             started["spark.hadoop.fs.file.impl"] = _LOCAL_FILES
-            # Spark looks at files before it has loaded its jars.
-            kept[_CLASS_PATH] = os.pathsep.join([*jars, *filter(None, [spark.conf.get(_CLASS_PATH)])])
-    return measured() | started | _everywhere(settings) | spark.conf | kept
+            # Spark uses the file system before it has loaded the jars of spark.jars.
+            overriding[_CLASS_PATH] = os.pathsep.join([*jars, *filter(None, [spark.conf.get(_CLASS_PATH)])])
+    return spark_defaults() | started | _derived(settings) | spark.conf | overriding
 
 
 def submitted_properties(settings: Settings, given: Mapping[str, str]) -> dict[str, str]:
-    """What is left to set where spark-submit has started Spark.
+    """Return the properties to set on a Spark that spark-submit has started.
 
-    What it was told goes before `[spark]` and `[spark.conf]`; what other sections come to stays as it is there.
+    What spark-submit was given overrides `[spark]` and `[spark.conf]`, but not properties from other sections.
 
     Args:
         settings: the settings.
-        given: by spark-submit, its files and its options.
+        given: the properties that spark-submit has from its files and options.
     """
-    of_file = measured()
-    # spark-submit may be given our own file, which settings go before.
-    told = {name: value for name, value in given.items() if of_file.get(name) != value}
-    others = of_file | _everywhere(settings) | settings.spark.conf
-    left = {name: value for name, value in others.items() if name not in told}
-    return left | _kept(settings, settings.spark.conf | told)
+    defaults = spark_defaults()
+    # spark-submit may have been given our own defaults file, which the settings override.
+    submitted = {name: value for name, value in given.items() if defaults.get(name) != value}
+    ours = defaults | _derived(settings) | settings.spark.conf
+    unset = {name: value for name, value in ours.items() if name not in submitted}
+    return unset | _overriding(settings, settings.spark.conf | submitted)
 
 
-def _everywhere(settings: Settings) -> dict[str, str]:
-    """What holds however Spark is started, if nobody says otherwise."""
+def _derived(settings: Settings) -> dict[str, str]:
+    """Return the properties that follow from the settings, however Spark is started; others override them."""
     properties = {
         "spark.scheduler.allocation.file": conf_file("fair-scheduler.xml").as_uri(),
-        "spark.sql.warehouse.dir": local_folder(settings, "warehouse").absolute().as_uri(),
+        "spark.sql.warehouse.dir": settings.storage.local_folder("warehouse").absolute().as_uri(),
         f"spark.executorEnv.{MEMORY_VARIABLE}": str(in_bytes(settings.spark.worker_memory)),
     }
     if "://" not in settings.storage.root:
@@ -82,14 +81,14 @@ def _everywhere(settings: Settings) -> dict[str, str]:
     return properties
 
 
-def _kept(settings: Settings, others: Mapping[str, str]) -> dict[str, str]:
-    """What sections other than `[spark]` come to, whatever others say."""
-    hadoop = hadoop_properties(settings)
+def _overriding(settings: Settings, others: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties from sections other than `[spark]`, which override all others."""
+    hadoop = settings.storage.hadoop()
     partitions = str(settings.enforce.state_partitions)
     if others.get(_PARTITIONS, partitions) != partitions:
         _log.warning(
             "%s=%s does not count; enforce.state_partitions=%s does", _PARTITIONS, others[_PARTITIONS], partitions
         )
-    # What Spark shows of properties and options: in its log, its event log and its pages.
+    # Spark shows properties and options in its log, its event log and its web pages.
     hidden = [SECRET_NAME, *map(re.escape, hadoop), *([others[_REDACTED]] if _REDACTED in others else [])]
     return {_PARTITIONS: partitions, _REDACTED: "|".join(hidden), **hadoop}

@@ -1,4 +1,4 @@
-"""The Spark session of the jobs: on a JVM that this process starts, or on the one that spark-submit has started."""
+"""The Spark session of a process, on a JVM that it starts, or on the one that spark-submit has started."""
 
 import os
 import shutil
@@ -16,95 +16,105 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.spark.failures import with_operator_advice
+from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.errors import BadInput
-from quota.settings.model import Settings
+from quota.settings import Settings
 from quota.settings.secrets import is_secret
-from quota.settings.storage import hadoop_properties
 
 _END_SECONDS = 30.0
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""In the environment of a program that spark-submit runs."""
+"""A variable in the environment of programs that spark-submit runs."""
 
 
-def spark_session(settings: Settings, name: str, log: Path | None = None) -> SparkSession:
+@contextmanager
+def session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+    """A session that stops at the end of the block; errors of queries carry advice for operators.
+
+    Args:
+        settings: the settings.
+        name: the program's name; the application is `mutation-quota <name>`.
+        log: as for `start_session`.
+
+    Raises:
+        BadInput: there is no JVM, or there are no jars.
+        MutationQuotaError: a query failed inside the block: why, and what to do.
+    """
+    spark = start_session(settings, f"mutation-quota {name}", log)
+    try:
+        with with_operator_advice(settings):
+            yield spark
+    finally:
+        stop_session(spark)
+
+
+def start_session(settings: Settings, name: str, log: Path | None = None) -> SparkSession:
     """Start the session of this process.
 
     Args:
         settings: the settings.
-        name: what the application is called in Spark's lists, where spark-submit was not told a name.
-        log: a file for what the JVM and the workers write, in place of standard error; spark-submit has its own ways.
+        name: the application's name, unless spark-submit was given one.
+        log: the file for the output of the JVM and the workers, standard error by default. With spark-submit it is
+            ignored: that has its own logging.
 
     Raises:
-        BadInput: there is no JVM, or no jars.
+        BadInput: there is no JVM, or there are no jars.
     """
     on_interrupt = signal.getsignal(signal.SIGINT)
-    conf, gateway = _submitted(settings, name) if _SUBMITTED in os.environ else _started(settings, name, log)
+    conf, gateway = _submitted_jvm(settings, name) if _SUBMITTED in os.environ else _own_jvm(settings, name, log)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     context = SparkContext(conf=conf, gateway=gateway)
-    signal.signal(signal.SIGINT, on_interrupt)  # SparkContext puts a handler of its own there, which kills batches
+    signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler of its own, which kills batches
     return SparkSession(context)
 
 
-def _submitted(settings: Settings, name: str) -> tuple[SparkConf, JavaGateway]:
-    """The JVM that spark-submit has started this process from."""
-    gateway = launch_gateway()  # type: ignore[no-untyped-call]
-    conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
-    given = dict(conf.getAll())
-    conf.setAll(list(submitted_properties(settings, given).items()))
-    if given["spark.app.name"] == Path(sys.argv[0]).name:  # what spark-submit takes where it is told none
-        conf.setAppName(name)
-    return conf, gateway
-
-
-def _started(settings: Settings, name: str, log: Path | None) -> tuple[SparkConf, JavaGateway]:
-    """A JVM of this process's own."""
-    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise BadInput("no java found; install a JDK 17 or newer")
-    properties = spark_properties(settings)
-    conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
-    # What a JVM is started with stands on its command line, for all users of the machine.
-    hidden = hadoop_properties(settings).keys() | {key for key in properties if is_secret(key)}
-    seen = SparkConf(loadDefaults=False).setAll([each for each in conf.getAll() if each[0] not in hidden])
-    if settings.spark.master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # A process group of its own keeps Ctrl-C from the JVM and its workers: we end the queries first, then them.
-    popen: dict[str, Any] = {"start_new_session": True}
-    if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        popen["stdout"] = popen["stderr"] = log.open("ab")
-    return conf, launch_gateway(seen, popen)  # type: ignore[no-untyped-call]
-
-
-def end_session(spark: SparkSession) -> None:
+def stop_session(spark: SparkSession) -> None:
     """Stop a session and its JVM, so that nothing of it outlives the program.
 
-    PySpark alone leaves the JVM to notice that this process has gone, some time after it has.
+    PySpark alone leaves it to the JVM to notice that this process has ended, some time later.
     """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
-    with suppress(Py4JError, OSError):  # nothing is left to stop where the JVM has ended by itself
+    with suppress(Py4JError, OSError):  # the JVM may have ended already
         spark.stop()
-    if gateway.proc is None:  # spark-submit's JVM ends when this process has
+    if gateway.proc is None:  # spark-submit's JVM ends after this process
         return
     gateway.shutdown()
-    gateway.proc.stdin.close()  # what its JVM waits for
+    gateway.proc.stdin.close()  # the JVM waits for the end of its input
     try:
         gateway.proc.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
-    # Another session of this process starts a JVM of its own.
+    # The next session of this process starts a JVM of its own.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
-@contextmanager
-def working_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
-    """A session that ends with the block, in which failures are told with what to do."""
-    spark = spark_session(settings, f"mutation-quota {name}", log)
-    try:
-        with with_operator_advice(settings):
-            yield spark
-    finally:
-        end_session(spark)
+def _submitted_jvm(settings: Settings, name: str) -> tuple[SparkConf, JavaGateway]:
+    """Connect to the JVM of the spark-submit that runs this process."""
+    gateway = launch_gateway()  # type: ignore[no-untyped-call]
+    conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
+    given = dict(conf.getAll())
+    conf.setAll(list(submitted_properties(settings, given).items()))
+    if given["spark.app.name"] == Path(sys.argv[0]).name:  # spark-submit's default
+        conf.setAppName(name)
+    return conf, gateway
+
+
+def _own_jvm(settings: Settings, name: str, log: Path | None) -> tuple[SparkConf, JavaGateway]:
+    """Start a JVM."""
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise BadInput("no java found; install a JDK 17 or newer")
+    properties = spark_properties(settings)
+    conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
+    # All users of the machine can read the JVM's command line.
+    hidden = settings.storage.hadoop().keys() | {key for key in properties if is_secret(key)}
+    visible = SparkConf(loadDefaults=False).setAll([each for each in conf.getAll() if each[0] not in hidden])
+    if settings.spark.master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # A process group of its own keeps Ctrl-C from the JVM and its workers: we stop the queries first, then them.
+    popen: dict[str, Any] = {"start_new_session": True}
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        popen["stdout"] = popen["stderr"] = log.open("ab")
+    return conf, launch_gateway(visible, popen)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Whose checkpoints and tables a storage root holds: a log that was begun anew must not go on with them."""
+"""The topics that a storage root belongs to: a topic that was made again must not meet the old one's checkpoints."""
 
 import json
 from collections.abc import Mapping
@@ -8,29 +8,29 @@ from typing import Self
 from jobs.storage.files import Files
 from quota.admission.identity import user_of
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
+from quota.settings import Settings
 
 _FILE = "deployment.json"
 
 
 class TopicGone(MutationQuotaError):
-    """A user's topic is not there any more, or the broker that was asked does not know it yet."""
+    """A user's topic was deleted, or the broker that answered does not know it yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What a storage root remembers."""
+    """The topics and checkpoints of a storage root, stored in its file `deployment.json`."""
 
     topics: dict[str, str] = field(default_factory=dict)
-    """The topics that it belongs to, with the id that the cluster gave each."""
+    """The topics that the root belongs to: name to the id that the cluster assigned."""
     retired: list[str] = field(default_factory=list)
-    """Those of them that were deleted for good; none of the same name may come after them."""
+    """Topics among them that were deleted for good; no topic may be made under these names again."""
     checkpoints: dict[str, int] = field(default_factory=dict)
-    """The queries that have finished a batch, with the version of the checkpoint that they last went on with."""
+    """Queries that have finished a batch: name to the version of the checkpoint used last."""
 
     @classmethod
     def read(cls, files: Files) -> Self:
-        """What the root remembers; nothing of one that is new.
+        """Read the file; an empty deployment if there is none.
 
         Raises:
             MutationQuotaError: the file is damaged.
@@ -48,14 +48,19 @@ class Deployment:
             ) from None
 
     def write(self, files: Files) -> None:
-        """Have the root remember this."""
+        """Write the file."""
         files.write(_FILE, json.dumps(asdict(self)))
 
     def with_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
-        """Belonging to these topics too.
+        """Return the deployment with more topics.
+
+        Args:
+            found: the id of each topic.
+            settings: the settings.
 
         Raises:
-            MutationQuotaError: a topic is not the one that this root was begun with.
+            MutationQuotaError: a topic has another id than before, or the root was used with another
+                `topics.identity`.
         """
         root = settings.storage.root
         for name, topic_id in found.items():
@@ -65,46 +70,53 @@ class Deployment:
                     f"now it is {topic_id}); set another storage.root, or move this one's checkpoints and tables away"
                 )
         by_topic = settings.topics.by_users is not None
-        if (settings.topics.requests in self.topics) if by_topic else self._of_users(settings):
+        if (settings.topics.requests in self.topics) if by_topic else self._user_topics(settings):
             raise MutationQuotaError(f"{root} was begun with another topics.identity; set another storage.root")
         return replace(self, topics={**self.topics, **found})
 
     def with_all_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
-        """Belonging to these topics too, where they are all that there are of users.
+        """Return the deployment with more topics, which include all topics of users that exist.
+
+        Topics of `topics.retired_users` that are gone are retired.
+
+        Args:
+            found: the id of each topic.
+            settings: the settings.
 
         Raises:
-            TopicGone: one is gone.
-            MutationQuotaError: a topic is not the one that this root was begun with.
+            TopicGone: a user's topic is gone and not retired.
+            MutationQuotaError: as for `with_topics`.
         """
         topics = settings.topics
-        asked = {topics.requests_of(user) for user in topics.retired_users if topics.by_users}
-        retired = {*self.retired, *(asked & self.topics.keys() - found.keys())}
+        to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.by_users}
+        retired = {*self.retired, *(to_retire & self.topics.keys() - found.keys())}
         known = replace(self.with_topics(found, settings), retired=sorted(retired))
-        for name in sorted(self._of_users(settings) - found.keys() - retired):
+        for name in sorted(self._user_topics(settings) - found.keys() - retired):
             raise TopicGone(
                 f"topic {name} is gone, and with it requests that may not have been read; "
                 "if that is for good, start once with its user in topics.retired_users"
             )
         return known
 
-    def _of_users(self, settings: Settings) -> set[str]:
+    def _user_topics(self, settings: Settings) -> set[str]:
         topics = settings.topics
         return {name for name in self.topics if user_of(name, topics.requests)} - set(topics.names)
 
 
 def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str], *, all_there: bool = True) -> None:
-    """Note which topics the storage root belongs to, or check that they still are the same.
+    """Record which topics the storage root belongs to, or check that they are still the same.
 
-    Offsets of another topic of the same name would have requests passed over, and decisions taken for doubles.
+    With the offsets of a deleted topic of the same name, requests would be skipped and decisions taken for repeats.
 
     Args:
-        files: of the storage root.
+        files: the files of the storage root.
         settings: the settings.
         topic_ids: the id of each topic.
-        all_there: whether a user's topic that is not among them is gone.
+        all_there: whether a user's topic that is missing from `topic_ids` is gone.
 
     Raises:
-        MutationQuotaError: a topic is not the one that this root was begun with, or is gone.
+        TopicGone: a user's topic is gone.
+        MutationQuotaError: a topic has another id than before.
     """
     known = Deployment.read(files)
     claimed = (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)
@@ -112,15 +124,15 @@ def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str]
         claimed.write(files)
 
 
-def note_checkpoint(files: Files, query: str, version: int) -> None:
-    """Note that a query has finished a batch with a checkpoint of this version."""
+def record_checkpoint(files: Files, query: str, version: int) -> None:
+    """Record that a query has finished a batch with a checkpoint of this version."""
     known = Deployment.read(files)
     if known.checkpoints.get(query) != version:
         replace(known, checkpoints=known.checkpoints | {query: version}).write(files)
 
 
 def forget_checkpoint(files: Files, query: str) -> None:
-    """Take that back: what the query does next is a beginning."""
+    """Undo `record_checkpoint`: the query starts from scratch next time."""
     known = Deployment.read(files)
     if query in known.checkpoints:
         others = {name: version for name, version in known.checkpoints.items() if name != query}

@@ -1,30 +1,29 @@
-"""Files of a storage root, on whatever file system Hadoop knows."""
+"""Files in a storage root, on any file system that Hadoop supports."""
 
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
-from quota.settings.storage import storage_root
+from quota.settings import Settings
 
 
 class Files:
     """The files of a deployment; paths are relative to its storage root."""
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        """Prepare; nothing is read yet."""
-        self.root = storage_root(settings)
+        """Connect to the file system of the root; nothing is read yet."""
+        self.root = settings.storage.url
         jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
         self._jvm = jvm
         self._conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
         self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
             self._path("").toUri(), self._conf
-        )  # one that Spark does not share
-        self._files.setVerifyChecksum(False)  # what an operator has mended by hand is no damage
+        )  # not the instance that Spark shares
+        self._files.setVerifyChecksum(False)  # a file that an operator fixed by hand is not damaged
 
     def read(self, path: str) -> str | None:
-        """The text of a file; None where there is none."""
+        """Return the text of a file; None if there is no such file."""
         file = self._path(path)
         if not self._files.exists(file):
             return None
@@ -35,7 +34,7 @@ class Files:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Put a file in the place of what stands there, as a whole or not at all."""
+        """Write or replace a file atomically."""
         streaming = self._jvm.org.apache.spark.sql.execution.streaming
         manager = streaming.checkpointing.CheckpointFileManager.create(self._path(""), self._conf)
         manager.mkdirs(self._path(""))
@@ -48,27 +47,27 @@ class Files:
             raise
 
     def names(self, folder: str) -> list[str]:
-        """What stands in a folder; nothing where there is none."""
+        """Return the sorted names in a folder; none if there is no such folder."""
         path = self._path(folder)
         if not self._files.exists(path):
             return []
         return sorted(status.getPath().getName() for status in self._files.listStatus(path))
 
     def rename(self, path: str, new: str) -> None:
-        """Move a file or a folder.
+        """Rename a file or a folder.
 
         Raises:
-            MutationQuotaError: the file system does not let it.
+            MutationQuotaError: the file system refuses.
         """
         if not self._files.rename(self._path(path), self._path(new)):
             raise MutationQuotaError(f"cannot move {self.root}/{path} to {self.root}/{new}; look who may write there")
 
     def remove(self, folder: str) -> None:
-        """Remove a folder with all that is in it; nothing where there is none."""
+        """Remove a folder and its content, if it exists."""
         self._files.delete(self._path(folder), True)
 
     def remove_empty(self, folder: str) -> None:
-        """Remove a folder with nothing in it, if it is there; Hadoop raises where there is something."""
+        """Remove an empty folder, if it exists; Hadoop raises an error if it is not empty."""
         self._files.delete(self._path(folder), False)
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object

@@ -1,20 +1,21 @@
-"""Records that were removed from their topics before a query has read them."""
+"""Records that retention has removed from a topic before a query read them."""
 
 import logging
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
-from quota.errors import ClusterError, MutationQuotaError
-from quota.kafka.clients import ends, reason, tail
-from quota.settings.model import Settings
+from quota.errors import MutationQuotaError
+from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.reading import make_consumer, offset_range
+from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Offsets of a partition that nobody can read any more: from `first`, up to and without `end`."""
+    """A range of offsets in a partition whose records are gone: from `first` up to, not including, `end`."""
 
     topic: str
     partition: int
@@ -26,16 +27,16 @@ class Gap:
 
 
 def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], *, fail: bool) -> None:
-    """Look whether everything is still there that a query has not read yet.
+    """Check that all records that a query has not read yet still exist.
 
     Args:
         settings: the settings.
-        query: the query's name, which is the section of its settings, too.
-        positions: how far it has come.
-        fail: whether something missing is an error, or a warning.
+        query: the query's name, which is also the name of its section in the settings.
+        positions: the next offsets to read.
+        fail: whether missing records are an error, or a warning.
 
     Raises:
-        MutationQuotaError: something is missing; says what, and how to go on without it.
+        MutationQuotaError: records are missing: which ones, and how to continue without them.
         ClusterError: the cluster does not answer in time.
     """
     gaps = _gaps(settings, query, positions)
@@ -55,13 +56,11 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
 def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> list[Gap]:
     if not positions:
         return []
-    seconds = settings.kafka.timeout_seconds
-    consumer = tail(settings.kafka.connection, "mutation-quota-gaps")
+    connection, seconds = settings.kafka.connection, settings.kafka.timeout_seconds
+    consumer = make_consumer(connection, "mutation-quota-gaps")
     try:
-        firsts = [ends(consumer, position, seconds)[0] for position in positions]
-    except KafkaException as error:
-        where = f"the topics of {query} at {settings.kafka.bootstrap_servers}"
-        raise ClusterError(f"cannot look where {where} begin: {reason(error)}") from None
+        with cluster_errors(f"look where the topics of {query} at {connection} begin", client_config(connection)):
+            firsts = [offset_range(consumer, position, seconds)[0] for position in positions]
     finally:
         consumer.close()
     return [

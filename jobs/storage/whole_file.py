@@ -1,25 +1,41 @@
-"""A file that is there as a whole, or not at all."""
+"""Atomic file writes."""
 
+import errno
 from pathlib import Path
 
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+"""The errors of a file system that has no hard links, as of some network mounts."""
 
-def write_whole(file: Path, text: str, *, new: bool = False) -> None:
-    """Write a file beside its place and put it there only when it is whole: a disk may be full.
+
+def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
+    """Write a file, as a whole or not at all: a full disk leaves no half of it.
 
     Args:
-        file: the place; what is there is replaced.
-        text: what is written, in UTF-8.
-        new: nothing may be there.
+        file: the file; an existing one is replaced.
+        content: the content; text is written in UTF-8.
+        new: whether the file must not exist.
 
     Raises:
-        OSError: it cannot be written, or there is one.
+        FileExistsError: `new`, and it exists.
+        OSError: it cannot be written.
     """
     part = file.with_name(f".{file.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(content if isinstance(content, bytes) else content.encode())
         if new:
-            file.hardlink_to(part)
+            _publish_new(part, file)
         else:
             part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _publish_new(part: Path, file: Path) -> None:
+    """Give a complete file its name; a hard link fails where the name is taken."""
+    try:
+        file.hardlink_to(part)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        file.touch(exist_ok=False)  # claims the name
+        part.replace(file)

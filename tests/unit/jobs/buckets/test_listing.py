@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 
-from jobs.buckets.listing import BucketQuery, Order, bucket_list, listed
+from jobs.buckets.listing import BucketQuery, Order, select_buckets, to_listed
 from jobs.buckets.saved import SavedBucket
 from jobs.cli.control.buckets import HEAD, bucket_line
-from quota.algorithms.bucket import MAX_THROTTLE_MS, Window
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.records.entity import Tags
+from quota.records.quota import Window
 
 NOW = 1_795_266_000_000
 WINDOW = Window()
@@ -19,7 +20,7 @@ ALL = [FULL, GROUP, DEBT, GAINING]
 
 
 def choose(order=Order.TOKENS, *, tags=None, in_debt=False, limit=1000):
-    found = bucket_list(ALL, BucketQuery(tags or {}, in_debt, order, limit), NOW, WINDOW)
+    found = select_buckets(ALL, BucketQuery(tags or {}, in_debt, order, limit), NOW, WINDOW)
     return [row.bucket for row in found.buckets], found.left_out
 
 
@@ -28,32 +29,32 @@ ALICE, BOB, TOOL, PAY = {"user": "alice"}, {"user": "bob", "client-id": "app"}, 
 
 def test_a_bucket_in_debt_says_when_that_ends_and_when_it_is_full():
     """-60 and 7 s of 5/s later -25: 5 s to zero, and 55 tokens more are 11 s."""
-    row = listed(DEBT, NOW, WINDOW)
+    row = to_listed(DEBT, NOW, WINDOW)
     assert (row.bucket, row.tokens, row.updated_at, row.rate) == (ALICE, -60.0, NOW - 7000, 5.0)
     assert (row.tokens_now, row.burst, row.in_debt) == (-25.0, 55.0, True)
     assert (row.debt_ends_in_ms, row.full_in_ms) == (5000, 16_000)
 
 
 def test_a_bucket_without_debt_gains_up_to_its_own_burst():
-    row = listed(GAINING, NOW, WINDOW)
+    row = to_listed(GAINING, NOW, WINDOW)
     assert (row.tokens_now, row.burst, row.in_debt, row.debt_ends_in_ms, row.full_in_ms) == (50, 100, False, 0, 5000)
 
 
 def test_a_bucket_that_has_had_time_enough_is_full():
-    row = listed(FULL, NOW, WINDOW)
+    row = to_listed(FULL, NOW, WINDOW)
     assert (row.tokens, row.tokens_now, row.burst, row.full_in_ms) == (8.0, 11.0, 11.0, 0)
 
 
 def test_a_bucket_of_another_window_has_another_burst():
-    assert listed(DEBT, NOW, Window(100, 1)).burst == 500.0
+    assert to_listed(DEBT, NOW, Window(100, 1)).burst == 500.0
 
 
 def test_a_clock_that_is_behind_that_of_the_broker_adds_and_takes_nothing():
-    assert listed(DEBT, NOW - 60_000, WINDOW).tokens_now == -60.0
+    assert to_listed(DEBT, NOW - 60_000, WINDOW).tokens_now == -60.0
 
 
 def test_what_takes_for_ever_is_bound():
-    row = listed(msgspec.structs.replace(DEBT, rate=1e-300), NOW, WINDOW)
+    row = to_listed(msgspec.structs.replace(DEBT, rate=1e-300), NOW, WINDOW)
     assert (row.debt_ends_in_ms, row.full_in_ms) == (MAX_THROTTLE_MS, MAX_THROTTLE_MS)
     assert "over 24 days" in bucket_line(row)
 
@@ -92,7 +93,7 @@ def test_those_beyond_the_limit_are_counted():
 
 
 def test_a_line_stands_under_its_head():
-    line = bucket_line(listed(DEBT, NOW, WINDOW))
+    line = bucket_line(to_listed(DEBT, NOW, WINDOW))
     assert line.split(maxsplit=6) == [
         "-25.0",
         "55",
@@ -105,9 +106,9 @@ def test_a_line_stands_under_its_head():
     for name, value in (("K now", "-25.0"), ("of B", "55"), ("debt ends in", "0:00:05"), ("full in", "0:00:16")):
         assert HEAD.index(name) + len(name) == line.index(f"{value} ") + len(value)
     assert HEAD.index("bucket") == line.index("user")
-    assert " full " in bucket_line(listed(FULL, NOW, WINDOW))
+    assert " full " in bucket_line(to_listed(FULL, NOW, WINDOW))
 
 
 @pytest.mark.parametrize("tags", [Tags("a", ""), Tags("", "b"), Tags('"]', "é"), Tags("", "", (("g", "h"), ("i", "")))])
 def test_tags_come_back_out_of_the_identity_of_their_bucket(tags):
-    assert Tags.of_key(tags.key) == tags
+    assert Tags.from_key(tags.key) == tags

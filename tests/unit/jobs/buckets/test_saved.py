@@ -1,16 +1,19 @@
-"""Buckets in a file: what comes back, and what is said of a file that is none."""
+"""Buckets in a file: what is read back, and the errors of files that are not valid."""
 
+import errno
+import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.buckets.saved import SavedAt, SavedBucket, SavedBuckets, read_buckets
+from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from quota.errors import BadInput
 from schemas.buckets import STATE, STATE_VERSION
 
-AT = SavedAt(STATE_VERSION, 1, {"requests": "id"}, {"requests": {"0": 7, "1": 0}})
+HEADER = BucketFileHeader(STATE_VERSION, 1, {"requests": "id"}, {"requests": {"0": 7, "1": 0}})
 BUCKET = SavedBucket('["user","alice"]', -0.1, 5, 1 / 3)
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -20,12 +23,12 @@ buckets = st.builds(
 
 
 @given(st.lists(buckets))
-def test_all_comes_back_to_the_last_bit(tmp_path_factory, saved):
+def test_buckets_are_read_back_to_the_last_bit(tmp_path_factory, saved):
     file = tmp_path_factory.mktemp("buckets") / "buckets.jsonl"
-    at = SavedAt(AT.state_version, len(saved), AT.topics, AT.positions)
-    SavedBuckets(at, saved).write(file)
+    header = BucketFileHeader(HEADER.state_version, len(saved), HEADER.topics, HEADER.positions)
+    SavedBuckets(header, saved).write(file)
     found = read_buckets(file)
-    assert (found.at, found.buckets) == (at, saved)
+    assert (found.header, found.buckets) == (header, saved)
     assert [repr(each) for each in found.buckets] == [repr(each) for each in saved]  # -0.0 is not 0.0
 
 
@@ -36,17 +39,28 @@ def test_its_fields_are_those_of_the_state():
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "buckets.jsonl"
-    SavedBuckets(AT, [BUCKET]).write(path)
+    SavedBuckets(HEADER, [BUCKET]).write(path)
     return path
 
 
-def test_nothing_is_written_over(file):
+def test_an_existing_file_is_not_overwritten(file):
     with pytest.raises(BadInput, match="is there already; name another file"):
-        SavedBuckets(AT, [BUCKET]).write(file)
+        SavedBuckets(HEADER, [BUCKET]).write(file)
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
+    def full(self, *_):
+        self.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        SavedBuckets(HEADER, [BUCKET]).write(tmp_path / "buckets.jsonl")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "error"),
     [
         (lambda text: text.split(b"\n")[0], "is cut short: it holds 0 buckets of 1; export again"),
         (lambda text: text[:-9], "was not written by buckets export, or was changed since: "),
@@ -58,12 +72,12 @@ def test_nothing_is_written_over(file):
         ),
     ],
 )
-def test_a_file_that_is_none_is_told(file, change, said):
+def test_an_invalid_file_is_refused(file, change, error):
     file.write_bytes(change(file.read_bytes()))
-    with pytest.raises(BadInput, match=re.escape(said)):
+    with pytest.raises(BadInput, match=re.escape(error)):
         read_buckets(file)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(BadInput, match=r"x\.jsonl: No such file or directory"):
         read_buckets(tmp_path / "x.jsonl")

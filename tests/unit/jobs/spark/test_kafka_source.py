@@ -1,10 +1,10 @@
-"""How much a batch and a poll of its tasks may bring."""
+"""The bounds of a batch, and of a poll of its tasks."""
 
 import pytest
 
 from jobs.spark.kafka_source import batch_bounds
-from quota.kafka.topics.specs import max_record_bytes
-from quota.settings.loading import load_settings
+from quota.kafka.topics.record_sizes import max_record_bytes
+from quota.settings import load_settings
 
 MIB = 1024 * 1024
 

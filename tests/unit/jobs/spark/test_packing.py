@@ -1,4 +1,4 @@
-"""The archive of the environment: what is in it, and what Spark brings along."""
+"""The archive of the environment: its content, without what Spark provides."""
 
 import tarfile
 import zipfile
@@ -14,7 +14,7 @@ INTERPRETER = Path("/opt/python/bin/python3.11")
 
 @pytest.fixture
 def packed(tmp_path):
-    """Pack a project that needs these; the members by their names, and the archive."""
+    """Pack a project with these requirements; return the members by name, and the archive."""
 
     def _pack(*requirements):
         wheel, archive = tmp_path / "project.whl", tmp_path / "environment.tar.gz"

@@ -1,11 +1,11 @@
-"""Spark's properties: what spark-submit was told, what the settings say, what was measured."""
+"""Spark's properties: those of spark-submit, of the settings, and the measured defaults."""
 
 from itertools import starmap
 
 import pytest
 
-from jobs.spark.properties import measured, spark_properties, submitted_properties
-from quota.settings.loading import load_settings
+from jobs.spark.properties import spark_defaults, spark_properties, submitted_properties
+from quota.settings import load_settings
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -15,7 +15,7 @@ def load(*overrides):
 
 
 def test_what_was_measured_is_in_the_file_that_spark_submit_reads():
-    found = measured()
+    found = spark_defaults()
     assert all(starmap(lambda name, value: name.startswith("spark.") and value == value.strip(), found.items()))
     assert found["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
     assert spark_properties(load()).items() >= found.items()
@@ -45,7 +45,7 @@ def test_a_cluster_has_no_say_in_state_partitions_and_secrets(caplog):
 
 
 def test_a_setting_goes_before_what_was_measured_also_where_spark_submit_was_given_that_file():
-    found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), measured())
+    found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), spark_defaults())
     assert found["spark.ui.enabled"] == "true"
 
 

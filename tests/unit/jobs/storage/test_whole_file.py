@@ -1,4 +1,4 @@
-"""Files that are there as a whole, or not at all."""
+"""Atomic file writes."""
 
 import errno
 import os
@@ -13,14 +13,14 @@ def names(folder):
     return [each.name for each in folder.iterdir()]
 
 
-def test_what_is_there_is_replaced(tmp_path):
+def test_an_existing_file_is_replaced(tmp_path):
     (tmp_path / "a").write_text("old")
     write_whole(tmp_path / "a", "néw")
     assert (tmp_path / "a").read_text(encoding="utf-8") == "néw"
     assert names(tmp_path) == ["a"]
 
 
-def test_what_has_to_be_new_replaces_nothing(tmp_path):
+def test_a_new_file_replaces_nothing(tmp_path):
     write_whole(tmp_path / "a", "first", new=True)
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "a", "second", new=True)
@@ -29,12 +29,24 @@ def test_what_has_to_be_new_replaces_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_of_what_cannot_be_written_whole_there_is_nothing(tmp_path, monkeypatch, new):
-    def full(self, *_, **__):
-        self.write_bytes(b"half")
+def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch, new):
+    def full(self, *_):
+        self.touch()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
         write_whole(tmp_path / "a", "whole", new=new)
     assert names(tmp_path) == []
+
+
+def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    write_whole(tmp_path / "a", "first", new=True)
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "a", "second", new=True)
+    assert (tmp_path / "a").read_text() == "first"
+    assert names(tmp_path) == ["a"]

@@ -1,0 +1,47 @@
+"""The queries of a service: which ones run together, what is monitored meanwhile, and how they run."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobs.audit.query import start_audit
+from jobs.enforce.query import NAME, start_enforce
+from jobs.spark.queries import run_until
+from jobs.storage.files import Files
+from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
+from quota.settings import Settings
+from schemas.buckets import STATE_VERSION
+
+_log = logging.getLogger(__name__)
+
+
+def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuery]:
+    """Start enforcing, and auditing next to it if the settings say so."""
+    # The audit starts first: it has more checks that may fail.
+    audits = [start_audit(spark, settings)] if settings.enforce.with_audit else []
+    return [start_enforce(spark, settings), *audits]
+
+
+def deployment_monitor(
+    spark: SparkSession, settings: Settings, queries: Sequence[StreamingQuery]
+) -> Callable[[], None]:
+    """Return the function to poll while these queries run, one of which enforces."""
+    files = Files(spark, settings)
+    (enforcing,) = [query for query in queries if query.name == NAME]
+    checkpoint = CheckpointMonitor(files, enforcing, STATE_VERSION)
+    user_topics = UserTopicsMonitor(files, settings)
+
+    def poll() -> None:
+        checkpoint.poll()
+        user_topics.poll()
+
+    return poll
+
+
+def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
+    """Log the names of the queries and run them (`jobs.spark.queries.run_until`)."""
+    _log.info("running: %s", ", ".join(query.name for query in queries))
+    run_until(stop, queries, poll)

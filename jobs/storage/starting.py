@@ -1,0 +1,150 @@
+"""How a query starts: it resumes from its checkpoint, from scratch, or from a prepared checkpoint.
+
+Without its checkpoint, a query of Spark starts from scratch and reports nothing; with an incomplete one, it fails with
+an error that does not say what to do. Hence the checks.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+
+from jobs.storage.checkpoint import Checkpoint
+from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
+from jobs.storage.files import Files
+from quota.errors import MutationQuotaError
+
+_log = logging.getLogger(__name__)
+
+_VERSION = re.compile(r"v(\d+)")
+
+
+def check_stateless_checkpoint(
+    files: Files, query: str, version: int, newest_batches: dict[str, int], missing_tables: Sequence[str]
+) -> Checkpoint:
+    """Check the checkpoint of a query without state, which may start from scratch: its tables detect repeats.
+
+    Args:
+        files: the files of the storage root.
+        query: the query's name.
+        version: the version of its checkpoint.
+        newest_batches: the newest batch in the tables, by the id of the query that wrote it.
+        missing_tables: the tables that do not exist.
+
+    Returns:
+        The checkpoint, which is complete or does not exist.
+
+    Raises:
+        MutationQuotaError: the checkpoint is incomplete: what is missing and what to do.
+    """
+    found = Checkpoint.read(files, query, version)
+    newest = newest_batches.get(found.query_id or "", -1)
+    if not found.exists and newest < 0:
+        return found
+    missing = found.missing(stateful=False)
+    if missing is None and newest > found.offsets[-1]:
+        # Delta would take the next batches for those that the tables hold already, and skip them.
+        missing = f"it ends with batch {found.offsets[-1]}, and the tables hold {newest}"
+    if missing is None and missing_tables and found.commits:
+        missing = f"it is ahead of the tables, of which {', '.join(missing_tables)} is not there"
+    if missing is not None:
+        raise MutationQuotaError(
+            f"the checkpoint {files.root}/{found.folder} is no whole one: {missing}; remove that folder: "
+            f"{query} reads again all that there is, and adds what the tables do not hold"
+        )
+    return found
+
+
+def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpoint:
+    """Check the checkpoint of a query with state, which starts from scratch only if it has never had a checkpoint.
+
+    Returns:
+        The checkpoint, which is complete or has never existed.
+
+    Raises:
+        MutationQuotaError: the checkpoint is incomplete, gone or of another version: what to do.
+    """
+    found = Checkpoint.read(files, query, version)
+    known = Deployment.read(files).checkpoints.get(query)
+    folder = f"{files.root}/{found.folder}"
+    how_to_reset = (
+        f"to begin anew knowingly, start once with `{query} --begin-anew`: all buckets are full then, "
+        "and requests that their topic still holds are decided again"
+    )
+    if known is not None and known > version:
+        raise MutationQuotaError(
+            f"the buckets of {files.root} were last kept by a newer program, as version {known} "
+            f"(this one keeps version {version}); start that one again; {how_to_reset}"
+        )
+    if not found.exists:
+        if known == version:
+            raise MutationQuotaError(
+                f"the checkpoint {folder} is gone, and with it all buckets and what was decided so far; "
+                f"restore it from a backup; {how_to_reset}"
+            )
+        others = [*_versions(files, query), *([] if known is None else [known])]
+        if others:
+            raise MutationQuotaError(
+                f"the buckets of {files.root} are kept as version {max(others)}, and this program goes on "
+                f"with version {version} only, which is not there; go on with the program that wrote them; "
+                f"{how_to_reset}"
+            )
+        return found
+    missing = found.missing(stateful=True)
+    if missing is not None:
+        raise MutationQuotaError(
+            f"the checkpoint {folder} is no whole one: {missing}; restore it from a backup{_how_to_repair(found)}; "
+            f"{how_to_reset}"
+        )
+    if found.commits:
+        record_checkpoint(files, query, version)
+    return found
+
+
+def reset_checkpoint(files: Files, query: str) -> None:
+    """Have a query start from scratch; its checkpoints, if there are any, are set aside."""
+    _set_aside(files, query)
+    forget_checkpoint(files, query)
+
+
+def replace_checkpoint(files: Files, query: str, version: int, prepared: str) -> None:
+    """Have a query start from a prepared checkpoint; its own are set aside.
+
+    Args:
+        files: the files of the storage root.
+        query: the query's name.
+        version: the version of the prepared checkpoint.
+        prepared: the folder that holds the prepared checkpoint in a subfolder for its version.
+    """
+    record_checkpoint(files, query, version)  # first: if we are killed now, the query must not start with full buckets
+    _set_aside(files, query)
+    files.rename(prepared, f"checkpoints/{query}")
+
+
+def _set_aside(files: Files, query: str) -> None:
+    folder = f"checkpoints/{query}"
+    if files.names(folder):
+        aside = f"{folder}-set-aside-{time.time_ns() // 1_000_000}"
+        files.rename(folder, aside)
+        _log.warning("%s begins anew; what it had is in %s/%s", query, files.root, aside)
+
+
+def _how_to_repair(found: Checkpoint) -> str:
+    """Return how to resume after the last complete batch, whose state may still be there."""
+    if not (found.has_state and found.query_id):
+        return ""
+    complete = [batch for batch in found.offsets if f"offsets/{batch}" not in found.truncated]
+    while complete and complete[-1] > 0 and complete[-1] - 1 not in complete:
+        complete.pop()
+    if not complete:
+        return ""
+    return (
+        f", or remove of offsets and commits what is newer than {complete[-1]}, and files without an end: "
+        "what came after is decided again, with the same answers"
+    )
+
+
+def _versions(files: Files, query: str) -> list[int]:
+    """Return the versions whose checkpoints hold anything of a batch."""
+    found = [int(match[1]) for name in files.names(f"checkpoints/{query}") if (match := _VERSION.fullmatch(name))]
+    return [version for version in found if Checkpoint.read(files, query, version).exists]

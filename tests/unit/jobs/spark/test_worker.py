@@ -1,0 +1,51 @@
+"""Python workers, each in a process of its own, since their preparation lasts until they end."""
+
+import os
+import subprocess
+import sys
+
+from jobs.spark.worker import MEMORY_VARIABLE
+
+_LIMIT = 8 * 1024**3
+
+
+def test_a_process_that_is_no_worker_is_left_as_it_is():
+    printed = _run("prepare_worker('stage'); print(gc.get_freeze_count(), os._exit is _exit)")
+
+    assert printed == "0 True"
+
+
+def test_the_memory_of_a_worker_is_bounded():
+    printed = _run(
+        "prepare_worker('stage'); print(resource.getrlimit(resource.RLIMIT_AS)[0])", {MEMORY_VARIABLE: str(_LIMIT)}
+    )
+
+    assert printed == str(_LIMIT)
+
+
+def test_a_worker_freezes_the_modules_of_each_stage_and_repeats_nothing():
+    code = """
+def frozen(stage, module=None):
+    more = [[] for _ in range(1000)] if module is None else __import__(module)
+    prepare_worker(stage)
+    return gc.get_freeze_count(), more
+
+first = frozen("resolve")
+second = frozen("decide", "email.message")
+again = frozen("decide")
+print(0 < first[0] < second[0], again[0] <= second[0])
+"""
+    assert _run(code, {MEMORY_VARIABLE: str(_LIMIT)}) == "True True"
+
+
+def _run(code, variables=None):
+    head = "import gc, os, resource\n_exit = os._exit\nfrom jobs.spark.worker import prepare_worker\n"
+    done = subprocess.run(
+        [sys.executable, "-c", head + code],
+        env=os.environ | (variables or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

@@ -1,0 +1,41 @@
+"""Work on a thread of its own, for as long as a block runs."""
+
+import threading
+
+import pytest
+
+from jobs.background import background
+
+
+def work(events):
+    def _work(stop):
+        events.append("started")
+        stop.wait(10)
+        events.append(f"stopped {stop.is_set()}")
+
+    return _work
+
+
+def test_the_work_ends_with_the_block():
+    events = []
+    with background(work(events), "some-work"):
+        assert "some-work" in [each.name for each in threading.enumerate()]
+        events.append("block")
+    assert sorted(events) == ["block", "started", "stopped True"]
+    assert events[-1] == "stopped True"
+
+
+def test_the_work_ends_when_the_block_fails():
+    events = []
+    with pytest.raises(ValueError, match="block"), background(work(events), "some-work"):
+        raise ValueError("block")
+    assert events == ["started", "stopped True"]
+
+
+def test_the_wait_for_the_work_may_be_bounded():
+    release = threading.Event()
+    with background(lambda _: release.wait(10), "stuck", join_seconds=0.01):
+        pass
+    (thread,) = [each for each in threading.enumerate() if each.name == "stuck"]
+    release.set()
+    thread.join()
