@@ -1,31 +1,29 @@
-"""The stateful stage of `enforce`: what goes into it, its state, and what comes out."""
+"""The input, the state and the output of the stateful stage of `enforce`."""
 
 from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType
 
 STATE_VERSION = 3
-"""Part of the checkpoint's path: goes up when the state or the plan changes incompatibly."""
+"""Part of the checkpoint's path; it is raised when the state or the plan changes incompatibly."""
 
 STATE = StructType(
     [
         StructField("K", DoubleType()),  # tokens, in partition mutations
         StructField("T", LongType()),  # when K was written, epoch ms
-        StructField("rate", DoubleType()),  # the quota that the bucket was last used at, mutations/s
+        StructField("rate", DoubleType()),  # the quota that was applied last, mutations/s
         StructField("burst", DoubleType()),  # its own burst, null for Q * S * W
         StructField("max_debt_ms", LongType()),  # its bound on debt, null for none
-        StructField("reset_at", LongType()),  # the latest reset that the bucket has followed, epoch ms
-        StructField(
-            "more", BinaryType()
-        ),  # what else it has (`jobs.enforce.state`), else null: room for later versions
+        StructField("reset_at", LongType()),  # the latest reset that the bucket has seen, epoch ms
+        StructField("more", BinaryType()),  # other fields (`jobs.enforce.state`), or null; room for later versions
     ]
 )
 """One bucket, in KIP-599's names."""
 
 RESOLVED = StructType(
     [
-        StructField("bucket", StringType()),  # the tags of the bucket; an answer that needs none goes by its partition
-        StructField("request", BinaryType()),  # the record and what it is judged by, packed by `jobs.enforce.packed`
+        StructField("bucket", StringType()),  # the tags of the bucket, or the partition of a request without one
+        StructField("request", BinaryType()),  # the record and its resolution, packed by `jobs.enforce.packed_request`
     ]
 )
-"""Two columns, because each further one costs about as much per key as the whole stage."""
+"""Two columns only: each further one costs about as much per key as the whole stage."""
 
 ANSWERED = StructType([StructField("answer", BinaryType())])

@@ -1,8 +1,8 @@
-"""A column that says what it means: in Delta's own DESCRIBE, in `docs/tables.md`, and in the records' JSON Schemas."""
+"""A column with its meaning, which Delta's DESCRIBE, `docs/tables.md` and the JSON Schemas show."""
 
 from pyspark.sql.types import DataType, StructField
 
 
 def column(name: str, kind: DataType, meaning: str) -> StructField:
-    """A column with its comment, which ends with the unit in brackets where it has one."""
+    """Return a column with its comment; a unit is at the end of it in brackets."""
     return StructField(name, kind, metadata={"comment": meaning})

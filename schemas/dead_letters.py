@@ -1,4 +1,4 @@
-"""Dead letters: the records of `mutation-dead-letters`, and the Delta table that keeps them."""
+"""Dead letters: the records of `mutation-dead-letters`, and the Delta table that stores them."""
 
 from pyspark.sql.types import DateType, LongType, StringType, StructType, TimestampType
 

@@ -1,4 +1,4 @@
-"""Decisions: the records of `mutation-decisions`, and the Delta table that keeps them."""
+"""Decisions: the records of `mutation-decisions`, and the Delta table that stores them."""
 
 from pyspark.sql.types import (
     ArrayType,
@@ -28,7 +28,7 @@ TOPIC = StructType(
         column("error_code", IntegerType(), "0 or 89, as in Kafka's protocol"),
         column("error", StringType(), "NONE or THROTTLING_QUOTA_EXCEEDED"),
         column("error_message", StringType(), "a sentence, null where it is admitted"),
-        # what the request said besides:
+        # the details of the request:
         column("count", IntegerType(), "of CREATE_PARTITIONS: the partitions in the end; null if not said"),
         column("replication_factor", IntegerType(), "of CREATE_TOPICS; null if not said, as -1 is: the cluster's"),
         column("assignments", ArrayType(ArrayType(IntegerType())), "each new partition's brokers; null if not said"),

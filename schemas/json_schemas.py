@@ -1,7 +1,7 @@
-"""JSON Schemas of all records of the topics, for other languages: made from the structs that read and write them.
+"""JSON Schemas of the records of all topics, for other languages, generated from the structs of `quota.records`.
 
-`python -m schemas.json_schemas` writes them into `schemas/json`. What a field means stands behind it in its struct, or
-else beside the column that keeps it.
+`python -m schemas.json_schemas` writes them to `schemas/json`. The description of a field is its docstring in the
+struct, or else the comment of its column.
 """
 
 import ast
@@ -17,7 +17,8 @@ import msgspec
 from pyspark.sql.types import StructType
 
 from quota.records.callback import CallbackSetting
-from quota.records.decision import DeadLetter, Decision, Repeat, Shadow, TopicDecision
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision, Repeat, Shadow, TopicDecision
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord, ResetRecord
 from quota.records.record import Source
@@ -44,7 +45,7 @@ _QUOTA_LOG: dict[str, type[msgspec.Struct]] = {
     "callback": CallbackRecord,
     "cluster": ClusterRecord,
 }
-"""The records of the quota topic, by the field that tells each from the others."""
+"""The records of the quota topic, by the field that only they have."""
 
 _COLUMNS: dict[type[msgspec.Struct], StructType] = {
     Decision: decisions.RECORD,
@@ -73,18 +74,18 @@ _DESCRIBED: tuple[type[msgspec.Struct], ...] = (
 
 
 def record_schemas() -> dict[str, dict[str, Any]]:
-    """All of them, by the names of their files without what these end with."""
-    found = {name: _schema(name, record) for name, record in _RECORDS.items()}
-    return found | {"quota-log": _quota_log()}
+    """Return all schemas, by the names of their files without the suffix."""
+    schemas = {name: _schema(name, record) for name, record in _RECORDS.items()}
+    return schemas | {"quota-log": _quota_log()}
 
 
-def file_of(name: str, folder: Path = FOLDER) -> Path:
-    """The file of a schema."""
-    return folder / f"{name}.schema.json"
+def schema_file(name: str) -> Path:
+    """Return the file of a schema."""
+    return FOLDER / f"{name}.schema.json"
 
 
-def text_of(schema: Mapping[str, Any]) -> str:
-    """What stands in the file."""
+def format_schema(schema: Mapping[str, Any]) -> str:
+    """Return the content of a schema's file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -94,7 +95,7 @@ def _schema(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _quota_log() -> dict[str, Any]:
-    """One of several: a record that has the fields of two of them is refused."""
+    """Return the schema of a record of one kind; a record that has the fields of two kinds is invalid."""
     return {
         **_head("quota-log"),
         "title": "QuotaLogRecord",
@@ -112,11 +113,11 @@ def _head(name: str) -> dict[str, Any]:
 
 
 def _definitions(*records: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:
-    """The records and all that they consist of, by the names of their types."""
+    """Return the definitions of records and of all types in them, by the names of the types."""
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
     described = {struct.__name__: struct for struct in _DESCRIBED}
     for name, definition in found.items():
-        definition["description"] = _in_json(definition["description"])
+        definition["description"] = _to_sentence(definition["description"])
         if name in described:
             _describe(definition["properties"], described[name])
     if QuotaEntity.__name__ in found:
@@ -126,26 +127,26 @@ def _definitions(*records: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:
 
 def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
     columns = _COLUMNS.get(struct, StructType())
-    said = {field.name: field.metadata["comment"] for field in columns} | dict(_docstrings(struct))
+    descriptions = {field.name: field.metadata["comment"] for field in columns} | dict(_docstrings(struct))
     for field in msgspec.structs.fields(struct):
-        properties[field.encode_name]["description"] = _in_json(said[field.name])
+        properties[field.encode_name]["description"] = _to_sentence(descriptions[field.name])
 
 
 def _docstrings(struct: type) -> Iterator[tuple[str, str]]:
-    """What stands behind each field in the code of a struct, and of those that it extends."""
+    """Yield the fields of a struct and of its bases, with their docstrings in the code."""
     for each in reversed(struct.__mro__):
         if not issubclass(each, msgspec.Struct) or each is msgspec.Struct:
             continue
         (code,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
         statements = code.body if isinstance(code, ast.ClassDef) else []
-        for field, behind in pairwise(statements):
-            match field, behind:
+        for field, following in pairwise(statements):
+            match field, following:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     yield name, text
 
 
-def _in_json(text: str) -> str:
-    """A docstring or a comment as a sentence on one line, with JSON's word for nothing."""
+def _to_sentence(text: str) -> str:
+    """Return a docstring or a comment as one line, with JSON's null for None."""
     sentence = " ".join(text.split()).replace("`", "").replace("None", "null")
     return sentence[0].upper() + sentence[1:]
 
@@ -153,8 +154,8 @@ def _in_json(text: str) -> str:
 def main() -> None:
     """Write the files."""
     for name, schema in record_schemas().items():
-        file_of(name).parent.mkdir(exist_ok=True)
-        file_of(name).write_text(text_of(schema), encoding="utf-8")
+        schema_file(name).parent.mkdir(exist_ok=True)
+        schema_file(name).write_text(format_schema(schema), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ from schemas.source import SOURCE
 RECORD = StructType(
     [
         *SOURCE.fields,
-        StructField("timestamp", LongType()),  # epoch ms; null where it is its producer's own, and not to be trusted
+        StructField("timestamp", LongType()),  # epoch ms; null if the producer set it, because it is not trusted then
         StructField("key", BinaryType()),
         StructField("value", BinaryType()),
     ]
 )
-"""What is read of a record."""
+"""A record as it is read."""
 
 ANSWER = StructType(
     [
@@ -21,4 +21,4 @@ ANSWER = StructType(
         StructField("value", BinaryType()),
     ]
 )
-"""What is written: the Kafka sink takes the topic from each row."""
+"""A record as it is written; the Kafka sink takes the topic from each row."""

@@ -1,4 +1,4 @@
-"""Quota changes: the Delta table that keeps the whole history of the compacted topic `mutation-quotas`."""
+"""Quota changes: the Delta table with the whole history of the compacted topic `mutation-quotas`."""
 
 from pyspark.sql.types import (
     ArrayType,
@@ -53,7 +53,7 @@ READ = StructType(
         column("value", StringType(), "such a record as it came, else null"),
     ]
 )
-"""A record of the topic as it was read."""
+"""A record of the topic as the audit reads it."""
 
 TABLE = StructType(
     [

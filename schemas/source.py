@@ -1,4 +1,4 @@
-"""Where a record stands in Kafka."""
+"""The position of a record in Kafka."""
 
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 

@@ -1,4 +1,4 @@
-"""The columns of the Delta tables as they stand in `docs/tables.md`; `python -m schemas.table_docs` puts them there."""
+"""The columns of the Delta tables for `docs/tables.md`; `python -m schemas.table_docs` writes them there."""
 
 import re
 from collections.abc import Iterator
@@ -6,28 +6,32 @@ from pathlib import Path
 
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.audit.minutes import TENANT_MINUTES
-from jobs.audit.tables import TABLES
+from schemas import dead_letters, decisions, quota_changes, tenant_minutes
 
-DOCUMENTED = (*TABLES, TENANT_MINUTES)
+DOCUMENTED = {
+    "decisions": decisions.TABLE,
+    "dead_letters": dead_letters.TABLE,
+    "quota_changes": quota_changes.TABLE,
+    "tenant_minutes": tenant_minutes.TABLE,
+}
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "tables.md"
 
 _UNIT = re.compile(r"(?P<meaning>.*) \[(?P<unit>[^\]]+)\]")
-_PLACE = re.compile(r"(<!-- columns: (\w+) -->\n).*?(<!-- end of columns -->)", re.DOTALL)
+_SECTION = re.compile(r"(<!-- columns: (\w+) -->\n).*?(<!-- end of columns -->)", re.DOTALL)
 
 
 def with_columns(page: str) -> str:
-    """The page with the columns of each table as they are now, where it has a place for them."""
-    lines = {table.name: [*_HEAD, *_rows(table.schema)] for table in DOCUMENTED}
-    return _PLACE.sub(lambda place: place[1] + "\n".join(lines[place[2]]) + "\n" + place[3], page)
+    """Return the page with the present columns of each table, in the sections that it has for them."""
+    lines = {name: [*_HEAD, *_rows(schema)] for name, schema in DOCUMENTED.items()}
+    return _SECTION.sub(lambda section: section[1] + "\n".join(lines[section[2]]) + "\n" + section[3], page)
 
 
 _HEAD = ("| column | type | unit | meaning |", "|---|---|---|---|")
 
 
 def _rows(schema: StructType, within: str = "") -> Iterator[str]:
-    """A row for each column, and behind it those of the fields in it."""
+    """Yield a row for each column, followed by the fields in it."""
     for field in schema:
         name, comment = f"{within}{field.name}", field.metadata["comment"]
         match = _UNIT.fullmatch(comment)
@@ -49,7 +53,7 @@ def _type(kind: DataType) -> str:
 
 
 def main() -> None:
-    """Write the page anew."""
+    """Update the page."""
     PAGE.write_text(with_columns(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

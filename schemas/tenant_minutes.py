@@ -1,4 +1,4 @@
-"""Each tenant by the minute: the Delta table that `minutes` adds up from that of decisions."""
+"""Tenants by the minute: the Delta table that `minutes` computes from the decisions table."""
 
 from pyspark.sql.types import (
     DateType,

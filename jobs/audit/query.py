@@ -1,4 +1,4 @@
-"""The query that keeps everything: decisions, dead letters and quota changes, from their topics into Delta tables."""
+"""The audit query: decisions, dead letters and quota changes, from their topics into Delta tables."""
 
 from functools import partial, reduce
 
@@ -10,40 +10,33 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit.rows import (
     dead_letter_rows,
     decision_rows,
+    foreign_rows,
     quota_change_rows,
     read_quota_changes,
     skipped_quota_rows,
-    stray_rows,
 )
-from jobs.audit.tables import (
-    DEAD_LETTERS,
-    DECISIONS,
-    QUOTA_CHANGES,
-    append_new,
-    missing_tables,
-    newest_batches,
-    prepare_tables,
-)
+from jobs.audit.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES
+from jobs.audit.tables import append_new, missing_tables, newest_batches, prepare_tables
+from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
-from jobs.spark.queries import query_errors, trigger
-from jobs.storage.checkpoint import check_stateless_checkpoint
+from jobs.spark.queries import trigger
 from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
-from quota.settings.model import Settings
-from quota.settings.storage import checkpoint_path, table_path
+from jobs.storage.starting import check_stateless_checkpoint
+from quota.settings import Settings
 from schemas import dead_letters, decisions
 
 NAME = "audit"
 VERSION = 1
-"""Part of the checkpoint's path: goes up when the plan changes incompatibly."""
+"""Part of the checkpoint's path; it is raised when the plan changes incompatibly."""
 
 
 @query_errors(NAME)
 def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """Start the query on topics that are prepared (`quota.kafka.topics.specs`).
+    """Start the query on prepared topics (`quota.kafka.topics.preparation`).
 
     Raises:
-        MutationQuotaError: it cannot go on with the tables or the checkpoint that are there.
+        MutationQuotaError: the query cannot continue the existing tables or checkpoint.
     """
     files = Files(spark, settings)
     missing, newest = missing_tables(spark, settings), newest_batches(spark, settings)
@@ -62,35 +55,35 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
             fail_on_data_loss=fail,
         )
         .writeStream.queryName(NAME)
-        .foreachBatch(partial(keep, settings))
-        .option("checkpointLocation", checkpoint_path(settings, NAME, VERSION))
+        .foreachBatch(partial(write_batch, settings))
+        .option("checkpointLocation", settings.storage.checkpoint(NAME, VERSION))
         .trigger(**trigger(settings.audit.trigger_seconds, once=once))
         .start()
     )
 
 
-def keep(settings: Settings, batch: DataFrame, batch_id: int) -> None:
-    """Append a batch of records (`schemas.kafka.RECORD`) to the tables; the same records again add nothing."""
-    batch = batch.persist(StorageLevel.DISK_ONLY)  # it is read for each table, and may hold large records
+def write_batch(settings: Settings, batch: DataFrame, batch_id: int) -> None:
+    """Append a batch of records (`schemas.kafka.RECORD`) to the tables; records that they hold are left out."""
+    batch = batch.persist(StorageLevel.DISK_ONLY)  # it is read once per table, and may hold large records
     try:
-        found = {row.topic for row in batch.select("topic").distinct().collect()}
+        present = {row.topic for row in batch.select("topic").distinct().collect()}
         topics = settings.topics
         tables = {}
         letters = []
-        if topics.decisions in found:
-            decided = batch.where(F.col("topic") == topics.decisions)
-            tables[DECISIONS] = decision_rows(decided)
-            letters.append(stray_rows(decided, decisions.RECORD))
-        if topics.dead_letters in found:
-            dead = batch.where(F.col("topic") == topics.dead_letters)
-            letters += [dead_letter_rows(dead), stray_rows(dead, dead_letters.RECORD)]
-        if topics.quotas in found:
+        if topics.decisions in present:
+            records = batch.where(F.col("topic") == topics.decisions)
+            tables[DECISIONS] = decision_rows(records)
+            letters.append(foreign_rows(records, decisions.RECORD))
+        if topics.dead_letters in present:
+            records = batch.where(F.col("topic") == topics.dead_letters)
+            letters += [dead_letter_rows(records), foreign_rows(records, dead_letters.RECORD)]
+        if topics.quotas in present:
             changes = read_quota_changes(batch.where(F.col("topic") == topics.quotas))
             tables[QUOTA_CHANGES] = quota_change_rows(changes)
             letters.append(skipped_quota_rows(changes))
         if letters:
             tables[DEAD_LETTERS] = reduce(DataFrame.unionByName, letters)
         for table, rows in tables.items():
-            append_new(rows, table_path(settings, table.name), batch_id, dated=table.dated)
+            append_new(rows, settings.storage.table(table.name), batch_id, dated=table.dated)
     finally:
         batch.unpersist()

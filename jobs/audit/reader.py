@@ -1,4 +1,4 @@
-"""The tables of the audit, read without Spark: in a second instead of ten, and beside jobs that run."""
+"""The audit's tables read without Spark: in a second instead of ten, and while jobs run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,39 +11,38 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSystem, SubTreeFileSystem
 
-from jobs.audit.tables import TableSpec, no_table, version_of
+from jobs.audit.specs import TableSpec, missing_error
 from quota.errors import MutationQuotaError
-from quota.records.record import Row, Source
-from quota.settings.model import Settings
-from quota.settings.storage import delta_options, table_path
+from quota.records.record import Source
+from quota.settings import Settings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 
 def open_table(settings: Settings, table: TableSpec) -> ds.Dataset:
-    """A table as it is now; what it holds is read when it is asked, within `reading`.
+    """Open the present version of a table; its rows are read later, within `read_errors`.
 
     Raises:
-        MutationQuotaError: it is not there, is another program's, or cannot be read.
+        MutationQuotaError: it does not exist, is another program's, or cannot be read.
     """
-    path = table_path(settings, table.name)
-    with reading(path):
-        there = DeltaTable(path, storage_options=delta_options(settings))
-        version = version_of(table, path, there.metadata().configuration)
+    path = settings.storage.table(table.name)
+    with read_errors(path):
+        stored = DeltaTable(path, storage_options=settings.storage.deltalake())
+        version = table.read_version(path, stored.metadata().configuration)
         if version < table.version:
             raise MutationQuotaError(
                 f"the table {path} is of version {version}, and this program reads version {table.version}; "
                 "mutation-quota audit --once brings it up to that"
             )
-        return there.to_pyarrow_dataset(filesystem=_local(path))
+        return stored.to_pyarrow_dataset(filesystem=_local_file_system(path))
 
 
-def _local(path: str) -> SubTreeFileSystem | None:
-    """Arrow's own file system where the table is on a disk of this machine.
+def _local_file_system(path: str) -> SubTreeFileSystem | None:
+    """Return Arrow's own file system if the table is on a disk of this machine.
 
-    Else deltalake's is taken, which calls Python from Arrow's threads: one that lets go of its file while the
-    program ends aborts it, some times in a hundred.
+    Otherwise deltalake's is used, which calls Python from Arrow's threads: a thread that releases its file while the
+    program exits aborts it, a few times in a hundred.
     """
     if "://" in path and not path.startswith("file://"):
         return None
@@ -52,25 +51,25 @@ def _local(path: str) -> SubTreeFileSystem | None:
 
 
 @contextmanager
-def reading(path: str) -> Iterator[None]:
-    """What goes wrong with tables in here is told in one line.
+def read_errors(path: str) -> Iterator[None]:
+    """Turn the errors of reading a table into one line.
 
     Raises:
-        MutationQuotaError: with that line.
+        MutationQuotaError: the table does not exist or cannot be read.
     """
     try:
         yield
     except TableNotFoundError:
-        raise no_table(path) from None
+        raise missing_error(path) from None
     except (DeltaError, OSError, pa.ArrowInvalid, duckdb.InvalidInputException, duckdb.IOException) as error:
-        why = str(error).splitlines()[0]  # what DuckDB is told of a reader that fails has many
+        why = str(error).splitlines()[0]  # DuckDB adds lines of its own to a reader's error
         raise MutationQuotaError(
             f"{path} cannot be read without Spark: {why}; see that storage.root is reached, and whole"
         ) from None
 
 
-def stands_at(source: Source) -> ds.Expression:
-    """The rows of one record."""
+def at_source(source: Source) -> ds.Expression:
+    """Return the condition for the rows of one record."""
     return (
         (ds.field("source", "offset") == source.offset)
         & (ds.field("source", "partition") == source.partition)
@@ -78,16 +77,11 @@ def stands_at(source: Source) -> ds.Expression:
     )
 
 
-def moment(epoch_ms: int) -> pa.Scalar:
-    """A time as the tables have it."""
+def to_timestamp(epoch_ms: int) -> pa.Scalar:
+    """Return a time in epoch ms as the tables store it."""
     return pa.scalar(_EPOCH + epoch_ms * _MS, pa.timestamp("us", "UTC"))
 
 
-def epoch_ms(found: datetime | None) -> int | None:
-    """A time out of a table."""
-    return None if found is None else (found - _EPOCH) // _MS
-
-
-def source_of(row: Row) -> Source:
-    """Where the record of a row stands."""
-    return Source(**row["source"])
+def to_epoch_ms(time: datetime | None) -> int | None:
+    """Return a time of a table in epoch ms."""
+    return None if time is None else (time - _EPOCH) // _MS

@@ -1,0 +1,4 @@
+"""The metrics that the jobs serve to Prometheus.
+
+May import: quota, and jobs.background.
+"""

@@ -1,4 +1,4 @@
-"""Answers as they come, for the metrics: decisions and dead letters, and how long the quota topic has grown."""
+"""The metrics of answers: decisions and dead letters as they arrive, and the length of the quota topic."""
 
 import threading
 import time
@@ -6,59 +6,59 @@ from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric as Family
 
-from jobs.cli.times import now_ms
 from jobs.metrics import definitions as metric
 from jobs.metrics.families import decision_families, number_family
 from jobs.metrics.totals import DecisionTotals
-from quota.kafka.log_ends import EndOffsets
+from quota.kafka.reading import EndOffsets
 from quota.kafka.requests import AnswerReader
-from quota.settings.model import Settings
+from quota.kafka.timing import Every
+from quota.settings import Settings
 
 _ENDS_SECONDS = 5.0
 
 _FETCH = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 4096}
-"""Nobody waits for these answers: few requests to the broker, and little that is held."""
+"""Few requests to the broker and a small queue: nobody waits for these answers."""
 
 
 class AnswerMetrics:
-    """Reads the answers from where their topics end; what was answered before counts for nothing. Safe for threads."""
+    """Totals of the answers from the present ends of their topics on; earlier ones do not count. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
-        """Find where the topics end.
+        """Find the ends of the topics.
 
         Raises:
-            ClusterError: they cannot be found in time.
+            ClusterError: the cluster does not answer in time.
         """
-        self._most_tenants = settings.metrics.max_tenants
-        self._account = DecisionTotals(settings.quota.window, self._most_tenants)
-        self._quotas = (settings.topics.quotas, 0)
+        self._max_tenants = settings.metrics.max_tenants
+        self._totals = DecisionTotals(settings.quota.window, self._max_tenants)
+        self._quota_log = (settings.topics.quotas, 0)
         self._quota_records = 0
         self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
-        self._asked = float("-inf")
+        self._fetch_ends = Every(_ENDS_SECONDS)
         self._lock = threading.Lock()
-        self._reader = AnswerReader(settings, config=_FETCH)
+        self._reader = AnswerReader(settings, overrides=_FETCH)
 
-    def step(self) -> int:
-        """Take in what has come, and say how much that was.
+    def poll(self) -> int:
+        """Record the answers that have arrived, and return their number.
 
         Raises:
-            ClusterError: the cluster does not tell where the quota topic ends.
+            ClusterError: the cluster does not return the end of the quota topic.
         """
-        heard = list(self._reader.read(0))
+        received = list(self._reader.read(0))
         with self._lock:
-            for each in heard:
-                self._account.hear(each.answer, each.at)
-        if time.monotonic() - self._asked >= _ENDS_SECONDS:
-            self._asked = time.monotonic()
-            self._quota_records = self._ends.of([self._quotas])[self._quotas]
-        return len(heard)
+            for each in received:
+                self._totals.record(each.answer, each.at)
+        if self._fetch_ends.is_due():
+            self._quota_records = self._ends.fetch([self._quota_log])[self._quota_log]
+        return len(received)
 
     def families(self) -> Iterator[Family]:
-        """What they come to by now."""
+        """Return the metrics as of now."""
+        now = time.time_ns() // 1_000_000
         with self._lock:
-            families = list(decision_families(self._account, now_ms(), self._most_tenants))
+            families = list(decision_families(self._totals, now, self._max_tenants))
         return iter([*families, number_family(metric.QUOTA_RECORDS, self._quota_records)])
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._reader.close()

@@ -1,4 +1,4 @@
-"""An applier as it goes, for the metrics: what it has carried out, and how far it is behind the decisions."""
+"""The metrics of a running applier: its results, and its lag behind the decisions."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -8,46 +8,45 @@ from prometheus_client.metrics_core import Metric as Family
 from jobs.metrics.families import applier_families, query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.log_ends import EndOffsets, Partition
-from quota.settings.model import Settings
+from quota.kafka.reading import EndOffsets, Partition
+from quota.kafka.timing import Every
+from quota.settings import Settings
 
 NAME = "apply"
-"""What the applier is called among the queries: its batches are told of as theirs are."""
+"""The name of the applier in the metrics of queries, which report its batches, too."""
 
 _ENDS_SECONDS = 5.0
 
 
 class ApplierMetrics:
-    """Looks at the tally of an applier, and asks now and then where the decisions end."""
+    """Reads the counts of an applier, and fetches the ends of the decisions from time to time."""
 
-    def __init__(self, settings: Settings, tally: ApplierStats) -> None:
-        self._tally = tally
+    def __init__(self, settings: Settings, stats: ApplierStats) -> None:
+        self._stats = stats
         self._started_at = time.time()
-        self._connection = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._end_offsets = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._ends: Mapping[Partition, int] = {}
-        self._asked = float("-inf")
+        self._fetch_ends = Every(_ENDS_SECONDS)
 
-    def step(self) -> None:
-        """Ask, if it is time.
+    def poll(self) -> None:
+        """Fetch the ends if it is time.
 
         Raises:
-            ClusterError: the cluster does not tell where topics end.
+            ClusterError: the cluster does not return the ends of topics.
         """
-        now = time.monotonic()
-        if self._tally.places and now - self._asked >= _ENDS_SECONDS:
-            self._asked = now
-            self._ends = self._connection.of(self._tally.places.keys())
+        if self._stats.positions and self._fetch_ends.is_due():
+            self._ends = self._end_offsets.fetch(self._stats.positions.keys())
 
     def families(self) -> Iterator[Family]:
-        """What there is to tell of it."""
-        tally = self._tally
+        """Return the metrics as of now."""
+        stats = self._stats
         last = QueryProgress(
-            batch=tally.batches - 1,
-            ended_at=tally.ended_at or self._started_at,
+            batch=stats.batches - 1,
+            ended_at=stats.ended_at or self._started_at,
             phases={},
-            positions=tally.places,
+            positions=stats.positions,
             state_rows=None,
             state_bytes=None,
         )
         yield from query_families({NAME: QueryView(self._started_at, 0.0, last, self._ends)})
-        yield from applier_families(tally)
+        yield from applier_families(stats)

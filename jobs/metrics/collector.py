@@ -1,4 +1,4 @@
-"""What a running job knows of itself for its metrics."""
+"""The collector of a running job's metrics."""
 
 import logging
 import threading
@@ -11,39 +11,36 @@ from jobs.metrics.answers import AnswerMetrics
 from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.families import number_family
 from jobs.metrics.queries import QueryMetrics
-from quota.settings.model import Settings
+from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-_STEP_SECONDS = 0.2
-_AGAIN_SECONDS = 2.0
-_MANY = 1000
-"""So many answers at once: there are likely to be more."""
+_POLL_SECONDS = 0.2
+_RETRY_SECONDS = 2.0
+_MANY_ANSWERS = 1000
+"""After this number of answers from one poll, more are likely to be waiting."""
 
 
 class JobMetrics:
-    """Follows a job from a thread of its own, in which nothing that goes wrong stops the job or keeps it waiting.
-
-    A collector of prometheus-client.
-    """
+    """A collector of prometheus-client that follows a job on its own thread; its errors do not affect the job."""
 
     def __init__(self, settings: Settings, work: QueryMetrics | ApplierMetrics, *, decides: bool) -> None:
-        """Know nothing yet.
+        """Start without metrics.
 
         Args:
             settings: the settings.
-            work: what tells of the job's own work.
-            decides: whether it is the job that decides, and so the one that tells of decisions.
+            work: the metrics of the job's own work.
+            decides: whether the job decides requests, and so reports the metrics of decisions.
         """
         self._settings = settings
         self._work = work
         self._decides = decides
         self._answers: AnswerMetrics | None = None
         self._failures = 0
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def collect(self) -> Iterator[Family]:
-        """All families as of now."""
+        """Return all metrics as of now."""
         if self._answers is not None:
             yield from self._answers.families()
         yield from self._work.families()
@@ -54,27 +51,27 @@ class JobMetrics:
         try:
             while not stop.is_set():
                 try:
-                    self._work.step()
-                    more = self._decides and self._hear() >= _MANY
-                except Exception as error:  # noqa: BLE001 the job is worth more than what it tells of itself
-                    self._failed(error)
-                    stop.wait(_AGAIN_SECONDS)
+                    self._work.poll()
+                    more = self._decides and self._poll_answers() >= _MANY_ANSWERS
+                except Exception as error:  # noqa: BLE001 the job matters more than its metrics
+                    self._count_failure(error)
+                    stop.wait(_RETRY_SECONDS)
                 else:
-                    stop.wait(0 if more else _STEP_SECONDS)
+                    stop.wait(0 if more else _POLL_SECONDS)
         finally:
             if self._answers is not None:
                 self._answers.close()
 
-    def _hear(self) -> int:
-        """How much was heard."""
+    def _poll_answers(self) -> int:
+        """Return the number of answers."""
         if self._answers is None:
             self._answers = AnswerMetrics(self._settings)
-        return self._answers.step()
+        return self._answers.poll()
 
-    def _failed(self, error: Exception) -> None:
-        """Count a failure, and tell of it once."""
+    def _count_failure(self, error: Exception) -> None:
+        """Count a failure, and log it if it is the first of its kind."""
         self._failures += 1
-        said = f"{type(error).__name__}: {error}".splitlines()[0]
-        if said not in self._told:
-            self._told.add(said)
-            _log.warning("metrics: %s; the job goes on", said)
+        message = f"{type(error).__name__}: {error}".splitlines()[0]
+        if message not in self._logged:
+            self._logged.add(message)
+            _log.warning("metrics: %s; the job goes on", message)

@@ -1,4 +1,4 @@
-"""The metrics that the jobs serve: names, units, labels and what they mean. `docs/metrics.md` tells the same."""
+"""The definitions of the metrics in the order of `docs/metrics.md`, with their units, labels and meanings."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric as Prometheus has it; a counter's name ends with `_total`."""
+    """A metric of Prometheus; the name of a counter ends with `_total`."""
 
     name: str
     kind: Literal["gauge", "counter", "histogram"]
@@ -121,18 +121,18 @@ BATCHES = Metric(
     "done since the checkpoint was begun, by `apply` since it was started",
     _QUERY,
 )
-LAST_BATCH = Metric(
-    "mutation_quota_query_last_batch_timestamp_seconds",
-    "gauge",
-    "s since the epoch",
-    "when the last batch ended, or the job was started",
-    _QUERY,
-)
 STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
     "when the job was started",
+    _QUERY,
+)
+LAST_BATCH = Metric(
+    "mutation_quota_query_last_batch_timestamp_seconds",
+    "gauge",
+    "s since the epoch",
+    "when the last batch ended, or the job was started",
     _QUERY,
 )
 UNDER_WAY = Metric(
@@ -177,36 +177,3 @@ FAILURES = Metric(
     "failures",
     "to hear answers or to look at queries, for the metrics; the job goes on",
 )
-
-METRICS = (
-    RATE,
-    TOKENS,
-    THROTTLE_TIME,
-    TENANT_QUOTA,
-    TENANT_BURST,
-    TENANT_TOPICS,
-    TENANTS_NEAR_LIMIT,
-    TENANTS_HIDDEN,
-    TENANTS_FORGOTTEN,
-    DECISIONS,
-    TOPICS,
-    MUTATIONS,
-    SHADOW_REFUSED,
-    REPEATS,
-    DEAD_LETTERS,
-    LATENCY,
-    QUOTA_RECORDS,
-    LAG,
-    BATCHES,
-    STARTED,
-    LAST_BATCH,
-    UNDER_WAY,
-    BATCH_TIME,
-    TRIGGER,
-    STATE_ROWS,
-    STATE_BYTES,
-    APPLIED,
-    REOPENED,
-    FAILURES,
-)
-"""All of them, in the order in which they are served."""

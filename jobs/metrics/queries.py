@@ -1,4 +1,4 @@
-"""Queries as they go, for the metrics: their last batches, and where the topics end that they read."""
+"""The metrics of running queries: their last batches, and the ends of the topics that they read."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,23 +7,21 @@ from dataclasses import replace
 from prometheus_client.metrics_core import Metric as Family
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.audit import minutes
-from jobs.audit import query as audit
-from jobs.enforce import query as enforce
 from jobs.metrics.families import query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
-from quota.kafka.log_ends import EndOffsets
-from quota.settings.model import Settings
+from quota.kafka.reading import EndOffsets
+from quota.kafka.timing import Every
+from quota.settings import Settings
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _ENDS_SECONDS = 5.0
 
 
 class QueryMetrics:
-    """Asks queries for their last batch now and then.
+    """Polls queries for their last batches.
 
-    A listener of Spark's would be told of each batch, through a server for Py4J in this process: that has its price in
-    every batch, and Prometheus looks some times a minute.
+    A listener of Spark would receive every batch through a Py4J server in this process, which slows down each batch;
+    Prometheus reads a few times a minute.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -31,39 +29,35 @@ class QueryMetrics:
         self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._queries: Sequence[StreamingQuery] = ()
         self._views: dict[str, QueryView] = {}
-        self._looked = self._asked = float("-inf")
+        self._poll = Every(_POLL_SECONDS)
+        self._fetch_ends = Every(_ENDS_SECONDS)
 
     def watch(self, queries: Sequence[StreamingQuery]) -> None:
-        """Look at these from now on."""
-        settings, started_at = self._settings, time.time()
-        triggers = {
-            enforce.NAME: settings.enforce.trigger_seconds,
-            audit.NAME: settings.audit.trigger_seconds,
-            minutes.NAME: settings.minutes.trigger_seconds,
-        }
-        self._views = {each.name: QueryView(started_at, triggers[each.name]) for each in queries}
+        """Poll these queries from now on; each has the name of its section of the settings."""
+        started_at = time.time()
+        triggers = {each.name: getattr(self._settings, each.name).trigger_seconds for each in queries}
+        self._views = {name: QueryView(started_at, seconds) for name, seconds in triggers.items()}
         self._queries = queries
 
-    def step(self) -> None:
-        """Look, if it is time.
+    def poll(self) -> None:
+        """Poll the queries if it is time.
 
         Raises:
-            ClusterError: the cluster does not tell where topics end.
+            ClusterError: the cluster does not return the ends of topics.
         """
-        now = time.monotonic()
-        if now - self._looked < _LOOK_SECONDS:
+        if not self._poll.is_due():
             return
-        self._looked = now
         for query in self._queries:
             status = query.status
             under_way = status["isTriggerActive"] and status["isDataAvailable"]
             view = replace(self._views[query.name], last=QueryProgress.of(query), under_way=under_way)
             self._views[query.name] = view
-        if now - self._asked >= _ENDS_SECONDS:
-            self._asked = now
+        if self._fetch_ends.is_due():
             for name, view in self._views.items():
-                self._views[name] = replace(view, ends=self._ends.of(view.last.positions.keys() if view.last else ()))
+                self._views[name] = replace(
+                    view, ends=self._ends.fetch(view.last.positions.keys() if view.last else ())
+                )
 
     def families(self) -> Iterator[Family]:
-        """What there is to tell of them."""
+        """Return the metrics as of the last poll."""
         return query_families(dict(self._views))

@@ -1,4 +1,4 @@
-"""What all answers so far come to: for the metrics, and for the live view."""
+"""The totals of all answers so far, for the metrics and for the live view."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -7,36 +7,37 @@ from itertools import accumulate
 
 from jobs.metrics.counts import MutationCounts
 from jobs.metrics.tenants import TenantRegistry
-from quota.algorithms.bucket import Window
-from quota.records.decision import DeadLetter, Decision, Outcome
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision, Outcome
+from quota.records.quota import Window
 from quota.records.result import MutationResult
 
 BOUNDS_MS = (50, 100, 200, 300, 500, 750, 1000, 2000, 5000, 10_000, 30_000, 60_000)
 
 
 class Latencies:
-    """A histogram: how many were at most so long. Times in ms."""
+    """A histogram of latencies in ms."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS_MS) + 1)
         self.total_ms = 0
 
     def add(self, latency_ms: int) -> None:
-        """Count one; a clock that is behind makes none shorter than nothing."""
+        """Count a latency; a negative one, which a slow clock causes, counts as 0."""
         latency_ms = max(0, latency_ms)
         self._counts[bisect_left(BOUNDS_MS, latency_ms)] += 1
         self.total_ms += latency_ms
 
     def cumulative(self) -> Iterator[tuple[float, int]]:
-        """Each bound, the last one infinite, and how many were not above it."""
+        """Yield each upper bound, the last one infinite, and the number of latencies up to it."""
         return zip((*BOUNDS_MS, float("inf")), accumulate(self._counts), strict=True)
 
 
 class DecisionTotals:
-    """Adds up decisions and dead letters as they come. Copies of a decision, which a crash may leave, count again."""
+    """Running totals of decisions and dead letters. Copies of a decision, which a crash may leave, count again."""
 
-    def __init__(self, window: Window, most_tenants: int) -> None:
-        self.tenants = TenantRegistry(window, most_tenants)
+    def __init__(self, window: Window, max_tenants: int) -> None:
+        self.tenants = TenantRegistry(window, max_tenants)
         self.latencies = Latencies()
         self.decisions: Counter[Outcome] = Counter()
         self.topics_admitted = 0
@@ -47,19 +48,19 @@ class DecisionTotals:
         self.repeats = 0
         self.dead_letters = 0
 
-    def hear(self, answer: Decision | DeadLetter | MutationResult, at: int) -> None:
-        """Take note of an answer that reached its topic at a moment (epoch ms); results do not count."""
+    def record(self, answer: Decision | DeadLetter | MutationResult, at: int) -> None:
+        """Add an answer that reached its topic at a moment (epoch ms); results do not count."""
         if isinstance(answer, DeadLetter):
             self.dead_letters += 1
         if not isinstance(answer, Decision):
             return
-        asked = MutationCounts.of(answer)
-        self.tenants.hear(answer, asked)
+        counts = MutationCounts.of(answer)
+        self.tenants.record(answer, counts)
         self.latencies.add(at - answer.timestamp)
         self.decisions[answer.outcome] += 1
-        self.topics_admitted += asked.topics_admitted
-        self.topics_refused += asked.topics_refused
-        self.mutations_admitted += asked.mutations_admitted
-        self.mutations_refused += asked.mutations_refused
-        self.shadow_refused += asked.shadow_refused
+        self.topics_admitted += counts.topics_admitted
+        self.topics_refused += counts.topics_refused
+        self.mutations_admitted += counts.mutations_admitted
+        self.mutations_refused += counts.mutations_refused
+        self.shadow_refused += counts.shadow_refused
         self.repeats += answer.repeats is not None

@@ -1,4 +1,4 @@
-"""From the tables of the audit to the figures of a report, by DuckDB."""
+"""The figures of a report, computed from the audit's tables by DuckDB."""
 
 import re
 import tempfile
@@ -12,38 +12,38 @@ import msgspec
 import pyarrow.dataset as ds
 
 from jobs.report import queries
-from jobs.report.changes import change_of_row
+from jobs.report.changes import ChangeRow, describe_change
 from jobs.report.figures import Figures, Letters, Series
 from jobs.report.period import Period
-from quota.algorithms.bucket import MAX_THROTTLE_MS
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
-from quota.records.fields import LATEST
+from quota.records.fields import MAX_EPOCH_MS
 from quota.text import format_tags, format_time, quoted
 
 TENANTS = 20
-"""So many of the busiest have figures of their own."""
+"""The number of the busiest tenants that have figures of their own."""
 
 _REASONS = 50
 _CHANGES = 200
 _MEMORY = "2GB"
-"""What DuckDB may take; the rest of its work goes through a folder of its own. Jobs may run on the same machine."""
+"""The memory of DuckDB, beyond which it uses a temporary folder: jobs may run on the same machine."""
 
 _PARAMETER = re.compile(r"\$(\w+)")
 
 _TOTAL = -1
-"""The place of all tenants together."""
+"""The rank that stands for all tenants together."""
 
 _COLUMNS = {
     queries.SUMS: ("requests", "admitted", "refused", "tokens", "share", "p50", "p99"),
     queries.PEAKS: ("peak",),
     queries.THROTTLED: ("throttled",),
 }
-"""What the rows of a query hold, behind place and interval."""
+"""The columns of each query after rank and interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportScope:
-    """What a report is to tell of; times are epoch ms, both within."""
+    """The decisions that a report is about; `first` and `last` are epoch ms and inclusive."""
 
     first: int | None = None
     last: int | None = None
@@ -51,26 +51,26 @@ class ReportScope:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As the queries take them."""
-        first, last = (_moment(ms) for ms in (self.first or 0, LATEST if self.last is None else self.last))
+        """The parameters of the queries."""
+        first, last = (_to_datetime(ms) for ms in (self.first or 0, MAX_EPOCH_MS if self.last is None else self.last))
         dates = {"first_date": first.date(), "last_date": last.date(), "first_wait_date": self._first_wait.date()}
         return {"first": first, "last": last, "user": self.user} | dates
 
     @property
     def _first_wait(self) -> datetime:
-        """What was told before ended before the first moment."""
-        return _moment(max(0, (self.first or 0) - MAX_THROTTLE_MS))
+        """The moment before which all throttle times ended before `first`."""
+        return _to_datetime(max(0, (self.first or 0) - MAX_THROTTLE_MS))
 
 
-def figures_of(tables: Mapping[str, ds.Dataset], wanted: ReportScope) -> Figures:
-    """Add up what the tables hold.
+def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Figures:
+    """Compute the figures of a report.
 
     Args:
         tables: `decisions`, `dead_letters` and `quota_changes`.
-        wanted: of which time, and whose.
+        scope: the period and the user.
 
     Raises:
-        BadInput: there is nothing of it.
+        BadInput: the tables have nothing in this scope.
     """
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
@@ -78,100 +78,98 @@ def figures_of(tables: Mapping[str, ds.Dataset], wanted: ReportScope) -> Figures
         db.execute("SET temp_directory = $folder", {"folder": folder})
         for name, table in tables.items():
             db.register(name, table)
-        given = wanted.parameters
+        parameters = scope.parameters
         _run(db, queries.TENANT_OF, {})
         for query in (queries.DECIDED, queries.WAITS, queries.LETTERS):
-            _run(db, query, given)
-        period = _period(db, wanted)
-        cut = {"start": period.start, "width": period.width}
-        for name, value in cut.items():
+            _run(db, query, parameters)
+        period = _period(db, scope)
+        intervals = {"start": period.start, "width": period.width}
+        for name, value in intervals.items():
             db.execute(f"SET VARIABLE {name} = {value}")
-        _run(db, queries.PLACES, {"tenants": TENANTS})
-        _run(db, queries.PLACED, {})
+        _run(db, queries.RANKS, {"tenants": TENANTS})
+        _run(db, queries.RANKED, {})
         names = [name for (name,) in _run(db, queries.NAMES, {"tenants": TENANTS})]
         ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
-        since = max(period.start, wanted.first or 0)
-        series = _series(db, period, names, others, cut | {"end": period.end, "since": since})
-        held = {"first": _moment(since), "last": _moment(period.end - 1)}
-        changes = _run(db, queries.CHANGES, given | held)
-        columns = [name for name, *_ in db.description or ()]
-        everybodys = wanted.user is None
+        since = max(period.start, scope.first or 0)
+        series = _series(db, period, names, others, intervals | {"end": period.end, "since": since})
+        within = {"first": _to_datetime(since), "last": _to_datetime(period.end - 1)}
+        changes = [ChangeRow(*row) for row in _run(db, queries.CHANGES, parameters | within)]
         return Figures(
             start=period.start,
             width=period.width,
             count=period.count,
             total=series[_TOTAL],
-            tenants=[series[place] for place in range(len(names))],
+            tenants=[series[rank] for rank in range(len(names))],
             others=series.get(TENANTS),
-            changes=[change_of_row(**dict(zip(columns, row, strict=True))) for row in reversed(changes[:_CHANGES])],
+            changes=[describe_change(each) for each in reversed(changes[:_CHANGES])],
             changes_left_out=max(0, len(changes) - _CHANGES),
-            letters=_letters(db, period, cut) if everybodys else None,
-            user=None if wanted.user is None else quoted(wanted.user),
+            letters=_letters(db, period, intervals) if scope.user is None else None,
+            user=None if scope.user is None else quoted(scope.user),
         )
 
 
-def _period(db: duckdb.DuckDBPyConnection, wanted: ReportScope) -> Period:
-    sources = ["decided"] if wanted.user is not None else ["decided", "letters"]
+def _period(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> Period:
+    sources = ["decided"] if scope.user is not None else ["decided", "letters"]
     bounds = [bound for name in sources for bound in _bounds(db, name) if bound is not None]
     if not bounds:
-        raise BadInput(_nothing(db, wanted))
-    # What was asked for may reach far beyond what is there, and would leave few intervals to it.
-    whole = [*bounds, *(bound for bound in _whole(db) if bound is not None)]
-    first = min(bounds) if wanted.first is None else max(wanted.first, min(whole))
-    return Period.over(first, max(bounds) if wanted.last is None else min(wanted.last, max(whole)))
+        raise BadInput(_explain_empty(db, scope))
+    # A scope may reach far beyond the recorded decisions, which would leave few intervals for them.
+    recorded = [*bounds, *(bound for bound in _recorded_bounds(db) if bound is not None)]
+    first = min(bounds) if scope.first is None else max(scope.first, min(recorded))
+    return Period.over(first, max(bounds) if scope.last is None else min(scope.last, max(recorded)))
 
 
-def _nothing(db: duckdb.DuckDBPyConnection, wanted: ReportScope) -> str:
-    """Why there is nothing to be told."""
-    first, last = _whole(db)
+def _explain_empty(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> str:
+    """Return why there is nothing to report."""
+    first, last = _recorded_bounds(db)
     if first is None or last is None:
         return "nothing was audited yet: the tables are empty"
-    whose = f" of user {quoted(wanted.user)}" if wanted.user is not None else ""
-    since = f" from {format_time(wanted.first)} on" if wanted.first is not None else ""
-    until = f" until {format_time(wanted.last + 1)}" if wanted.last is not None else ""
+    whose = f" of user {quoted(scope.user)}" if scope.user is not None else ""
+    since = f" from {format_time(scope.first)} on" if scope.first is not None else ""
+    until = f" until {format_time(scope.last + 1)}" if scope.last is not None else ""
     return f"no decisions{whose}{since}{until}: the table holds those of {format_time(first)} to {format_time(last)}"
 
 
-def _whole(db: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
-    (found,) = db.execute("SELECT epoch_ms(min(timestamp)), epoch_ms(max(timestamp)) FROM decisions").fetchall()
-    return found
+def _recorded_bounds(db: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:
+    (bounds,) = db.execute("SELECT epoch_ms(min(timestamp)), epoch_ms(max(timestamp)) FROM decisions").fetchall()
+    return bounds
 
 
 def _bounds(db: duckdb.DuckDBPyConnection, name: str) -> tuple[int | None, int | None]:
-    (found,) = db.table(name).aggregate("min(moment), max(moment)").fetchall()
-    return found
+    (bounds,) = db.table(name).aggregate("min(moment), max(moment)").fetchall()
+    return bounds
 
 
 def _series(
-    db: duckdb.DuckDBPyConnection, period: Period, names: Sequence[str], others: int, cut: Mapping[str, int]
+    db: duckdb.DuckDBPyConnection, period: Period, names: Sequence[str], others: int, parameters: Mapping[str, int]
 ) -> dict[int, Series]:
-    """By place; with `TENANTS` for all that are behind the busiest."""
-    empty: dict[int, Series] = {_TOTAL: _empty(period, "All tenants", {})}
-    for place, name in enumerate(names):
+    """Return the series by rank; `TENANTS` is the rank of all tenants that are not among the busiest."""
+    series: dict[int, Series] = {_TOTAL: _empty_series(period, "All tenants", {})}
+    for rank, name in enumerate(names):
         tags = msgspec.json.decode(name, type=dict[str, str])
-        empty[place] = _empty(period, format_tags(tags) or "no quota", tags)
+        series[rank] = _empty_series(period, format_tags(tags) or "no quota", tags)
     if others:
-        empty[TENANTS] = _empty(period, f"{others} other{'s' if others > 1 else ''}", {})
+        series[TENANTS] = _empty_series(period, f"{others} other{'s' if others > 1 else ''}", {})
     for query, columns in _COLUMNS.items():
-        for place, at, *values in _run(db, query, cut):
-            series = empty[_TOTAL if place is None else place]
+        for rank, at, *values in _run(db, query, parameters):
+            of_rank = series[_TOTAL if rank is None else rank]
             for column, value in zip(columns, values, strict=True):
-                getattr(series, column)[at] = round(value, 4) if isinstance(value, float) else value
-    return empty
+                getattr(of_rank, column)[at] = round(value, 4) if isinstance(value, float) else value
+    return series
 
 
-def _empty(period: Period, name: str, tags: Mapping[str, str]) -> Series:
-    nothing = [0] * period.count
+def _empty_series(period: Period, name: str, tags: Mapping[str, str]) -> Series:
+    zeros = [0] * period.count
     unknown = [None] * period.count
     return Series(
         name=name,
         user=tags.get("user"),
         client_id=tags.get("client-id"),
-        requests=[*nothing],
-        admitted=[*nothing],
-        refused=[*nothing],
-        peak=[*nothing],
-        throttled=[*nothing],
+        requests=[*zeros],
+        admitted=[*zeros],
+        refused=[*zeros],
+        peak=[*zeros],
+        throttled=[*zeros],
         tokens=[*unknown],
         share=[*unknown],
         p50=[*unknown],
@@ -179,9 +177,9 @@ def _empty(period: Period, name: str, tags: Mapping[str, str]) -> Series:
     )
 
 
-def _letters(db: duckdb.DuckDBPyConnection, period: Period, cut: Mapping[str, int]) -> list[Letters]:
+def _letters(db: duckdb.DuckDBPyConnection, period: Period, parameters: Mapping[str, int]) -> list[Letters]:
     found: dict[tuple[str, str], Letters] = {}
-    for topic, field, example, at, count in _run(db, queries.LETTER_COUNTS, {**cut, "reasons": _REASONS}):
+    for topic, field, example, at, count in _run(db, queries.LETTER_COUNTS, {**parameters, "reasons": _REASONS}):
         letters = found.setdefault((topic, field), Letters(topic, field, example, [0] * period.count))
         letters.counts[at] = count
     return list(found.values())
@@ -192,5 +190,5 @@ def _run(db: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, Any
     return db.execute(query, named).fetchall()
 
 
-def _moment(ms: int) -> datetime:
+def _to_datetime(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, tz=UTC)

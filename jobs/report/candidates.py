@@ -1,4 +1,4 @@
-"""What other quotas would have done: a file of what-if comparisons, for the report."""
+"""A file of what-if comparisons, for the report."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from quota.errors import BadInput
 from quota.text import format_tags
 from quota.whatif.result import Result, Totals
 
-_MOST = 20
-"""Senders of a candidate that are told apart."""
+_MAX_SENDERS = 20
+"""The senders of a candidate that are listed."""
 
 
-class Tried(msgspec.Struct, frozen=True):
-    """What would have become of the requests of all, or of one sender, by one candidate."""
+class CandidateTotals(msgspec.Struct, frozen=True):
+    """The totals of one candidate, over all senders or for one."""
 
     candidate: str
     sender: str
@@ -21,18 +21,18 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """All that were compared; of each all senders together, and the busiest."""
+    """The compared candidates: the totals of each over all senders, and for the busiest ones."""
 
-    tried: list[Tried]
+    tried: list[CandidateTotals]
     left_out: int
-    """Senders of the candidate that has the most."""
+    """The senders left out of the candidate that has the most."""
 
 
 def read_candidates(file: Path) -> Candidates:
-    """Read what `backtest --json` has printed.
+    """Read the output of `backtest --json`.
 
     Raises:
-        BadInput: it is not that.
+        BadInput: the file cannot be read, or holds something else.
     """
     try:
         outcomes = msgspec.json.decode(file.read_bytes(), type=Result).outcomes
@@ -42,8 +42,8 @@ def read_candidates(file: Path) -> Candidates:
         raise BadInput(f"--backtest {file}: not what backtest --json prints: {error}") from None
     tried = []
     for each in outcomes:
-        tried.append(Tried(each.name, "all together", each.load))
-        for sender in each.senders[:_MOST]:
+        tried.append(CandidateTotals(each.name, "all together", each.load))
+        for sender in each.senders[:_MAX_SENDERS]:
             tags = {"user": sender.user, "client-id": sender.client_id}
-            tried.append(Tried(each.name, format_tags(tags), sender.load))
-    return Candidates(tried, max([0, *(len(each.senders) - _MOST for each in outcomes)]))
+            tried.append(CandidateTotals(each.name, format_tags(tags), sender.load))
+    return Candidates(tried, max([0, *(len(each.senders) - _MAX_SENDERS for each in outcomes)]))

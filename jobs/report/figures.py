@@ -1,6 +1,6 @@
-"""What a report shows: numbers that were added up before they got into the page.
+"""The figures of a report: sums, which are computed before they get into the page.
 
-All series have a value for each interval of the period, in its order.
+All series have a value for each interval of the period, in order.
 """
 
 import msgspec
@@ -10,47 +10,48 @@ from jobs.report.period import Period
 
 
 class Series(msgspec.Struct, frozen=True):
-    """What happened to one tenant, or to several of them, interval by interval."""
+    """The figures of one tenant, or of several together, by interval."""
 
     name: str
-    """For people; nobody can take it for another one."""
+    """The name as people read it; names that look alike are spelled out."""
     user: str | None
-    """The user that shares the bucket; None where users take no part."""
+    """The user whose bucket it is; None if the bucket has no user."""
     client_id: str | None
-    """Likewise the client-id."""
+    """The client-id whose bucket it is; None if the bucket has no client-id."""
     requests: list[int]
     admitted: list[int]
-    """Mutations; neither what only asked, nor what was sent twice and charged once."""
+    """Effective mutations admitted."""
     refused: list[int]
-    """Mutations."""
+    """Effective mutations refused."""
     peak: list[int]
-    """Mutations admitted in the busiest second."""
+    """Effective mutations admitted in the busiest second."""
     throttled: list[int]
-    """How long tenants were told to wait, ms; two that wait at once count twice."""
+    """The throttle time of all tenants [ms]; two tenants throttled at once count twice."""
     tokens: list[float | None]
-    """The lowest K, mutations; None where nothing was charged."""
+    """The lowest tokens [mutations]; None where there was no decision with a bucket."""
     share: list[float | None]
-    """The same as a share of the burst."""
+    """The lowest tokens as a share of the burst."""
     p50: list[int | None]
-    """Of the time from request to decision, ms."""
+    """The median of the time from request to decision [ms]."""
     p99: list[int | None]
+    """Its 99th percentile [ms]."""
 
 
 class Change(msgspec.Struct, frozen=True):
     """A change of the quota log."""
 
     at: int
-    """From when on it holds, epoch ms."""
+    """The moment from which on it is in force [epoch ms]."""
     what: str
     user: str | None
-    """The only user whom it concerns; None for more than one."""
+    """The only user that it concerns; None for more than one."""
     client_id: str | None
     altered_by: str
     comment: str
 
 
 class Letters(msgspec.Struct, frozen=True):
-    """Dead letters with one reason: the field that their errors begin with."""
+    """The dead letters whose errors begin with the same field."""
 
     topic: str
     field: str
@@ -59,28 +60,28 @@ class Letters(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """All of a report."""
+    """All figures of a report."""
 
     start: int
-    """Epoch ms."""
+    """The start of the first interval [epoch ms]."""
     width: int
-    """Of an interval, ms."""
+    """The length of an interval [ms]."""
     count: int
     total: Series
     tenants: list[Series]
-    """The busiest first."""
+    """The busiest tenants, the busiest first."""
     others: Series | None
-    """All those behind them, together."""
+    """All other tenants together."""
     changes: list[Change]
     changes_left_out: int
     letters: list[Letters] | None
-    """None where the report is of one user: a dead letter is nobody's."""
+    """None in a report on one user, because a dead letter has no user."""
     user: str | None
-    """The one whose requests are told of; None for all."""
+    """The only user of the report; None for all."""
     candidates: Candidates | None = None
-    """What other quotas would have done; None where nobody asked."""
+    """What-if comparisons, if the report shows any."""
 
     @property
     def period(self) -> Period:
-        """The time that all of it is of."""
+        """The period of the report."""
         return Period(self.start, self.width, self.count)

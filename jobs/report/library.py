@@ -1,4 +1,4 @@
-"""uPlot, which draws the charts: as it was published, out of a package that brings it along."""
+"""uPlot, which draws the charts, as published; it is read from a package that contains it."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from quota.errors import MutationQuotaError
 VERSION = "1.6.31"
 
 _PACKAGE = "youplot"
-"""None of its code is run."""
+"""The package that contains uPlot; none of its code runs."""
 
 _SCRIPT = "youplot/vendor/uplot.iife.min.js", "2d27e8ad3d228164525ce213f9dc716f39b4e3aee0cc773fb3491c96cf4921a2"
 _STYLE = "youplot/vendor/uplot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"
-"""Where a file is, and the SHA-256 that it has in uPlot's own release: whoever passes it on may not change it."""
+"""The path of a file, and its SHA-256 in uPlot's own release: the package may not change it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What a page needs of it."""
+    """The files that a page contains."""
 
     script: str
     style: str
     licence: str
 
 
-def library() -> Library:
-    """Read it.
+def load_library() -> Library:
+    """Read uPlot.
 
     Raises:
-        MutationQuotaError: it is not there, or not as its authors have published it.
+        MutationQuotaError: it is not installed, or differs from the published version.
     """
     licence = (files("jobs.report") / "assets" / "uplot-licence.txt").read_text(encoding="utf-8")
     return Library(_text(*_SCRIPT), _text(*_STYLE), licence)

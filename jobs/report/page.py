@@ -1,4 +1,4 @@
-"""The page of a report: one file of HTML that needs no other, and asks for none."""
+"""The page of a report: one HTML file that loads no others."""
 
 import base64
 import hashlib
@@ -32,39 +32,40 @@ user and client-id, who may share a bucket with others. {left_out}</p>
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
 
 
-def page_of(figures: Figures, library: Library) -> str:
-    """The page as text.
+def render_page(figures: Figures, library: Library) -> str:
+    """Render the page as HTML.
 
-    Whatever names say stays text: figures go in as JSON without any character that HTML knows, scripts put them
-    into the page as text alone, and the page's own policy lets no other script run and nothing be loaded.
+    Names cannot inject markup or scripts: figures are JSON without characters that are special in HTML, scripts insert
+    them as text only, and the page's own Content-Security-Policy allows no other scripts and no loading.
     """
-    own = "\n".join(_asset(name) for name in ("charts.js", "tables.js", "page.js"))
+    own = "\n".join(_read_asset(name) for name in ("charts.js", "tables.js", "page.js"))
     script = f"(() => {{\n'use strict';\n{own}}})();"
-    style = f"{library.style}\n{_asset('page.css')}"
+    style = f"{library.style}\n{_read_asset('page.css')}"
     whose = f" of user {figures.user}" if figures.user else ""
     period = figures.period
+    width = _format_width(period.width)
     parts = {
         "policy": _policy([library.script, script], style),
         "title": html.escape(f"Topic mutations{whose}"),
-        "heading": f"Topic mutations{_isolated(whose)}",
-        "about": f"{_shown(period.start)} to {_shown(period.end)} UTC, in intervals of {_interval(period.width)}.",
+        "heading": f"Topic mutations{_isolate(whose)}",
+        "about": f"{_format_minute(period.start)} to {_format_minute(period.end)} UTC, in intervals of {width}.",
         "style": style,
         "charts": f'<div class="charts">{"".join(_charts())}</div>',
-        "others": html.escape(_others(figures)),
+        "others": html.escape(_describe_others(figures)),
         "left_out": f"{figures.changes_left_out} earlier ones are left out." if figures.changes_left_out else "",
-        "interval": _interval(period.width),
+        "interval": width,
         "library_version": VERSION,
         "licence": html.escape(library.licence),
-        "figures": json_in_html(figures),
+        "figures": encode_for_html(figures),
         "library": library.script,
         "script": script,
         "candidates": _candidates(figures.candidates),
     }
-    return _PLACE.sub(lambda place: parts[place[1]], _asset("page.html"))
+    return _PLACE.sub(lambda place: parts[place[1]], _read_asset("page.html"))
 
 
-def json_in_html(value: object) -> str:
-    """JSON that holds no character by which HTML could end its element, or begin another one."""
+def encode_for_html(value: object) -> str:
+    """Encode a value as JSON without the characters that could end its HTML element or start another one."""
     text = codec.encode(value).decode()
     return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -82,12 +83,12 @@ def _charts() -> Iterator[str]:
 def _candidates(candidates: Candidates | None) -> str:
     if candidates is None:
         return ""
-    left = candidates.left_out
-    return _CANDIDATES.format(left_out=f"Of each the busiest are shown; {left} are left out." if left else "")
+    left_out = candidates.left_out
+    return _CANDIDATES.format(left_out=f"Of each the busiest are shown; {left_out} are left out." if left_out else "")
 
 
 def _policy(scripts: list[str], style: str) -> str:
-    """Nothing may be loaded, and nothing run but what is in the page as it was made."""
+    """Return the Content-Security-Policy: only the scripts and the style of the page itself, and no loading."""
     hashes = " ".join(_hash(each) for each in scripts)
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
@@ -96,26 +97,26 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _isolated(text: str) -> str:
+def _isolate(text: str) -> str:
     return f" <bdi>{html.escape(text.strip())}</bdi>" if text else ""
 
 
-def _others(figures: Figures) -> str:
+def _describe_others(figures: Figures) -> str:
     if figures.others is None:
         return ""
     return f"The {len(figures.tenants)} that asked for most stand alone. Added up: {figures.others.name}."
 
 
-def _shown(ms: int) -> str:
+def _format_minute(ms: int) -> str:
     return format_time(ms)[:16].replace("T", " ")
 
 
-def _interval(width: int) -> str:
-    """A length in the largest unit that it is a multiple of."""
+def _format_width(width: int) -> str:
+    """Format a length in the largest unit that it is a multiple of."""
     unit, size = next((unit, size) for unit, size in _UNITS if width % size == 0)
     count = width // size
     return f"{count} {unit}{'s' if count > 1 else ''}"
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (files("jobs.report") / "assets" / name).read_text(encoding="utf-8")

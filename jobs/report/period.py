@@ -1,4 +1,4 @@
-"""The time that a report tells of, cut into intervals of a length that people know."""
+"""The period of a report, in intervals of a familiar length."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from quota.text import format_time
 
 INTERVALS = 300
-"""At most so many: what a chart on a wide screen can tell apart."""
+"""The most intervals that a chart on a wide screen can show."""
 
 _SECONDS = (
     *(1, 2, 5, 10, 15, 30),
@@ -18,7 +18,7 @@ _DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """`count` intervals of `width` ms from `start` on, an epoch ms that is a multiple of the width."""
+    """`count` intervals of `width` ms from `start` on; `start` is epoch ms and a multiple of the width."""
 
     start: int
     width: int
@@ -26,17 +26,17 @@ class Period:
 
     @classmethod
     def over(cls, first: int, last: int) -> "Period":
-        """The shortest intervals that hold all of `first` to `last` (epoch ms, both within)."""
+        """Return the period with the shortest intervals that contains `first` to `last` (epoch ms, inclusive)."""
         width = next(filter(lambda width: _intervals(first, last, width) <= INTERVALS, _widths()))
         return cls(first // width * width, width, _intervals(first, last, width))
 
     @property
     def end(self) -> int:
-        """The first moment behind it, epoch ms."""
+        """The first moment after it [epoch ms]."""
         return self.start + self.count * self.width
 
     def __str__(self) -> str:
-        """As people read it."""
+        """Return start and end as people read them."""
         return f"{format_time(self.start)} to {format_time(self.end)}"
 
 

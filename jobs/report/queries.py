@@ -1,32 +1,27 @@
-"""What a report asks DuckDB of the tables, in the order in which it does."""
+"""The queries of a report to DuckDB, in the order in which they run."""
+
+from jobs.audit.effective import DUCKDB, sum_mutations
 
 TENANT_OF = """
 CREATE TEMP MACRO tenant_of(user_tag, client_tag, more_tags) AS
 {'user': user_tag, 'client': client_tag, 'more': coalesce(more_tags, MAP {})}
 """
-"""Who shares a bucket."""
+"""The tenant: the tags of a bucket."""
 
-DECIDED = """
+DECIDED = f"""
 CREATE TEMP TABLE decided AS
-WITH chosen AS (
-  SELECT *, CASE WHEN validate_only THEN [] ELSE topics[coalesce(repeats.topics, 0) + 1:] END AS charged
-  FROM decisions
-  WHERE date >= $first_date AND date <= $last_date AND timestamp >= $first AND timestamp <= $last
-    AND ($user::VARCHAR IS NULL OR "user" = $user)
-)
 SELECT tenant_of(user_tag, client_tag, more_tags) AS tenant,
        epoch_ms(timestamp) AS moment,
-       coalesce(list_sum([t.partitions for t in charged if t.error_code = 0]), 0)::BIGINT AS admitted,
-       coalesce(list_sum([t.partitions for t in charged if t.error_code = 89]), 0)::BIGINT AS refused,
+       {sum_mutations("admitted", DUCKDB)} AS admitted,
+       {sum_mutations("refused", DUCKDB)} AS refused,
        tokens,
        tokens / burst AS share,
        greatest(epoch_ms(decided_at) - epoch_ms(timestamp), 0) AS latency
-FROM chosen
-"""
-"""What became of each request.
-
-Neither what only asked if it could be done counts as a mutation, nor what was sent twice and charged once.
-"""
+FROM decisions
+WHERE date >= $first_date AND date <= $last_date AND timestamp >= $first AND timestamp <= $last
+  AND ($user::VARCHAR IS NULL OR "user" = $user)
+"""  # noqa: S608 the expressions are constants
+"""The decisions in the report's scope, with their effective mutations."""
 
 WAITS = """
 CREATE TEMP TABLE waits AS
@@ -37,78 +32,78 @@ WHERE throttle_time_ms > 0 AND retry_at > $first AND timestamp <= $last
   AND date >= $first_wait_date AND date <= $last_date
   AND ($user::VARCHAR IS NULL OR "user" = $user)
 """
-"""What tenants were told to wait, also before the time that is told of, if they still waited then."""
+"""The throttle times that end within the report's scope, or later; some begin before it."""
 
-PLACES = """
-CREATE TEMP TABLE places AS
-WITH asked AS (
+RANKS = """
+CREATE TEMP TABLE ranks AS
+WITH requested AS (
   SELECT tenant, sum(admitted + refused) AS mutations, count(*) AS requests FROM decided GROUP BY tenant
 ),
-known AS (SELECT tenant FROM asked UNION SELECT tenant FROM waits)
+known AS (SELECT tenant FROM requested UNION SELECT tenant FROM waits)
 SELECT tenant, least($tenants, row_number() OVER (
          ORDER BY coalesce(mutations, 0) DESC, coalesce(requests, 0) DESC,
                   tenant.user, tenant.client, tenant.more::VARCHAR
-       ) - 1) AS place
-FROM known LEFT JOIN asked USING (tenant)
+       ) - 1) AS rank
+FROM known LEFT JOIN requested USING (tenant)
 """
-"""The place of each tenant, the busiest being 0 and all others the same."""
+"""The rank of each tenant: 0 is the busiest; all after the busiest `$tenants` share one."""
 
-PLACED = """
-CREATE TEMP VIEW placed AS
-SELECT decided.*, place, (moment - getvariable('start')) // getvariable('width') AS bin
-FROM decided JOIN places USING (tenant)
+RANKED = """
+CREATE TEMP VIEW ranked AS
+SELECT decided.*, rank, (moment - getvariable('start')) // getvariable('width') AS bin
+FROM decided JOIN ranks USING (tenant)
 """
-"""Decisions with the place of their tenant and their interval."""
+"""Decisions with the rank of their tenant and the number of their interval."""
 
 NAMES = """
 SELECT to_json(map_from_entries(list_filter(
          map_entries(map_concat(MAP {'user': tenant.user, 'client-id': tenant.client}, tenant.more)),
          lambda tag: tag.value <> ''
        )))::VARCHAR
-FROM places WHERE place < $tenants ORDER BY place
+FROM ranks WHERE rank < $tenants ORDER BY rank
 """
-"""Of the busiest tenants, as `docs/tables.md` has them."""
+"""The names of the busiest tenants, in the form of `docs/tables.md`."""
 
 OTHERS = """
-SELECT count(*) FROM places WHERE place = $tenants
+SELECT count(*) FROM ranks WHERE rank = $tenants
 """
 
 SUMS = """
-SELECT place, bin, count(*), sum(admitted), sum(refused), min(tokens), min(share),
+SELECT rank, bin, count(*), sum(admitted), sum(refused), min(tokens), min(share),
        quantile_disc(latency, 0.5), quantile_disc(latency, 0.99)
-FROM placed GROUP BY GROUPING SETS ((place, bin), (bin))
+FROM ranked GROUP BY GROUPING SETS ((rank, bin), (bin))
 """
-"""By place and interval; where the place is null, of all."""
+"""Sums by rank and interval; those of all tenants have a null rank."""
 
 PEAKS = """
-SELECT place, bin, max(mutations)
+SELECT rank, bin, max(mutations)
 FROM (
-  SELECT place, bin, sum(admitted) AS mutations
-  FROM placed GROUP BY GROUPING SETS ((place, bin, moment // 1000), (bin, moment // 1000))
+  SELECT rank, bin, sum(admitted) AS mutations
+  FROM ranked GROUP BY GROUPING SETS ((rank, bin, moment // 1000), (bin, moment // 1000))
 )
-GROUP BY place, bin
+GROUP BY rank, bin
 """
 
 THROTTLED = """
-WITH told AS (
-  SELECT place, greatest(moment, $since) AS moment, wait_until, max(wait_until) OVER (
+WITH throttles AS (
+  SELECT rank, greatest(moment, $since) AS moment, wait_until, max(wait_until) OVER (
            PARTITION BY tenant ORDER BY moment, decision_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
          ) AS known_until
-  FROM waits JOIN places USING (tenant)
+  FROM waits JOIN ranks USING (tenant)
 ),
 spans AS (
-  SELECT place, greatest(moment, coalesce(known_until, moment)) - $start AS since,
+  SELECT rank, greatest(moment, coalesce(known_until, moment)) - $start AS since,
          least(wait_until, $end) - $start AS until
-  FROM told
+  FROM throttles
 ),
 pieces AS (
-  SELECT place, since, until, unnest(range(since // $width, (until - 1) // $width + 1)) AS bin
+  SELECT rank, since, until, unnest(range(since // $width, (until - 1) // $width + 1)) AS bin
   FROM spans WHERE since < until
 )
-SELECT place, bin, sum(least(until, (bin + 1) * $width) - greatest(since, bin * $width))
-FROM pieces GROUP BY GROUPING SETS ((place, bin), (bin))
+SELECT rank, bin, sum(least(until, (bin + 1) * $width) - greatest(since, bin * $width))
+FROM pieces GROUP BY GROUPING SETS ((rank, bin), (bin))
 """
-"""Told twice to wait until the same moment, a tenant waits once; a wait is cut into the intervals that it lies in."""
+"""Throttle times cut at the ends of intervals. Where those of one tenant overlap, the overlap counts once."""
 
 LETTERS = """
 CREATE TEMP TABLE letters AS
@@ -117,7 +112,7 @@ SELECT source.topic AS topic, regexp_replace(split_part(error, ':', 1), '\\[\\d+
 FROM dead_letters
 WHERE date >= $first_date AND date <= $last_date AND timestamp >= $first AND timestamp <= $last
 """
-"""Dead letters by the field that their errors begin with, whichever of several topics it belongs to."""
+"""Dead letters with the field that their errors begin with; the index of a list element in it is left out."""
 
 LETTER_COUNTS = """
 WITH commonest AS (
@@ -129,7 +124,7 @@ SELECT coalesce(commonest.topic, ''), coalesce(commonest.field, 'other reasons')
 FROM letters LEFT JOIN commonest USING (topic, field) GROUP BY ALL
 ORDER BY 1 DESC, 2
 """
-"""Of the commonest reasons, and of all others together."""
+"""The counts by field, of the commonest fields; all others together."""
 
 CHANGES = """
 SELECT epoch_ms(effective_at) AS "at", kind, timestamp >= effective_at AS at_once, entity,
@@ -140,4 +135,4 @@ WHERE effective_at >= $first AND effective_at <= $last AND kind <> 'cluster'
   AND ($user::VARCHAR IS NULL OR "user" IS NULL OR "user" IN ($user, '<default>'))
 ORDER BY effective_at DESC, source.offset DESC
 """
-"""All that quotas depend on, but partitions of the cluster; the latest first."""
+"""The quota changes, latest first, without the cluster's; the columns are those of `jobs.report.changes.ChangeRow`."""

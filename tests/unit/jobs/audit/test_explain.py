@@ -7,22 +7,21 @@ import msgspec
 import pytest
 
 from jobs.audit.decisions import AuditedDecisions
-from jobs.audit.explain import explained, source_of_id
-from jobs.audit.quota_changes import log_entry
+from jobs.audit.explain import explain_decision, parse_decision_id
+from jobs.audit.quota_changes import row_to_entry
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, LogEntry, QuotaRecord, ResetRecord
+from quota.records.quota import Quota, Window
+from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.records.record import Source
-from quota.settings.loading import load_settings
-from quota.timeline.change import QuotaChange, change_of
-from tests.support.delta_tables import change_row, decision_row, keep
+from quota.settings import load_settings
+from quota.timeline.change import QuotaChange, to_change
 from tests.support.factories import resolved
-from tests.unit.whatif.test_simulation import run
+from tests.support.programs import run
+from tests.support.tables import append_rows, decision_row, quota_change_row
 
 DAY = 86_400_000
 NOON = 20_000 * DAY + DAY // 2
@@ -47,8 +46,8 @@ def decisions_at(*times, **fields):
 def kept(settings):
     """Eight decisions of alice's at noon of two days, and what else is in such tables."""
     decisions = decisions_at(*[NOON] * 7, NOON + DAY)
-    keep(settings, "decisions", *map(decision_row, decisions[:4]))
-    keep(settings, "decisions", *map(decision_row, decisions[4:]))
+    append_rows(settings, "decisions", *map(decision_row, decisions[:4]))
+    append_rows(settings, "decisions", *map(decision_row, decisions[4:]))
     others = [
         {"user_tag": "bob"},
         {"client_tag": "app"},
@@ -58,10 +57,10 @@ def kept(settings):
     for offset, other in enumerate(others, start=100):
         source = Source("mutation-requests", 0, offset)
         changed = msgspec.structs.replace(decisions[3], source=source, decision_id=str(source), **other)
-        keep(settings, "decisions", decision_row(changed))
-    keep(settings, "quota_changes", change_row(0, NOON - DAY))
+        append_rows(settings, "decisions", decision_row(changed))
+    append_rows(settings, "quota_changes", quota_change_row(0, NOON - DAY))
     letter = {"source": {"topic": "mutation-requests", "partition": 0, "offset": 50}, "timestamp": NOON}
-    keep(settings, "dead_letters", letter | {"error": "topics: missing", "value": "{}"})
+    append_rows(settings, "dead_letters", letter | {"error": "topics: missing", "value": "{}"})
     return decisions
 
 
@@ -78,7 +77,7 @@ def test_those_of_its_bucket_come_nearest_first_over_all_days(settings, kept):
     table = AuditedDecisions(settings)
     assert offsets(table.before(kept[7])) == [6, 5, 4, 3, 2, 1, 0]
     assert offsets(table.before(kept[2])) == [1, 0]
-    assert offsets(table.behind(kept[5])) == [6, 7]
+    assert offsets(table.after(kept[5])) == [6, 7]
 
 
 def test_where_a_clock_stepped_back_the_offset_decides(settings):
@@ -87,9 +86,9 @@ def test_where_a_clock_stepped_back_the_offset_decides(settings):
     other = msgspec.structs.replace(
         first, source=Source("mutation-requests", 1, 0), decision_id="mutation-requests-1-0"
     )
-    keep(settings, "decisions", *map(decision_row, (first, back, other)))
+    append_rows(settings, "decisions", *map(decision_row, (first, back, other)))
     table = AuditedDecisions(settings)
-    assert [each.decision_id[-3:] for each in table.behind(first)] == ["0-1", "1-0"]
+    assert [each.decision_id[-3:] for each in table.after(first)] == ["0-1", "1-0"]
     assert [each.decision_id[-3:] for each in table.before(back)] == ["0-0"]
     assert [each.decision_id[-3:] for each in table.before(other)] == ["0-1", "0-0"]
 
@@ -100,12 +99,12 @@ def test_files_of_a_table_that_are_gone_or_damaged_are_told_in_a_line(settings, 
     for file in (tmp_path / "tables/decisions").rglob("*.parquet"):
         damage(file)
     with pytest.raises(MutationQuotaError, match=r"/tables cannot be read without Spark: .*; see that storage.root is"):
-        explained(settings, "mutation-requests-0-7", 1)
+        explain_decision(settings, "mutation-requests-0-7", 1)
 
 
 @pytest.mark.usefixtures("kept")
 def test_a_decision_is_explained_and_comes_out_the_same(settings):
-    found = explained(settings, "mutation-requests-0-7", 1)
+    found = explain_decision(settings, "mutation-requests-0-7", 1)
     assert (found.refill.written_by, found.refill.tokens) == ("mutation-requests-0-6", 500)
     assert (found.set_quota.since, found.set_quota.altered_by) == (NOON - DAY, "ann")
     assert offsets_of(found.before) == ["mutation-requests-0-6"]
@@ -130,44 +129,44 @@ def test_the_command_prints_lines_or_json(tmp_path):
 @pytest.mark.parametrize("wrong", ["", "7", "mutation-requests-0", "mutation-requests-0-", "a b-0-7", "t-0-x"])
 def test_what_is_no_id_is_refused(wrong):
     with pytest.raises(BadInput, match="expected topic-partition-offset, as in mutation-requests-0-17"):
-        source_of_id(wrong)
+        parse_decision_id(wrong)
 
 
 def test_names_of_topics_may_look_like_ids():
-    assert source_of_id("a-1-2-3-4") == Source("a-1-2", 3, 4)
+    assert parse_decision_id("a-1-2-3-4") == Source("a-1-2", 3, 4)
 
 
 @pytest.mark.usefixtures("kept")
 def test_a_dead_letter_is_told_as_one(settings):
     with pytest.raises(BadInput, match="mutation-requests-0-50 is no decision, but a dead letter: topics: missing"):
-        explained(settings, "mutation-requests-0-50", 0)
+        explain_decision(settings, "mutation-requests-0-50", 0)
 
 
 @pytest.mark.usefixtures("kept")
 def test_an_unknown_id_is_told_also_where_no_cluster_answers(settings):
     with pytest.raises(BadInput, match=r"mutation-requests-0-51: no such decision is kept in the table; .*cannot tell"):
-        explained(settings, "mutation-requests-0-51", 0)
+        explain_decision(settings, "mutation-requests-0-51", 0)
 
 
 def test_where_there_is_no_table_that_is_said(settings):
     with pytest.raises(
         MutationQuotaError, match=r"there is no table .*/tables/decisions: mutation-quota audit makes it"
     ):
-        explained(settings, "mutation-requests-0-7", 0)
+        explain_decision(settings, "mutation-requests-0-7", 0)
 
 
 def test_a_table_of_a_newer_program_is_left_alone(settings):
-    keep(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=99)
+    append_rows(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=99)
     with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
-        explained(settings, "mutation-requests-0-0", 0)
+        explain_decision(settings, "mutation-requests-0-0", 0)
 
 
 def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
-    keep(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
+    append_rows(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
     with pytest.raises(
         MutationQuotaError, match=r"is of version 1, .*; mutation-quota audit --once brings it up to that"
     ):
-        explained(settings, "mutation-requests-0-0", 0)
+        explain_decision(settings, "mutation-requests-0-0", 0)
 
 
 @pytest.mark.parametrize(
@@ -188,16 +187,16 @@ def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
 )
 def test_each_kind_of_change_comes_out_of_its_row(fields, expected):
     moment = datetime(2024, 10, 4, 12, tzinfo=UTC)
-    assert log_entry(change_row(0, moment, altered_by=None, **fields)).record == expected
+    assert row_to_entry(quota_change_row(0, moment, altered_by=None, **fields)).record == expected
 
 
 def test_the_quota_log_comes_out_of_its_table_as_it_was():
     at, later = datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC)
-    row = change_row(7, at, controller_mutation_burst=60.0, comment="why", effective_at=later)
-    entry = log_entry(row)
+    row = quota_change_row(7, at, controller_mutation_burst=60.0, comment="why", effective_at=later)
+    entry = row_to_entry(row)
     record = QuotaRecord(
         QuotaEntity("alice"), 5.0, 60.0, effective_at=1_795_305_600_000, altered_by="ann", comment="why"
     )
-    assert entry == LogEntry(7, 1_795_219_200_000, record)
+    assert entry == QuotaLogEntry(7, 1_795_219_200_000, record)
     moment = QuotaChange(QuotaEntity("alice"), Quota(5.0, 60.0), 1_795_305_600_000)
-    assert change_of(entry.record, entry.timestamp) == moment
+    assert to_change(entry.record, entry.timestamp) == moment

@@ -1,15 +1,13 @@
-"""The quotas in time, from rows of the table of quota changes."""
+"""Rows of the quota changes table: from records, and back to the quotas in time."""
 
 import json
 
 import pytest
 
-from jobs.audit.quota_changes import record_of_change
-from jobs.audit.rows import _read_quota
+from jobs.audit.quota_change_rows import record_to_row, row_to_record
 from quota.callbacks.timeline import CallbackTimeline
-from quota.records.quota_log import read_log_record
-from quota.records.record import Record, Source
-from quota.timeline.change import change_of
+from quota.records.quota_log import read_quota_log_record
+from quota.timeline.change import to_change
 from schemas import quota_changes
 
 ALICE = {"entity": {"user": "alice"}}
@@ -32,15 +30,15 @@ RECORDS = {
 
 
 def row_of(fields, timestamp=1000):
-    """The row of a record, as the audit makes it; what it does not say is null."""
-    made = _read_quota(Record(Source("mutation-quotas", 0, 0), timestamp, json.dumps(fields).encode()))
-    return dict.fromkeys(quota_changes.TABLE.names) | made
+    """The row of a record, with its timestamp; missing columns are null."""
+    made = record_to_row(read_quota_log_record(json.dumps(fields).encode()), timestamp)
+    return dict.fromkeys(quota_changes.TABLE.names) | {"timestamp": timestamp} | made
 
 
 @pytest.mark.parametrize("fields", RECORDS.values(), ids=RECORDS.keys())
 def test_each_record_comes_back(fields):
-    record = read_log_record(json.dumps(fields).encode())
-    found = record_of_change(row_of(fields))
+    record = read_quota_log_record(json.dumps(fields).encode())
+    found = row_to_record(row_of(fields))
     when = record.effective_at
     assert found.effective_at == (1000 if when is None else when if fields.get("cancelled") else max(1000, when))
     assert type(found) is type(record)
@@ -57,16 +55,16 @@ def test_rows_make_the_quotas_in_time():
     ]
     quotas = CallbackTimeline()
     for row in rows:
-        quotas.add(change_of(record_of_change(row), row["timestamp"]))
+        quotas.add(to_change(row_to_record(row), row["timestamp"]))
     limits = [quotas.resolve("alice", "app", at).limit for at in (999, 1000, 3000, 4000)]
     assert [limit and limit.quota.rate for limit in limits] == [None, 5, 7, None]
     assert [quotas.resolve("alice", "app", at).reset_at for at in (3499, 3500)] == [None, 3500]
 
 
 def test_a_row_of_an_older_table_says_the_whole():
-    assert record_of_change(row_of(ALICE | {"controller_mutation_rate": 5})).altered_configs is None
+    assert row_to_record(row_of(ALICE | {"controller_mutation_rate": 5})).altered_configs is None
 
 
 def test_a_kind_that_is_not_known_is_named():
     with pytest.raises(ValueError, match="a quota change of kind 'tariff'"):
-        record_of_change(row_of(ALICE | {"controller_mutation_rate": 5}) | {"kind": "tariff"})
+        row_to_record(row_of(ALICE | {"controller_mutation_rate": 5}) | {"kind": "tariff"})

@@ -13,8 +13,8 @@ from jobs.metrics.queries import QueryMetrics
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
 from quota.kafka.applier.stats import ApplierStats
-from quota.settings.jobs import MetricsSettings
-from quota.settings.loading import load_settings
+from quota.settings import load_settings
+from quota.settings.sections import MetricsSettings
 from tests.support.waiting import until
 
 
@@ -84,12 +84,12 @@ def test_an_address_that_is_not_of_this_machine_is_told_too(address):
 
 def test_a_failure_is_counted_and_told_once_and_the_rest_goes_on(settings, monkeypatch, caplog):
     """There is no Kafka: the job's thread tries again and again."""
-    monkeypatch.setattr("jobs.metrics.collector._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("jobs.metrics.collector._RETRY_SECONDS", 0.01)
     monkeypatch.setattr("jobs.metrics.collector.AnswerMetrics", failing)
     metrics, stop = JobMetrics(settings, QueryMetrics(settings), decides=True), threading.Event()
     thread = threading.Thread(target=metrics.follow, args=(stop,))
     thread.start()
-    until(lambda: failures(metrics) >= 3, look_seconds=0.01)
+    until(lambda: failures(metrics) >= 3, poll_seconds=0.01)
     stop.set()
     thread.join(10)
     assert not thread.is_alive()

@@ -1,16 +1,14 @@
 """What Prometheus reads, as its own parser reads it."""
 
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metrics.definitions import METRICS
 from jobs.metrics.families import applier_families, decision_families, query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.totals import DecisionTotals
-from quota.algorithms.bucket import Window
 from quota.kafka.applier.stats import ApplierStats
+from quota.records.quota import Window
 from tests.support.factories import decided
+from tests.support.monitoring import METRICS, samples
 
 PROGRESS = QueryProgress(
     batch=6,
@@ -22,32 +20,10 @@ PROGRESS = QueryProgress(
 )
 
 
-class Collected:
-    """A collector of families that are there already."""
-
-    def __init__(self, families):
-        self._families = list(families)
-
-    def collect(self):
-        return self._families
-
-
-def read(families):
-    """Samples by name and labels, as they come out of the text."""
-    registry = CollectorRegistry()
-    registry.register(Collected(families))
-    text = generate_latest(registry).decode()
-    return {
-        (sample.name, *sorted(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
 def account(*decisions):
     account = DecisionTotals(Window(), 10)
     for decision in decisions:
-        account.hear(decision, decision.timestamp + 300)
+        account.record(decision, decision.timestamp + 300)
     return account
 
 
@@ -57,67 +33,67 @@ def alice(name, *labels):
 
 def test_a_tenants_series_bear_kafkas_names_and_numbers():
     """A second after 60 of 55: K is -5 + 5, the rate 60 by ten windows."""
-    samples = read(decision_families(account(decided(60), decided(2, 1, state=-5.0)), 1000, 10))
-    assert samples[alice("kafka_server_controllermutation_rate")] == 6
-    assert samples[alice("kafka_server_controllermutation_tokens")] == 0
-    assert samples[alice("kafka_server_controllermutation_throttle_time")] == 1000
-    assert samples[alice("mutation_quota_tenant_quota")] == 5
-    assert samples[alice("mutation_quota_tenant_burst")] == 55
-    assert samples[alice("mutation_quota_tenant_topics_total", ("outcome", "admitted"))] == 1
-    assert samples[alice("mutation_quota_tenant_topics_total", ("outcome", "refused"))] == 2
+    found = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0)), 1000, 10))
+    assert found[alice("kafka_server_controllermutation_rate")] == 6
+    assert found[alice("kafka_server_controllermutation_tokens")] == 0
+    assert found[alice("kafka_server_controllermutation_throttle_time")] == 1000
+    assert found[alice("mutation_quota_tenant_quota")] == 5
+    assert found[alice("mutation_quota_tenant_burst")] == 55
+    assert found[alice("mutation_quota_tenant_topics_total", ("outcome", "admitted"))] == 1
+    assert found[alice("mutation_quota_tenant_topics_total", ("outcome", "refused"))] == 2
 
 
 def test_sums_are_over_all_tenants():
-    samples = read(decision_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10))
-    assert samples["mutation_quota_decisions_total", ("outcome", "admitted")] == 2
-    assert samples["mutation_quota_decisions_total", ("outcome", "partial")] == 0
-    assert samples["mutation_quota_decisions_total", ("outcome", "rejected")] == 1
-    assert samples["mutation_quota_topics_total", ("outcome", "refused")] == 2
-    assert samples["mutation_quota_mutations_total", ("outcome", "admitted")] == 67
-    assert samples["mutation_quota_mutations_total", ("outcome", "refused")] == 3
-    assert samples[("mutation_quota_tenants_near_limit",)] == 1
-    assert samples["mutation_quota_decision_latency_seconds_bucket", ("le", "0.2")] == 0
-    assert samples["mutation_quota_decision_latency_seconds_bucket", ("le", "0.3")] == 3
-    assert samples["mutation_quota_decision_latency_seconds_bucket", ("le", "+Inf")] == 3
-    assert samples[("mutation_quota_decision_latency_seconds_count",)] == 3
-    assert round(samples[("mutation_quota_decision_latency_seconds_sum",)], 9) == 0.9
+    found = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10))
+    assert found["mutation_quota_decisions_total", ("outcome", "admitted")] == 2
+    assert found["mutation_quota_decisions_total", ("outcome", "partial")] == 0
+    assert found["mutation_quota_decisions_total", ("outcome", "rejected")] == 1
+    assert found["mutation_quota_topics_total", ("outcome", "refused")] == 2
+    assert found["mutation_quota_mutations_total", ("outcome", "admitted")] == 67
+    assert found["mutation_quota_mutations_total", ("outcome", "refused")] == 3
+    assert found[("mutation_quota_tenants_near_limit",)] == 1
+    assert found["mutation_quota_decision_latency_seconds_bucket", ("le", "0.2")] == 0
+    assert found["mutation_quota_decision_latency_seconds_bucket", ("le", "0.3")] == 3
+    assert found["mutation_quota_decision_latency_seconds_bucket", ("le", "+Inf")] == 3
+    assert found[("mutation_quota_decision_latency_seconds_count",)] == 3
+    assert round(found[("mutation_quota_decision_latency_seconds_sum",)], 9) == 0.9
 
 
 def test_only_the_busiest_have_series_of_their_own():
     """But of all of them it is told how many are near their limit."""
     users = [msgspec.structs.replace(decided(50 + number), user_tag=f"u{number}") for number in range(5)]
-    samples = read(decision_families(account(*users), 0, 2))
-    shown = {dict(labels)["user"] for name, *labels in samples if name == "kafka_server_controllermutation_rate"}
+    found = samples(decision_families(account(*users), 0, 2))
+    shown = {dict(labels)["user"] for name, *labels in found if name == "kafka_server_controllermutation_rate"}
     assert shown == {"u3", "u4"}
-    assert samples[("mutation_quota_tenants_hidden",)] == 3
-    assert samples[("mutation_quota_tenants_near_limit",)] == 5
+    assert found[("mutation_quota_tenants_hidden",)] == 3
+    assert found[("mutation_quota_tenants_near_limit",)] == 5
 
 
 def test_names_of_any_kind_come_through():
     odd = 'a"b\\c\nd\u00e9\U0001f600'
     decision = msgspec.structs.replace(decided(1), user_tag=odd, client_tag="}", more_tags={"team \u00e9": "x=1,y"})
-    rates = [labels for name, *labels in read(decision_families(account(decision), 0, 10)) if name.endswith("_rate")]
+    rates = [labels for name, *labels in samples(decision_families(account(decision), 0, 10)) if name.endswith("_rate")]
     assert rates == [[("client_id", "}"), ("tags", '{"team \u00e9": "x=1,y"}'), ("user", odd)]]
 
 
 def test_a_query_tells_of_its_last_batch_and_how_far_it_is_behind():
     ends = {("requests", 0): 15, ("requests", 1): 20}
-    samples = read(query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, ends)}))
+    found = samples(query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, ends)}))
     query = ("query", "enforce")
-    assert samples["mutation_quota_query_lag_records", query] == 5
-    assert samples["mutation_quota_query_batches_total", query] == 7
-    assert samples["mutation_quota_query_start_timestamp_seconds", query] == 90.0
-    assert samples["mutation_quota_query_last_batch_timestamp_seconds", query] == 100.5
-    assert samples["mutation_quota_query_batch_seconds", ("phase", "addBatch"), query] == 0.25
-    assert samples["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), query] == 0.5
-    assert samples["mutation_quota_query_trigger_seconds", query] == 2.5
-    assert samples["mutation_quota_state_rows", query] == 3
-    assert samples["mutation_quota_state_bytes", query] == 4096
+    assert found["mutation_quota_query_lag_records", query] == 5
+    assert found["mutation_quota_query_batches_total", query] == 7
+    assert found["mutation_quota_query_start_timestamp_seconds", query] == 90.0
+    assert found["mutation_quota_query_last_batch_timestamp_seconds", query] == 100.5
+    assert found["mutation_quota_query_batch_seconds", ("phase", "addBatch"), query] == 0.25
+    assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), query] == 0.5
+    assert found["mutation_quota_query_trigger_seconds", query] == 2.5
+    assert found["mutation_quota_state_rows", query] == 3
+    assert found["mutation_quota_state_bytes", query] == 4096
 
 
 def test_in_its_first_batch_a_query_tells_when_it_was_started_and_no_lag():
-    samples = read(query_families({"audit": QueryView(90.0, 10.0, under_way=True)}))
-    assert samples == {
+    found = samples(query_families({"audit": QueryView(90.0, 10.0, under_way=True)}))
+    assert found == {
         ("mutation_quota_query_start_timestamp_seconds", ("query", "audit")): 90.0,
         ("mutation_quota_query_last_batch_timestamp_seconds", ("query", "audit")): 90.0,
         ("mutation_quota_query_batch_under_way", ("query", "audit")): 1.0,

@@ -4,7 +4,7 @@ import msgspec
 
 from jobs.metrics.counts import MutationCounts
 from jobs.metrics.tenants import TenantRegistry
-from quota.algorithms.bucket import Window
+from quota.records.quota import Window
 from tests.support.factories import decided
 
 HOUR_MS = 3_600_000
@@ -13,7 +13,7 @@ HOUR_MS = 3_600_000
 def heard(most, *decisions):
     tenants = TenantRegistry(Window(), most)
     for decision in decisions:
-        tenants.hear(decision, MutationCounts.of(decision))
+        tenants.record(decision, MutationCounts.of(decision))
     return tenants
 
 
@@ -28,12 +28,12 @@ def names(standings):
 
 def test_decisions_of_the_same_tags_are_one_tenants():
     tenants = heard(10, of("alice"), of("bob"), of("alice"))
-    assert [each.topics_admitted for each in tenants.kept] == [2, 1]
+    assert [each.topics_admitted for each in tenants.known] == [2, 1]
 
 
 def test_tags_of_a_callback_tell_tenants_apart():
     tenants = heard(10, of("", more_tags={"group": "a"}), of("", more_tags={"group": "b"}))
-    assert len(tenants.kept) == 2
+    assert len(tenants.known) == 2
 
 
 def test_the_busiest_come_first_and_of_equals_the_latest():
@@ -49,20 +49,20 @@ def test_who_was_not_heard_of_for_an_hour_is_gone():
 
 def test_who_has_no_quota_has_no_series():
     tenants = heard(10, decided(1, rate=None))
-    assert (len(tenants.kept), tenants.busiest(0)) == (1, [])
+    assert (len(tenants.known), tenants.busiest(0)) == (1, [])
 
 
 def test_made_up_names_push_out_the_least_busy_and_are_bounded():
     """Four are kept; with the fifth the two busiest of them stay, and so on with each third."""
     tenants = heard(2, of("a", 4), of("b", 3), of("c", 2), of("d", 1), of("e", 1))
-    assert (names(tenants.kept), tenants.forgotten) == (["a", "b", "e"], 2)
+    assert (names(tenants.known), tenants.forgotten) == (["a", "b", "e"], 2)
     for number in range(1000):
         decision = of(f"made up {number}")
-        tenants.hear(decision, MutationCounts.of(decision))
-        assert len(tenants.kept) <= 4
+        tenants.record(decision, MutationCounts.of(decision))
+        assert len(tenants.known) <= 4
     assert names(tenants.busiest(0)[:2]) == ["a", "b"]
 
 
 def test_who_is_gone_makes_room_first_and_was_not_forgotten():
     tenants = heard(1, of("a", 4), of("b", 3), of("c", 2, at=HOUR_MS))
-    assert (names(tenants.kept), tenants.forgotten) == (["c"], 0)
+    assert (names(tenants.known), tenants.forgotten) == (["c"], 0)

@@ -4,14 +4,14 @@ import pytest
 
 from jobs.metrics.counts import MutationCounts
 from jobs.metrics.tenants import TenantMetrics
-from quota.algorithms.bucket import Window
+from quota.records.quota import Window
 from tests.support.factories import decided
 
 
 def standing(*decisions):
     tenant = TenantMetrics(decisions[0], Window())
     for decision in decisions:
-        tenant.hear(decision, MutationCounts.of(decision))
+        tenant.record(decision, MutationCounts.of(decision))
     return tenant
 
 
@@ -39,7 +39,7 @@ def test_a_quota_with_a_burst_of_its_own_fills_up_to_that():
 
 def test_what_is_refused_is_not_charged_and_keeps_its_sender_busy():
     tenant = standing(BURST, decided(30, at=0, state=-5.0))
-    assert (tenant.rate(0), tenant.asked.measure(0)) == (6, 9)
+    assert (tenant.rate(0), tenant.requested.measure(0)) == (6, 9)
     assert (tenant.topics_admitted, tenant.topics_refused) == (1, 1)
 
 

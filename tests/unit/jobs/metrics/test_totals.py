@@ -1,10 +1,11 @@
-"""What all answers so far come to."""
+"""The totals of all answers, and the histogram of latencies."""
 
 import msgspec
 
-from jobs.metrics.totals import DecisionTotals
-from quota.algorithms.bucket import Window
-from quota.records.decision import DeadLetter, Outcome, Repeat, Shadow
+from jobs.metrics.totals import DecisionTotals, Latencies
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Outcome, Repeat, Shadow
+from quota.records.quota import Window
 from quota.records.record import Source
 from tests.support.factories import decided
 
@@ -20,8 +21,8 @@ def test_all_answers_are_added_up():
         msgspec.structs.replace(decided(5, at=5000), shadow=shadow),
         msgspec.structs.replace(decided(5, at=6000), repeats=Repeat("requests-0-3", 1)),
     ):
-        account.hear(decision, at=decision.timestamp + 300)
-    account.hear(
+        account.record(decision, at=decision.timestamp + 300)
+    account.record(
         DeadLetter(error="value: not JSON", value="?", timestamp=7000, source=Source("requests", 0, 9)), at=7001
     )
 
@@ -30,3 +31,18 @@ def test_all_answers_are_added_up():
     assert (account.mutations_admitted, account.mutations_refused) == (85, 55)
     assert (account.shadow_refused, account.repeats, account.dead_letters) == (1, 1, 1)
     assert account.latencies.total_ms == 5 * 300
+
+
+def test_each_counts_in_all_bounds_that_it_is_not_above():
+    latencies = Latencies()
+    for latency_ms in (50, 51, 200, 60_000, 60_001):
+        latencies.add(latency_ms)
+    counts = dict(latencies.cumulative())
+    assert [counts[bound] for bound in (50, 100, 200, 30_000, 60_000, float("inf"))] == [1, 2, 3, 3, 4, 5]
+    assert latencies.total_ms == 50 + 51 + 200 + 60_000 + 60_001
+
+
+def test_a_clock_that_is_behind_makes_none_shorter_than_nothing():
+    latencies = Latencies()
+    latencies.add(-7)
+    assert (latencies.total_ms, dict(latencies.cumulative())[50]) == (0, 1)

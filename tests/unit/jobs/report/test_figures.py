@@ -4,16 +4,16 @@ import pyarrow.dataset as ds
 import pytest
 
 from jobs.report import aggregation
-from jobs.report.aggregation import ReportScope, figures_of
+from jobs.report.aggregation import ReportScope, compute_figures
 from quota.errors import BadInput
-from quota.records.fields import LATEST
-from tests.support.audited import arrow, change, decision, letter, moment
+from quota.records.fields import MAX_EPOCH_MS
+from tests.support.tables import arrow_tables, change, decision, letter, moment
 
 NOON = 1_795_262_400_000
 
 
 def figures(wanted=ReportScope(), **rows):  # noqa: B008 it cannot be changed
-    return figures_of({name: ds.dataset(table) for name, table in arrow(**rows).items()}, wanted)
+    return compute_figures({name: ds.dataset(table) for name, table in arrow_tables(**rows).items()}, wanted)
 
 
 def test_requests_and_mutations_are_added_up_by_interval():
@@ -188,7 +188,7 @@ def test_where_there_is_nothing_it_is_said_why(wanted, rows, error):
 
 def test_a_time_far_beyond_what_is_there_is_cut_to_it():
     rows = [decision(NOON), decision(NOON + 5000)]
-    found = figures(ReportScope(0, LATEST), decisions=rows)
+    found = figures(ReportScope(0, MAX_EPOCH_MS), decisions=rows)
     assert (found.start, found.width, found.count) == (NOON, 1000, 6)
 
 

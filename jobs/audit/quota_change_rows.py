@@ -1,0 +1,81 @@
+"""The rows of the quota changes table: from records of the quota log and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from quota.records import codec
+from quota.records.callback import CallbackSetting
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import (
+    QUOTA_CONFIGS,
+    CallbackRecord,
+    Cluster,
+    ClusterRecord,
+    QuotaLogRecord,
+    QuotaRecord,
+    ResetRecord,
+)
+from quota.text import display_name
+from quota.timeline.change import to_change
+
+_tags_decoder = msgspec.json.Decoder(dict[str, str])
+_topics_decoder = msgspec.json.Decoder(dict[str, list[int | None]])
+
+
+def record_to_row(record: QuotaLogRecord, timestamp: int) -> dict[str, Any]:
+    """Return the columns of a record with this timestamp (epoch ms); times are epoch ms, missing columns are null."""
+    row: dict[str, Any] = {
+        "effective_at": to_change(record, timestamp).moment,
+        "altered_by": record.altered_by,
+        "comment": record.comment,
+    }
+    match record:
+        case QuotaRecord(entity, cancelled=cancelled):
+            return row | {
+                "kind": "cancel" if cancelled else "quota",
+                "entity": entity.key.decode(),
+                "user": display_name(entity.user),
+                "client_id": display_name(entity.client_id),
+                "altered_configs": record.altered_configs,
+                **{name: getattr(record, name) for name in QUOTA_CONFIGS},
+            }
+        case ResetRecord(bucket):
+            return row | {
+                "kind": "bucket_reset",
+                "bucket": codec.encode(bucket).decode(),
+                "user": bucket.get("user"),
+                "client_id": bucket.get("client-id"),
+            }
+        case CallbackRecord(setting, cancelled=cancelled):
+            return row | {
+                "kind": "callback_cancel" if cancelled else "callback",
+                "callback": setting.class_name if setting else None,
+                "callback_configs": setting.configs if setting else None,
+                "altered_configs": record.altered_configs,
+            }
+        case ClusterRecord(cluster):
+            return row | {"kind": "cluster", "cluster": codec.encode(cluster.topics).decode()}
+
+
+def row_to_record(row: Mapping[str, Any]) -> QuotaLogRecord:
+    """Return the record of a row whose times are epoch ms; its `effective_at` is the moment of the change.
+
+    Raises:
+        ValueError: the kind is unknown to this program.
+    """
+    common = {name: row[name] for name in ("effective_at", "altered_by", "comment")}
+    kind, altered = row["kind"], row.get("altered_configs")  # absent in tables of an older version
+    if kind in ("quota", "cancel"):
+        configs = {name: row[name] for name in QUOTA_CONFIGS} | {"shadow": bool(row["shadow"])}
+        entity = QuotaEntity.from_key(row["entity"])
+        return QuotaRecord(entity, **configs, **common, altered_configs=altered, cancelled=kind == "cancel")
+    if kind in ("callback", "callback_cancel"):
+        setting = CallbackSetting(row["callback"], dict(row["callback_configs"] or {})) if row["callback"] else None
+        return CallbackRecord(setting, **common, altered_configs=altered, cancelled=kind == "callback_cancel")
+    if kind == "bucket_reset":
+        return ResetRecord(_tags_decoder.decode(row["bucket"]), **common)
+    if kind == "cluster":
+        return ClusterRecord(Cluster(_topics_decoder.decode(row["cluster"])), **common)
+    raise ValueError(f"a quota change of kind {kind!r}")
