@@ -1,122 +1,105 @@
-"""The command line: all commands by their names, and what becomes of an error."""
+"""The command line `mutation-quota`: all commands by name, and errors as one line."""
 
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import typer
 
 from jobs.cli import dead_letters, services, topics
 from jobs.cli.analysis import backtest, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, quota_files, quotas, tenants
-from jobs.cli.control.entities import LONG_FORM, EntityCommand
+from jobs.cli.control.entities import EntityCommand
 from jobs.cli.options import ConfigFile, Overrides
-from quota.errors import MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError
 
-_ABOUT = "A durable, explainable admission controller for Kafka topic mutations (KIP-599)."
-_BY_ENTITY: dict[str, Any] = {"cls": EntityCommand, "epilog": LONG_FORM}
-_BY_FILTER: dict[str, Any] = {
-    "cls": EntityCommand,
-    "epilog": f"{LONG_FORM} A type without a name stands for all of it.",
-}
+Command: TypeAlias = Callable[..., None]
 
 
-def common(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
-    """Keep the options that precede a command; without a command, print the help."""
-    context.obj = (overrides or [], config)
-    _help_alone(context)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of commands."""
+
+    name: str
+    about: str
+    commands: dict[str, Command]
 
 
-def _help_alone(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
-
-
-app = typer.Typer(
-    name="mutation-quota",
-    rich_markup_mode=None,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+GROUPS = (
+    Group(
+        "quotas",
+        "Set quotas, and see which are set.",
+        {
+            "alter": quotas.alter,
+            "cancel": quotas.cancel,
+            "describe": quotas.describe,
+            "resolve": quotas.resolve,
+            "history": quotas.history,
+            "validate": quota_files.validate,
+            "apply": quota_files.apply,
+            "rollback": quota_files.rollback,
+            "export": quota_files.export,
+        },
+    ),
+    Group(
+        "buckets",
+        "See how buckets stand, forgive debts, and take buckets along to another checkpoint.",
+        {"list": buckets.list_buckets, "reset": buckets.reset, "export": buckets.export},
+    ),
+    Group(
+        "callback",
+        "Change the callback while the jobs run.",
+        {"describe": callback.describe, "alter": callback.alter, "cancel": callback.cancel},
+    ),
+    Group("cluster", "Tell callbacks of partitions.", {"publish": cluster.publish}),
+    Group(
+        "topics",
+        "Create, grow and delete topics within the quotas; what is refused is not tried again (exit 3).",
+        {"create": topics.create, "alter": topics.alter, "delete": topics.delete},
+    ),
+    Group(
+        "tenants",
+        "Give users topics of their own for requests, so that nobody can name somebody else.",
+        {"prepare": tenants.prepare},
+    ),
+    Group(
+        "dead-letters",
+        "See what was no request, and send it again once it is mended.",
+        {"list": dead_letters.list_letters, "show": dead_letters.show, "resend": dead_letters.resend},
+    ),
 )
-app.callback(help=_ABOUT, invoke_without_command=True)(common)
 
+COMMANDS: dict[str, Command] = {
+    "backtest": backtest.backtest,
+    "recommend": recommend.recommend,
+    "report": report.report,
+    "broker": services.broker,
+    "enforce": services.enforce,
+    "audit": services.audit,
+    "minutes": services.minutes,
+    "apply": services.apply,
+    "simulate": simulate.simulate,
+    "explain": explain.explain,
+    "run": services.run,
+    "demo": services.demo,
+}
+"""The commands outside of groups."""
 
-def _group(name: str, about: str) -> Callable[..., None]:
-    """Make a group of commands, which prints its help where no command is given; return what adds a command to it."""
-    group = typer.Typer(rich_markup_mode=None)
-    group.callback(help=about, invoke_without_command=True)(_help_alone)
-    app.add_typer(group, name=name)
-
-    def add(command: Callable[..., None], name: str | None = None, **options: Any) -> None:  # noqa: ANN401 typer's
-        group.command(name, **options)(command)
-
-    return add
-
-
-add = _group("quotas", "Set quotas, and see which are set.")
-add(quotas.alter, **_BY_ENTITY)
-add(quotas.cancel, **_BY_ENTITY)
-add(quotas.describe, **_BY_FILTER)
-add(quotas.resolve)
-add(quotas.history, **_BY_ENTITY)
-add(quota_files.validate)
-add(quota_files.apply)
-add(quota_files.rollback)
-add(quota_files.export)
-
-add = _group("buckets", "See how buckets stand, forgive debts, and take buckets along to another checkpoint.")
-add(buckets.list_buckets, "list")
-add(buckets.reset)
-add(buckets.export)
-
-add = _group("callback", "Change the callback while the jobs run.")
-add(callback.describe)
-add(callback.alter)
-add(callback.cancel)
-
-add = _group("cluster", "Tell callbacks of partitions.")
-add(cluster.publish)
-
-add = _group("topics", "Create, grow and delete topics within the quotas; what is refused is not tried again (exit 3).")
-add(topics.create)
-add(topics.alter)
-add(topics.delete)
-
-add = _group("tenants", "Give users topics of their own for requests, so that nobody can name somebody else.")
-add(tenants.prepare)
-
-add = _group("dead-letters", "See what was no request, and send it again once it is mended.")
-add(dead_letters.list_letters, "list")
-add(dead_letters.show)
-add(dead_letters.resend)
-
-for command in (
-    backtest.backtest,
-    recommend.recommend,
-    report.report,
-    services.broker,
-    services.enforce,
-    services.audit,
-    services.minutes,
-    services.apply,
-    simulate.simulate,
-    explain.explain,
-    services.run,
-    services.demo,
-):
-    app.command()(command)
+_LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quotas.history}
+"""The commands that also take kafka-configs.sh's long form of an entity."""
 
 
 def main() -> None:
-    """Run the program: an error is one line on standard error; exit 2 for bad input, 1 for all else."""
+    """Run the program: an error is one line on standard error; exit 2 for bad input, 1 for other errors."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a command that has no way of its own ends cleanly
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # commands without a handler of their own clean up too
     try:
+        _check_encoding(sys.argv[1:])
         sys.exit(app(standalone_mode=False))
     except MutationQuotaError as error:
         _fail(str(error), error.exit_code)
@@ -132,10 +115,57 @@ def main() -> None:
         _fail(f"unexpected {type(error).__name__}: {error} (MUTATION_QUOTA_TRACEBACK=1 shows where)", 1)
 
 
+def _check_encoding(arguments: Sequence[str]) -> None:
+    """Check that all arguments are UTF-8, as everything must be that ends up in a record."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise BadInput(f"argument {argument!r}: not UTF-8") from None
+
+
 def _fail(message: str, exit_code: int) -> None:
     print(f"mutation-quota: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(exit_code)
 
+
+def _build_app() -> typer.Typer:
+    """Build the Typer app with all commands."""
+    built = typer.Typer(
+        name="mutation-quota",
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    about = "A durable, explainable admission controller for Kafka topic mutations (KIP-599)."
+    built.callback(help=about, invoke_without_command=True)(_store_global_options)
+    _add_commands(built, COMMANDS)
+    for group in GROUPS:
+        commands = typer.Typer(rich_markup_mode=None)
+        commands.callback(help=group.about, invoke_without_command=True)(_print_help_without_command)
+        _add_commands(commands, group.commands)
+        built.add_typer(commands, name=group.name)
+    return built
+
+
+def _add_commands(to: typer.Typer, commands: dict[str, Command]) -> None:
+    for name, command in commands.items():
+        to.command(name, cls=EntityCommand if command in _LONG_FORM else None)(command)
+
+
+def _store_global_options(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
+    """Store the options that precede a command, for `read_settings`."""
+    context.obj = (overrides or [], config)
+    _print_help_without_command(context)
+
+
+def _print_help_without_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+app = _build_app()
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""The program as spark-submit takes it: `spark-submit [of Spark's] submit.py enforce [of ours]`."""
+"""The program for spark-submit: `spark-submit [Spark's options] submit.py enforce [options]`."""
 
 from jobs.__main__ import main
 

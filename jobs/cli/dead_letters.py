@@ -1,24 +1,24 @@
-"""`mutation-quota dead-letters`: what was no request, and sending it again."""
+"""`mutation-quota dead-letters`: invalid records of the request topic, and sending them again."""
 
 import sys
 from collections.abc import Iterator
 from heapq import nlargest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, settings_of
+from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, read_settings
 from jobs.cli.times import parse_time
 from quota.errors import BadInput
-from quota.records.dead_letter import value_of
-from quota.settings.model import Settings
-from quota.text import format_time
+from quota.settings import Settings
+from quota.text import format_time, printable
 
 if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
 
-_SHOWN = 100
+_MAX_ERROR_CHARACTERS = 100
+"""The length at which `list` cuts an error."""
 
 LetterId = Annotated[str, typer.Argument(metavar="ID", help="topic-partition-offset, as list tells it.")]
 Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only later ones: ISO 8601, epoch ms, -2h.")]
@@ -38,23 +38,23 @@ def list_letters(
     server: BootstrapServer = None,
 ) -> None:
     """List the dead letters that their topic still has; the table dead_letters keeps them all."""
-    settings = settings_of(context, overrides, config, server)
+    settings = read_settings(context, overrides, config, server)
     matched = 0
 
-    def matching() -> "Iterator[StoredDeadLetter]":
+    def counted() -> "Iterator[StoredDeadLetter]":
         nonlocal matched
-        for matched, each in enumerate(_matching(settings, since, error), start=1):  # noqa: B007 counted as they pass
-            yield each
+        for letter in _read_matching(settings, since, error):
+            matched += 1
+            yield letter
 
-    # Of a flood of them the values of no more than these are held.
-    found = nlargest(limit, matching(), key=_place)[::-1]
-    left_out = matched - len(found)
-
+    # Memory holds only the letters that are printed, however many there are.
+    latest = nlargest(limit, counted(), key=_position)[::-1]
+    left_out = matched - len(latest)
     if as_json:
-        print_json({"dead_letters": [_as_json(each) for each in found], "left_out": left_out})
+        print_json({"dead_letters": [_to_json(each) for each in latest], "left_out": left_out})
         return
-    for each in found:
-        print(f"{format_time(each.at)}  {each.letter_id}  {_short(each.letter.error)}")
+    for each in latest:
+        print(f"{format_time(each.at)}  {each.letter_id}  {_shortened(each.letter.error)}")
     if left_out:
         print(f"and {left_out} earlier ones (--limit)", file=sys.stderr)
 
@@ -68,13 +68,13 @@ def show(
     server: BootstrapServer = None,
 ) -> None:
     """Show one: why it is none, on standard error, and the record as it came, to be mended in a file."""
-    settings = settings_of(context, overrides, config, server)
-    (letter,) = _by_id(settings, [letter_id])
+    settings = read_settings(context, overrides, config, server)
+    (stored,) = _read_by_id(settings, [letter_id])
     if as_json:
-        print_json(_as_json(letter))
+        print_json(_to_json(stored))
         return
-    print(letter.letter.error, file=sys.stderr)
-    sys.stdout.buffer.write(value_of(letter.letter) + b"\n")
+    print(stored.letter.error, file=sys.stderr)
+    sys.stdout.buffer.write(stored.letter.original_value + b"\n")
 
 
 def resend(
@@ -97,37 +97,37 @@ def resend(
     Either by their ids, or all that --since and --error leave. They are decided as of now; if one still is no
     request, none is sent.
     """
-    settings = settings_of(context, overrides, config, server)
+    settings = read_settings(context, overrides, config, server)
     if bool(letter_ids) == (since is not None or error is not None):
         raise BadInput("which? give their ids, or --since TIME or --error TEXT for all such")
     if value is not None and len(letter_ids or []) != 1:
         raise BadInput("--value FILE is the record of one dead letter: give its id alone")
     from quota.kafka.dead_letters import check, send
 
-    letters = _by_id(settings, letter_ids) if letter_ids else _matching(settings, since, error)
-    pairs = [(letter, value_of(letter.letter) if value is None else _read(value)) for letter in letters]
-    check(pairs, settings.policy)
+    found = _read_by_id(settings, letter_ids) if letter_ids else _read_matching(settings, since, error)
+    letters = [(each, each.letter.original_value if value is None else _read_bytes(value)) for each in found]
+    check(letters, settings.policy)
     if not dry_run:
-        send(settings, pairs)
-    for letter, _ in pairs:
-        print(f"{'Would send' if dry_run else 'Sent'} {letter.letter_id} again.")
+        send(settings, letters)
+    for each, _ in letters:
+        print(f"{'Would send' if dry_run else 'Sent'} {each.letter_id} again.")
 
 
-def _matching(settings: Settings, since: str | None, error: str | None) -> "Iterator[StoredDeadLetter]":
+def _read_matching(settings: Settings, since: str | None, error: str | None) -> "Iterator[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
-    after = 0 if since is None else parse_time("--since", since)
+    start = 0 if since is None else parse_time("--since", since)
     for each in read_dead_letters(settings):
-        if each.at >= after and (error or "") in each.letter.error:
+        if each.at >= start and (error or "") in each.letter.error:
             yield each
 
 
-def _place(letter: "StoredDeadLetter") -> tuple[int, str, int, int]:
-    source = letter.letter.source
-    return letter.at, source.topic, source.partition, source.offset
+def _position(stored: "StoredDeadLetter") -> tuple[int, str, int, int]:
+    source = stored.letter.source
+    return stored.at, source.topic, source.partition, source.offset
 
 
-def _by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
+def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
     found = {each.letter_id: each for each in read_dead_letters(settings) if each.letter_id in ids}
@@ -137,17 +137,15 @@ def _by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     return [found[each] for each in dict.fromkeys(ids)]
 
 
-def _read(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
 
 
-def _as_json(letter: "StoredDeadLetter") -> dict[str, Any]:
-    found = letter.letter
-    return {"id": letter.letter_id, "timestamp": found.timestamp, "error": found.error, "value": found.value}
+def _to_json(stored: "StoredDeadLetter") -> dict[str, object]:
+    letter = stored.letter
+    return {"id": stored.letter_id, "timestamp": letter.timestamp, "error": letter.error, "value": letter.value}
 
 
-def _short(text: str) -> str:
-    from quota.text import printable
-
-    text = printable(text)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+def _shortened(error: str) -> str:
+    text = printable(error)
+    return text if len(text) <= _MAX_ERROR_CHARACTERS else f"{text[: _MAX_ERROR_CHARACTERS - 3]}..."

@@ -1,7 +1,5 @@
-"""What every command takes: where its settings come from."""
+"""The options that commands share, and the settings that they select."""
 
-import getpass
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,26 +7,10 @@ import typer
 
 from quota.errors import BadInput
 from quota.records import codec
-from quota.settings.loading import load_settings
-from quota.settings.model import Settings
+from quota.settings import Settings, load_settings
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user principal.")]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="A client-id.")]
-
-
-def checked_text(option: str, text: str) -> str:
-    """Text that can stand in a record.
-
-    Raises:
-        BadInput: it is not UTF-8.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise BadInput(f"--{option} {text!r}: not UTF-8") from None
-    return text
-
-
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="A setting, over the environment and the file."),
@@ -56,46 +38,31 @@ At = Annotated[str | None, typer.Option(metavar="TIME", help="As of then: ISO 86
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def pair_of(option: str, text: str) -> tuple[str, str]:
-    """The two sides of an option's NAME=VALUE.
+def read_settings(
+    context: typer.Context, overrides: list[str] | None, file: Path | None, server: str | None = None
+) -> Settings:
+    """Load the settings that the options before and after the command select; those after it win.
 
     Raises:
-        BadInput: it is none, or not UTF-8.
+        BadInput: a setting or the file is invalid.
     """
-    name, equals, value = checked_text(option, text).partition("=")
+    global_overrides, global_file = context.obj or ([], None)
+    servers = [f"kafka.bootstrap_servers={server}"] if server else []
+    return load_settings([*global_overrides, *(overrides or []), *servers], file or global_file)
+
+
+def parse_pair(option: str, text: str) -> tuple[str, str]:
+    """Split an option's NAME=VALUE.
+
+    Raises:
+        BadInput: the name or the equals sign is missing.
+    """
+    name, equals, value = text.partition("=")
     if not (name and equals):
         raise BadInput(f"--{option} {text}: expected NAME=VALUE")
     return name, value
 
 
-def settings_of(
-    context: typer.Context, overrides: list[str] | None, file: Path | None, server: str | None = None
-) -> Settings:
-    """Settings from a command's options, and from those that stand before the command."""
-    before, file_before = context.obj or ([], None)
-    servers = [f"kafka.bootstrap_servers={server}"] if server else []
-    return load_settings([*before, *(overrides or []), *servers], file or file_before)
-
-
-def text_of(option: str, text: str | None) -> str | None:
-    """An option's text, where it is given.
-
-    Raises:
-        BadInput: it is not UTF-8.
-    """
-    return None if text is None else checked_text(option, text)
-
-
-def operator(settings: Settings) -> str:
-    """Who runs this, for the history: as the settings say, or the operating system's user."""
-    if settings.quota.altered_by:
-        return settings.quota.altered_by
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have a number and no name
-        return f"uid {os.getuid()}"
-
-
 def print_json(value: object) -> None:
-    """One JSON document on one line."""
+    """Print a JSON document on one line."""
     print(codec.encode(value).decode())

@@ -1,11 +1,11 @@
-"""The commands that run: the jobs, the embedded broker, and both together."""
+"""The commands that run: the jobs, the embedded broker, the live view and the demo."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, settings_of
+from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, read_settings
 from quota.errors import BadInput
 
 Once = Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")]
@@ -20,9 +20,9 @@ def broker(
 ) -> None:
     """Run a real single-node Kafka for trying and testing, with the topics made; Ctrl-C ends it."""
     from jobs.sandbox.broker import embedded_broker
-    from jobs.spark.queries import stop_signals
+    from jobs.services.signals import stop_signals
 
-    settings = settings_of(context, overrides, config)
+    settings = read_settings(context, overrides, config)
     with stop_signals() as stop, embedded_broker(settings, port, data) as running:
         print(f"ready {running.address}", flush=True)
         while not stop.is_set():
@@ -49,7 +49,7 @@ def enforce(
         raise BadInput(f"--buckets {buckets}: only with --begin-anew, which sets the checkpoint aside")
     from jobs.services.enforce import run_enforce
 
-    run_enforce(settings_of(context, overrides, config, server), once=once, anew=begin_anew, buckets=buckets)
+    run_enforce(read_settings(context, overrides, config, server), once=once, reset=begin_anew, buckets=buckets)
 
 
 def audit(
@@ -62,14 +62,14 @@ def audit(
     """Keep decisions, dead letters and quota changes in Delta tables."""
     from jobs.services.audit import run_audit
 
-    run_audit(settings_of(context, overrides, config, server), once=once)
+    run_audit(read_settings(context, overrides, config, server), once=once)
 
 
 def minutes(context: typer.Context, once: Once = False, overrides: Overrides = None, config: ConfigFile = None) -> None:
     """Add up each tenant's decisions by the minute in a Delta table, from what the audit keeps."""
     from jobs.services.audit import run_minutes
 
-    run_minutes(settings_of(context, overrides, config), once=once)
+    run_minutes(read_settings(context, overrides, config), once=once)
 
 
 def apply(
@@ -85,7 +85,7 @@ def apply(
     """
     from jobs.services.apply import run_apply
 
-    run_apply(settings_of(context, overrides, config, server), once=once)
+    run_apply(read_settings(context, overrides, config, server), once=once)
 
 
 def run(
@@ -94,11 +94,11 @@ def run(
     """Broker, enforce and audit together with a live view; some tenants send requests. Ctrl-C ends it."""
     from jobs.sandbox.run import run_live
 
-    run_live(settings_of(context, overrides, config, server))
+    run_live(read_settings(context, overrides, config, server))
 
 
 def demo(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
     """KIP-599's worked example through Kafka, Spark and Delta, checked; ends by itself."""
     from jobs.sandbox.demo import run_demo
 
-    run_demo(settings_of(context, overrides, config))
+    run_demo(read_settings(context, overrides, config))

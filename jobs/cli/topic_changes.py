@@ -1,40 +1,42 @@
-"""Changes of topics by the command line: what is to be changed, and what became of it."""
+"""Topic changes of the command line, and the report of their outcomes."""
 
 import re
-import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Self
 
-import msgspec
 import typer
 from confluent_kafka import KafkaException
 
 from jobs.cli.options import print_json
-from quota.errors import BadInput, ClusterError, MutationQuotaError
+from jobs.cli.times import now_ms
+from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.clients import client_config, reason, unreachable
-from quota.settings.model import Settings
+from quota.kafka.clients import client_config, cluster_errors, reason
+from quota.settings import Settings
 from quota.text import format_time
 
 FAILED, REFUSED = 1, 3
-"""Exit codes: something went wrong; nothing but what the quota did not allow."""
+"""Exit codes: a change failed; no change failed, but the quota refused one."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Result:
+    """The result of one topic's change."""
+
     topic: str
     outcome: str
+    """`refused`, `failed`, or the past participle of the change."""
     error: str | None = None
     throttle_time_ms: int = 0
     retry_at: int | None = None
 
 
 class TopicChanges:
-    """Changes topics, prints what became of each, and ends the program with the exit code of it all."""
+    """A connection that changes topics, and the report of what became of them."""
 
     def __init__(self, settings: Settings, *, as_json: bool) -> None:
         """Connect.
@@ -54,67 +56,73 @@ class TopicChanges:
     ) -> None:
         self.admin.close(wait=False)
 
-    def existing(self) -> dict[str, int]:
-        """All topics, and how many partitions each has.
+    def partition_counts(self) -> dict[str, int]:
+        """Return the number of partitions of each topic, by name.
 
         Raises:
             ClusterError: the cluster cannot be reached.
         """
-        try:
+        target = self._settings.target_connection
+        with cluster_errors(f"reach Kafka at {target}", client_config(target)):
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
-        except KafkaException as error:
-            target = self._settings.target_connection
-            why = unreachable(client_config(target), error)
-            raise ClusterError(f"cannot reach Kafka at {target}: {why}") from None
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
-    def matching(self, pattern: str, *, none_is_fine: bool) -> dict[str, int]:
-        """The topics that kafka-topics.sh takes a name for: a regular expression for all of it, commas as "or".
+    def matching(self, pattern: str, *, allow_none: bool) -> dict[str, int]:
+        """Return the topics that match as in kafka-topics.sh, and their numbers of partitions.
+
+        Args:
+            pattern: a regular expression for the whole name, or several separated by commas.
+            allow_none: whether it is fine if no topic matches.
 
         Raises:
-            BadInput: it is no regular expression.
+            BadInput: the pattern is not a regular expression.
             MutationQuotaError: no topic matches.
         """
         try:
-            wanted = re.compile("|".join(part.strip() for part in pattern.split(",")))
+            name_pattern = re.compile("|".join(part.strip() for part in pattern.split(",")))
         except re.error as error:
             raise BadInput(f"--topic {pattern}: no regular expression: {error}") from None
-        found = {name: count for name, count in self.existing().items() if wanted.fullmatch(name)}
-        if not found and not none_is_fine:
+        found = {name: count for name, count in self.partition_counts().items() if name_pattern.fullmatch(name)}
+        if not found and not allow_none:
             raise MutationQuotaError(f"no topic matches {pattern} on {self._settings.target_connection}")
         return found
 
-    def told(self, done: str, futures: Futures) -> None:
-        """Wait for the topics, print what became of each, and end with the exit code of it all."""
-        told = [_outcome(name, futures[name].exception(), done) for name in futures]
+    def report(self, done: str, futures: Futures) -> None:
+        """Wait for the changes, print the result of each, and exit with their common exit code.
+
+        Args:
+            done: the outcome of a change that succeeds, such as `created`.
+            futures: the changes, by topic.
+        """
+        results = [_result(name, futures[name].exception(), done) for name in futures]
         if self._as_json:
-            print_json({"topics": [msgspec.to_builtins(each) for each in told]})
+            print_json({"topics": [asdict(each) for each in results]})
         else:
-            for each in told:
+            for each in results:
                 print(_line(each), flush=True)
-        outcomes = {each.outcome for each in told}
+        outcomes = {each.outcome for each in results}
         if "failed" in outcomes:
             raise typer.Exit(FAILED)
         if "refused" in outcomes:
             raise typer.Exit(REFUSED)
 
 
-def _outcome(name: str, error: BaseException | None, done: str) -> _Told:
+def _result(topic: str, error: BaseException | None, done: str) -> _Result:
     match error:
         case None:
-            return _Told(name, done)
+            return _Result(topic, done)
         case ThrottlingQuotaExceededError(throttle_time_ms=wait):
-            return _Told(name, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, int(time.time() * 1000) + wait)
+            return _Result(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, now_ms() + wait)
         case KafkaException():
-            return _Told(name, "failed", reason(error))
+            return _Result(topic, "failed", reason(error))
         case _:
             raise error
 
 
-def _line(told: _Told) -> str:
-    if told.outcome == "refused":
-        when = f"try again in {told.throttle_time_ms / 1000:.1f} s, at {format_time(told.retry_at or 0)}"
-        return f"Refused topic {told.topic}: the quota of mutations is used up; {when}."
-    if told.outcome == "failed":
-        return f"Failed topic {told.topic}: {told.error}"
-    return f"{told.outcome.capitalize()} topic {told.topic}."
+def _line(result: _Result) -> str:
+    if result.outcome == "refused":
+        when = f"try again in {result.throttle_time_ms / 1000:.1f} s, at {format_time(result.retry_at or 0)}"
+        return f"Refused topic {result.topic}: the quota of mutations is used up; {when}."
+    if result.outcome == "failed":
+        return f"Failed topic {result.topic}: {result.error}"
+    return f"{result.outcome.capitalize()} topic {result.topic}."

@@ -1,22 +1,12 @@
-"""`mutation-quota topics`: in the option names of kafka-topics.sh, each change decided first."""
+"""`mutation-quota topics`: kafka-topics.sh's changes, each decided by the quotas first."""
 
 from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.options import (
-    BootstrapServer,
-    Client,
-    Json,
-    Overrides,
-    User,
-    checked_text,
-    pair_of,
-    settings_of,
-    text_of,
-)
+from jobs.cli.options import BootstrapServer, Client, Json, Overrides, User, parse_pair, read_settings
 from quota.errors import BadInput
-from quota.settings.model import Settings
+from quota.settings import Settings
 
 Pattern = Annotated[
     str, typer.Option("--topic", metavar="REGEX", help="Topics by a regular expression; several separated by commas.")
@@ -55,28 +45,25 @@ def create(
     server: BootstrapServer = None,
 ) -> None:
     """Create topics."""
-    names = [checked_text("topic", name) for name in topic]
-    configs = dict(pair_of("config", each) for each in config or [])
-    more: dict[str, Any] = {"num_partitions": partitions, "replication_factor": replication_factor}
+    configs = dict(parse_pair("config", each) for each in config or [])
+    layout: dict[str, Any] = {"num_partitions": partitions, "replication_factor": replication_factor}
     if replica_assignment is not None:
         if (partitions, replication_factor) != (-1, -1):
             raise BadInput("--replica-assignment says how many partitions and replicas there are: leave those out")
-        assignment = _assignment(replica_assignment)
-        more = {"num_partitions": len(assignment), "replica_assignment": assignment}
-    settings = _settings(context, overrides, server, user, client)
+        assignment = _parse_assignment(replica_assignment)
+        layout = {"num_partitions": len(assignment), "replica_assignment": assignment}
+    settings = _client_settings(context, overrides, server, user, client)
     from confluent_kafka.admin import NewTopic
 
     from jobs.cli.topic_changes import TopicChanges
 
     with TopicChanges(settings, as_json=as_json) as changes:
-        there = changes.existing() if if_not_exists else {}
-        wanted = [NewTopic(name, **more, config=configs) for name in names if name not in there]
-        changes.told(
-            "created",
-            changes.admin.create_topics(
-                wanted, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
-            ),
+        existing = changes.partition_counts() if if_not_exists else {}
+        new_topics = [NewTopic(name, **layout, config=configs) for name in topic if name not in existing]
+        futures = changes.admin.create_topics(
+            new_topics, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
         )
+        changes.report("created", futures)
 
 
 def alter(
@@ -94,23 +81,21 @@ def alter(
     server: BootstrapServer = None,
 ) -> None:
     """Give topics more partitions; a replica assignment tells of those that are there as well."""
-    assignment = None if replica_assignment is None else _assignment(replica_assignment)
-    settings = _settings(context, overrides, server, user, client)
+    assignment = None if replica_assignment is None else _parse_assignment(replica_assignment)
+    settings = _client_settings(context, overrides, server, user, client)
     from confluent_kafka.admin import NewPartitions
 
     from jobs.cli.topic_changes import TopicChanges
 
     with TopicChanges(settings, as_json=as_json) as changes:
-        wanted = [
+        new_partitions = [
             NewPartitions(name, partitions, *([] if assignment is None else [assignment[current:]]))
-            for name, current in changes.matching(topic, none_is_fine=if_exists).items()
+            for name, current in changes.matching(topic, allow_none=if_exists).items()
         ]
-        changes.told(
-            "altered",
-            changes.admin.create_partitions(
-                wanted, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
-            ),
+        futures = changes.admin.create_partitions(
+            new_partitions, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
         )
+        changes.report("altered", futures)
 
 
 def delete(
@@ -125,28 +110,30 @@ def delete(
     server: BootstrapServer = None,
 ) -> None:
     """Delete topics."""
-    settings = _settings(context, overrides, server, user, client)
+    settings = _client_settings(context, overrides, server, user, client)
     from jobs.cli.topic_changes import TopicChanges
 
     with TopicChanges(settings, as_json=as_json) as changes:
-        names = list(changes.matching(topic, none_is_fine=if_exists))
-        changes.told(
-            "deleted", changes.admin.delete_topics(names, request_timeout=timeout, retry_on_quota_violation=False)
-        )
+        names = list(changes.matching(topic, allow_none=if_exists))
+        futures = changes.admin.delete_topics(names, request_timeout=timeout, retry_on_quota_violation=False)
+        changes.report("deleted", futures)
 
 
-def _settings(
+def _client_settings(
     context: typer.Context, overrides: list[str] | None, server: str | None, user: str | None, client: str | None
 ) -> Settings:
-    """The settings, with who asks; a file is named before the command, where --config is not a topic's."""
-    settings = settings_of(context, overrides, None, server)
-    given = {"user": text_of("user", user), "client_id": text_of("client", client)}
-    who = {name: value for name, value in given.items() if value is not None}
-    return settings.model_copy(update={"client": settings.client.model_copy(update=who)})
+    """Read the settings, with `--user` and `--client` as the client's.
+
+    A settings file can only be given before the command; after it, --config is a config of the topics.
+    """
+    settings = read_settings(context, overrides, None, server)
+    options = {"user": user, "client_id": client}
+    given = {name: value for name, value in options.items() if value is not None}
+    return settings.model_copy(update={"client": settings.client.model_copy(update=given)})
 
 
-def _assignment(text: str) -> list[list[int]]:
-    """Brokers as kafka-topics.sh takes them: those of a partition by colons, partitions by commas."""
+def _parse_assignment(text: str) -> list[list[int]]:
+    """Parse the brokers of partitions: partitions are separated by commas, the brokers of one by colons."""
     try:
         return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
     except ValueError:

@@ -1,10 +1,10 @@
-"""`mutation-quota explain`: how a decision came about."""
+"""`mutation-quota explain`: the explanation of a decision."""
 
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, settings_of
+from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, read_settings
 
 
 def explain(
@@ -19,13 +19,13 @@ def explain(
     server: BootstrapServer = None,
 ) -> None:
     """Tell how a decision came about, from the tables of the audit, and whether it comes out the same again."""
-    settings = settings_of(context, overrides, config, server)
-    from jobs.audit.explain import explained
+    settings = read_settings(context, overrides, config, server)
+    from jobs.audit.explain import explain_decision
     from jobs.cli.analysis.explanation_text import explanation_lines
 
-    found = explained(settings, decision_id, neighbours)
+    explanation = explain_decision(settings, decision_id, neighbours)
     if as_json:
-        print_json(found)
+        print_json(explanation)
         return
-    for line in explanation_lines(found):
+    for line in explanation_lines(explanation):
         print(line)

@@ -1,17 +1,17 @@
-"""An explanation of a decision, as lines for people."""
+"""The explanation of a decision as text."""
 
 from collections.abc import Iterable, Iterator
 
-from quota.algorithms.bucket import MAX_THROTTLE_MS
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomputed
-from quota.explanation.refill import Gain, Origin, Refill, judged_codes
+from quota.explanation.refill import Gain, Origin, Refill
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.records.request import Mode
 from quota.text import describe_sharing, format_time, printable, quoted
 
-_TOPICS = 20
-"""Of a request's topics, which may be thousands, so many are told at either end."""
+_TOPICS_AT_EACH_END = 20
+"""The number of topics printed from either end of a request, which may have thousands."""
 
 _MODES = {
     Mode.STRICT: "its client knows the error: a topic is admitted while K >= 0 before it, else refused",
@@ -20,18 +20,18 @@ _MODES = {
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """How the decision came about, in the order in which it was made."""
+    """Yield the lines of an explanation, in the order in which the decision was made."""
     decision = explanation.decision
-    yield f"{decision.decision_id}: {decision.outcome.value}, {_told(decision)}"
+    yield f"{decision.decision_id}: {decision.outcome.value}, {_throttling(decision)}"
     mutations = sum(topic.partitions for topic in decision.topics)
     yield _line("asked", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")
     yield _line("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
     yield _line("request", f"{printable(decision.request_id)}, at {format_time(decision.timestamp)}")
     if decision.quota is None:
-        yield _line("quota", _unlimited(decision))
-        yield from _answer(explanation)
+        yield _line("quota", _why_unlimited(decision))
+        yield from _answer_lines(explanation)
         return
-    yield from _quota(explanation)
+    yield from _quota_lines(explanation)
     yield _line("mode", f"{decision.mode.value}: {_MODES[decision.mode]}")
     if decision.validate_only:
         yield _line("", "validate_only: it only asks if it could be done: never charged, never refused")
@@ -42,20 +42,20 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
             f"topics that are not charged again, the first ones: {decision.repeats.topics}",
         )
     if explanation.refill:
-        yield from _refill(decision, explanation.refill)
-    yield from _charges(decision, explanation.charges)
-    yield from _answer(explanation)
+        yield from _refill_lines(decision, explanation.refill)
+    yield from _charge_lines(decision, explanation.charges)
+    yield from _answer_lines(explanation)
     if explanation.recomputed:
-        yield _line("recomputed", _recomputed(decision, explanation.recomputed, explanation.refill))
+        yield _line("recomputed", _comparison(decision, explanation.recomputed, explanation.refill))
     if explanation.before or explanation.after:
         yield "Decisions of the bucket around it:"
-        yield from map(_neighbour, explanation.before)
+        yield from map(_neighbour_line, explanation.before)
         yield f"> {format_time(decision.timestamp)}  {decision.decision_id}"
-        yield from map(_neighbour, explanation.after)
+        yield from map(_neighbour_line, explanation.after)
 
 
-def number(value: float) -> str:
-    """Tokens and rates as people read them: no more digits than are meant."""
+def _number(value: float) -> str:
+    """Format tokens or a rate without the digits of rounding errors."""
     return f"{value + 0.0:.10g}"
 
 
@@ -63,26 +63,26 @@ def _line(name: str, text: str) -> str:
     return f"  {name:11} {text}"
 
 
-def _told(decision: Decision) -> str:
+def _throttling(decision: Decision) -> str:
     if not decision.throttle_time_ms:
         return "and not told to wait"
     return f"and told to wait for {decision.throttle_time_ms} ms, until {format_time(decision.retry_at)}"
 
 
-def _unlimited(decision: Decision) -> str:
+def _why_unlimited(decision: Decision) -> str:
     if decision.exempt:
         return "none: the user is exempt (quota.exempt_users), and no bucket is touched"
     by = f"{decision.callback} gave none" if decision.callback else "none of the eight levels had one"
     return f"none: {by} then: admitted, and no bucket touched"
 
 
-def _quota(explanation: Explanation) -> Iterator[str]:
+def _quota_lines(explanation: Explanation) -> Iterator[str]:
     decision, change = explanation.decision, explanation.set_quota
     whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
     callback = f", by {decision.callback}" if decision.callback else ""
     debt = "" if decision.max_debt_ms is None else f", no debt longer than {decision.max_debt_ms} ms"
-    yield _line("quota", f"R = {number(decision.quota or 0)} mutations/s{whose}{callback}")
-    yield _line("", f"B = {number(decision.burst or 0)} mutations at once{debt}")
+    yield _line("quota", f"R = {_number(decision.quota or 0)} mutations/s{whose}{callback}")
+    yield _line("", f"B = {_number(decision.burst or 0)} mutations at once{debt}")
     if change:
         who = f" by {printable(change.altered_by)}" if change.altered_by else ""
         made = f", made at {format_time(change.altered_at)}" if change.altered_at != change.since else ""
@@ -96,8 +96,8 @@ def _quota(explanation: Explanation) -> Iterator[str]:
     yield _line("bucket", describe_sharing(dict(tags.items())))
 
 
-def _refill(decision: Decision, refill: Refill) -> Iterator[str]:
-    recorded = number(decision.tokens_before or 0)
+def _refill_lines(decision: Decision, refill: Refill) -> Iterator[str]:
+    recorded = _number(decision.tokens_before or 0)
     match refill.origin:
         case Origin.RESET:
             yield _line(
@@ -109,32 +109,32 @@ def _refill(decision: Decision, refill: Refill) -> Iterator[str]:
             )
         case Origin.LAST_WRITE:
             yield _line("K before", f"{recorded}: the bucket was written last by {refill.written_by}")
-            yield from (_line("", _gain(each)) for each in refill.gains)
+            yield from (_line("", _refill_formula(each)) for each in refill.gains)
 
 
-def _gain(gain: Gain) -> str:
-    seconds = number((gain.until - gain.since) / 1000)
+def _refill_formula(gain: Gain) -> str:
+    seconds = _number((gain.until - gain.since) / 1000)
     return (
-        f"K = min(K + t * R, B) = min({number(gain.tokens_before)} + {seconds} s * {number(gain.rate)}/s, "
-        f"{number(gain.burst)}) = {number(gain.tokens)} at {format_time(gain.until)}"
+        f"K = min(K + t * R, B) = min({_number(gain.tokens_before)} + {seconds} s * {_number(gain.rate)}/s, "
+        f"{_number(gain.burst)}) = {_number(gain.tokens)} at {format_time(gain.until)}"
     )
 
 
-def _charges(decision: Decision, charges: list[Charge]) -> Iterator[str]:
+def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[str]:
     name = "charges"
-    for each in charges[:_TOPICS]:
-        yield _line(name, _charge(each))
+    for each in charges[:_TOPICS_AT_EACH_END]:
+        yield _line(name, _charge_text(each))
         name = ""
-    left_out = len(charges) - 2 * _TOPICS
+    left_out = len(charges) - 2 * _TOPICS_AT_EACH_END
     if left_out > 0:
         yield _line("", f"... {left_out} more topics (--json tells them) ...")
-    for each in charges[max(_TOPICS, len(charges) - _TOPICS) :]:
-        yield _line("", _charge(each))
-    yield _line("K after", number(decision.tokens or 0))
+    for each in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
+        yield _line("", _charge_text(each))
+    yield _line("K after", _number(decision.tokens or 0))
 
 
-def _charge(charge: Charge) -> str:
-    before, after, cost = number(charge.tokens_before), number(charge.tokens), charge.partitions
+def _charge_text(charge: Charge) -> str:
+    before, after, cost = _number(charge.tokens_before), _number(charge.tokens), charge.partitions
     topic = f"{quoted(charge.name)} of {cost}:"
     if not charge.admitted:
         return f"{topic} refused, since K = {before} < 0; K stays"
@@ -145,30 +145,30 @@ def _charge(charge: Charge) -> str:
     return f"{topic} admitted, K = {before} - {cost} = {after}"
 
 
-def _answer(explanation: Explanation) -> Iterator[str]:
+def _answer_lines(explanation: Explanation) -> Iterator[str]:
     decision = explanation.decision
-    judged = decision.shadow or decision
-    bucket_ms, request_ms = judged.controller_throttle_ms, decision.request_throttle_ms
+    verdict = decision.verdict
+    bucket_ms, request_ms = verdict.controller_throttle_ms, decision.request_throttle_ms
     if decision.quota is not None:
-        yield _line("throttle", _throttle(decision, bucket_ms))
+        yield _line("throttle", _throttle_formula(decision, bucket_ms))
     if explanation.purgatory_ms:
-        least = "at least " if judged.throttle_time_ms <= request_ms else ""
-        yield _line("", f"less {least}{explanation.purgatory_ms} ms for which the request was kept back (purgatory)")
+        at_least = "at least " if verdict.throttle_time_ms <= request_ms else ""
+        yield _line("", f"less {at_least}{explanation.purgatory_ms} ms for which the request was kept back (purgatory)")
     if request_ms:
         longer = "which is longer" if request_ms > bucket_ms - explanation.purgatory_ms else "which is not longer"
         yield _line("", f"the request quota's own throttle: {request_ms} ms, {longer}")
     if shadow := decision.shadow:
         wait = f"told to wait for {shadow.throttle_time_ms} ms"
-        refused = f"topics refused: {_refused(shadow.error_codes)}"
+        refused = f"topics refused: {_count_refused(shadow.error_codes)}"
         yield _line("shadow", f"would have been {shadow.outcome.value}, {refused}, and {wait}")
-    yield _line("told", f"{decision.outcome.value}, {_told(decision)}")
+    yield _line("told", f"{decision.outcome.value}, {_throttling(decision)}")
 
 
-def _throttle(decision: Decision, bucket_ms: int) -> str:
+def _throttle_formula(decision: Decision, bucket_ms: int) -> str:
     tokens, rate = decision.tokens or 0, decision.quota or 0
     if bucket_ms:
         bound = ", the longest that there is" if bucket_ms == MAX_THROTTLE_MS else ""
-        return f"-K / R = {number(-tokens)} / {number(rate)} s = {bucket_ms} ms, rounded up{bound}"
+        return f"-K / R = {_number(-tokens)} / {_number(rate)} s = {bucket_ms} ms, rounded up{bound}"
     if decision.validate_only:
         return "none: nothing was charged"
     if decision.mode is Mode.STRICT:
@@ -176,47 +176,48 @@ def _throttle(decision: Decision, bucket_ms: int) -> str:
     return "none: K is not below 0"
 
 
-def _recomputed(decision: Decision, again: Recomputed, refill: Refill | None) -> str:
+def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) -> str:
     if not again.differs:
         return "the same, from the decision before it" if refill and refill.gains else "the same"
-    found = []
+    differences = []
     if "tokens_before" in again.differs:
-        found.append(_before_differs(decision, refill))
-    recorded = {
-        "topics": f"topics refused: {_refused(again.error_codes)}, recorded {_refused(judged_codes(decision))}",
-        "tokens": f"K after {number(again.tokens)}, recorded {number(decision.tokens or 0)}",
+        differences.append(_tokens_before_difference(decision, refill))
+    refused, recorded_refused = _count_refused(again.error_codes), _count_refused(decision.error_codes)
+    texts = {
+        "topics": f"topics refused: {refused}, recorded {recorded_refused}",
+        "tokens": f"K after {_number(again.tokens)}, recorded {_number(decision.tokens or 0)}",
         "controller_throttle_ms": f"throttle {again.controller_throttle_ms} ms, "
-        f"recorded {(decision.shadow or decision).controller_throttle_ms} ms",
+        f"recorded {decision.verdict.controller_throttle_ms} ms",
     }
-    verdict = [text for name, text in recorded.items() if name in again.differs]
-    rest = f"from the recorded K before: {'; '.join(verdict)}" if verdict else "all else, from there, is the same"
-    return "; ".join([*found, rest])
+    others = [text for name, text in texts.items() if name in again.differs]
+    rest = f"from the recorded K before: {'; '.join(others)}" if others else "all else, from there, is the same"
+    return "; ".join([*differences, rest])
 
 
-def _before_differs(decision: Decision, refill: Refill | None) -> str:
-    recorded = number(decision.tokens_before or 0)
+def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
+    recorded = _number(decision.tokens_before or 0)
     if refill is None or refill.tokens is None:
         return (
             f"K before {recorded} cannot be checked: the quota changed since the bucket was written, "
             "and the table quota_changes does not tell when"
         )
-    came = f"K before comes out as {number(refill.tokens)}, recorded {recorded}"
+    difference = f"K before comes out as {_number(refill.tokens)}, recorded {recorded}"
     if refill.origin is Origin.FIRST_SIGHT:
-        return f"{came}: the table does not reach back to the decision that wrote the bucket last"
+        return f"{difference}: the table does not reach back to the decision that wrote the bucket last"
     return (
-        f"{came}: something came in between that the table does not tell (a decision that is not kept, buckets begun "
-        "anew, requests of several partitions decided in another order)"
+        f"{difference}: something came in between that the table does not tell (a decision that is not kept, "
+        "buckets begun anew, requests of several partitions decided in another order)"
     )
 
 
-def _refused(codes: Iterable[int]) -> int:
+def _count_refused(codes: Iterable[int]) -> int:
     return sum(1 for code in codes if code)
 
 
-def _neighbour(each: Neighbour) -> str:
+def _neighbour_line(each: Neighbour) -> str:
     wait = f", wait {each.throttle_time_ms} ms" if each.throttle_time_ms else ""
-    asked = f"{each.mutations} mutations" + (", validate_only" if each.validate_only else "")
+    mutations = f"{each.mutations} mutations" + (", validate_only" if each.validate_only else "")
     return (
-        f"  {format_time(each.timestamp)}  {each.decision_id}  {each.outcome}, {asked}, "
-        f"K {number(each.tokens_before or 0)} -> {number(each.tokens or 0)}{wait}"
+        f"  {format_time(each.timestamp)}  {each.decision_id}  {each.outcome}, {mutations}, "
+        f"K {_number(each.tokens_before or 0)} -> {_number(each.tokens or 0)}{wait}"
     )

@@ -1,4 +1,4 @@
-"""`mutation-quota recommend`: which quotas to set."""
+"""`mutation-quota recommend`: quotas from the capacity of the controller and the load of tenants."""
 
 import math
 import sys
@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from jobs.cli.options import ConfigFile, Json, Overrides, Requests, settings_of
+from jobs.cli.options import ConfigFile, Json, Overrides, Requests, read_settings
 from jobs.cli.times import parse_period
 from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
@@ -46,58 +46,59 @@ def recommend(
 
     The rules are those of KIP-599, and are told with their numbers.
     """
-    source, measured = _capacity(capacity, experiment)
-    _check("--reserve", reserve, 0 <= reserve < 1, "a share from 0 to below 1")
+    source, controller_rate = _read_capacity(capacity, experiment)
+    _check("--reserve", reserve, "a share from 0 to below 1", is_valid=0 <= reserve < 1)
     if over_allocation is not None:
-        _check("--over-allocation", over_allocation, 1 <= over_allocation < math.inf, "a number of at least 1")
+        is_valid = 1 <= over_allocation < math.inf
+        _check("--over-allocation", over_allocation, "a number of at least 1", is_valid=is_valid)
     first, last = parse_period(since, until)
     _check_output(output)
-    settings = settings_of(context, overrides, config)
+    settings = read_settings(context, overrides, config)
     from jobs.cli.analysis.recommendation_text import print_advice
     from jobs.whatif.recommend import RecommendOptions
-    from jobs.whatif.recommend import recommend as size
+    from jobs.whatif.recommend import recommend as recommend_quotas
     from quota.timeline.quota_file import write_quota_file
     from quota.whatif.recommendation import SizingInput
 
-    ground = SizingInput(measured, reserve, over_allocation, settings.quota.window)
-    found = size(settings, RecommendOptions(ground, tenancy, first, last, requests))
+    sizing = SizingInput(controller_rate, reserve, over_allocation, settings.quota.window)
+    advice = recommend_quotas(settings, RecommendOptions(sizing, tenancy, first, last, requests))
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(advice) + b"\n")
     else:
-        print_advice(found, source, tenancy, tenants)
+        print_advice(advice, source, tenancy, tenants)
     if output is None:
         if not as_json:
             print("--output FILE writes these quotas for mutation-quota quotas apply.")
         return
     try:
-        write_whole(output, write_quota_file(found.quotas), new=True)
+        write_whole(output, write_quota_file(advice.quotas), new=True)
     except OSError as error:
         raise BadInput(f"--output {output}: {error.strerror}") from None
     if not as_json:
         print(f"Wrote {output}; mutation-quota quotas apply {output} --dry-run shows what it changes.")
 
 
-def _capacity(given: float | None, experiment: Path | None) -> tuple[str, float]:
-    """What the controller takes, and who says so."""
+def _read_capacity(given: float | None, experiment: Path | None) -> tuple[str, float]:
+    """Return the origin of the controller's capacity, and the capacity in mutations/s."""
     if given is not None and experiment is None:
-        _check("--capacity", given, 0 < given < math.inf, "mutations a second, above 0")
+        _check("--capacity", given, "mutations a second, above 0", is_valid=0 < given < math.inf)
         return "as given", given
     if experiment is None or given is not None:
         raise BadInput("what can the controller take? give either --capacity or --experiment")
     from jobs.whatif.capacity import read_capacity_file
 
-    found = read_capacity_file(experiment)
-    figures = f"{found.created_per_second:,.0f} created and {found.deleted_per_second:,.0f} deleted"
-    return f"by {experiment}, the lower of {figures}", found.capacity
+    measured = read_capacity_file(experiment)
+    figures = f"{measured.created_per_second:,.0f} created and {measured.deleted_per_second:,.0f} deleted"
+    return f"by {experiment}, the lower of {figures}", measured.capacity
 
 
-def _check(option: str, value: float, good: bool, expected: str) -> None:  # NaN is never good
-    if not good:
+def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:
+    if not is_valid:  # NaN is valid nowhere: it compares as false
         raise BadInput(f"{option} {value:g}: expected {expected}")
 
 
 def _check_output(file: Path | None) -> None:
-    """See that it can be written before it takes minutes to find out what."""
+    """Check that the file can be written before the minutes that a recommendation takes."""
     if file is None:
         return
     if file.exists():

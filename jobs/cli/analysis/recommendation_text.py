@@ -1,4 +1,4 @@
-"""A recommendation, for people."""
+"""A recommendation as text."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,11 @@ from quota.whatif.advice import Advice
 from quota.whatif.tenancy import Tenancy
 
 _WIDTH = 150
-_EXACT_FROM = 100  # rates from here on have no digits behind the point
+"""Characters of a line where the output is not a terminal."""
+
+_MIN_WHOLE = 100
+"""The lowest number that is printed without decimals."""
+
 _COLUMNS = ("asked for", "need 1/s", "quota 1/s", "refused", "before", "throttled s")
 
 
@@ -20,50 +24,51 @@ def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) ->
     """Print the rules with their numbers, the busiest tenants, and what follows.
 
     Args:
-        advice: all of it.
-        source: who says what the controller takes.
-        tenancy: who a tenant is.
-        tenants: how many to print.
+        advice: the recommendation and its effects.
+        source: the origin of the capacity.
+        tenancy: what a tenant is.
+        tenants: the number of tenants to print.
     """
     for line in rule_lines(advice, source):
         print(line)
     if tenants:
         Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(_table(advice, tenancy, tenants))
-    left = len(advice.tenants) - tenants
-    if tenants and left > 0:
-        print(f"and {left} more; --tenants N prints more of them, --json all")
+    left_out = len(advice.tenants) - tenants
+    if tenants and left_out > 0:
+        print(f"and {left_out} more; --tenants N prints more of them, --json all")
     for line in outcome_lines(advice):
         print(line)
 
 
 def rule_lines(advice: Advice, source: str) -> Iterator[str]:
-    """The rules of docs/recommend.md in their order, each with its numbers; rates in mutations/s."""
+    """Yield the rules of docs/recommend.md in their order, with their numbers; rates in mutations/s."""
     rules, count = advice.rules, len(advice.tenants)
-    yield f"1. capacity         {rate(rules.capacity)}/s, {source}"
-    yield f"2. available        {rate(rules.available)}/s: {rules.reserve:.0%} are kept in reserve"
+    yield f"1. capacity         {_rounded(rules.capacity)}/s, {source}"
+    yield f"2. available        {_rounded(rules.available)}/s: {rules.reserve:.0%} are kept in reserve"
     yield (
-        f"3. needs            {rate(rules.needs)}/s of {count:,} tenants together; nobody gets less than "
-        f"{rate(rules.least)}/s (the median need is {rate(rules.median_need)}/s, the median tenant's largest request "
-        f"{rate(rules.median_largest)} mutations)"
+        f"3. needs            {_rounded(rules.needs)}/s of {count:,} tenants together; nobody gets less than "
+        f"{_rounded(rules.least)}/s (the median need is {_rounded(rules.median_need)}/s, the median tenant's "
+        f"largest request {_rounded(rules.median_largest)} mutations)"
     )
     how = (
-        f"their loads add up to {rate(rules.loads)}/s, and come to {rate(rules.load_together)}/s at once"
+        f"their loads add up to {_rounded(rules.loads)}/s, and come to {_rounded(rules.load_together)}/s at once"
         if rules.measured
         else "as given"
     )
-    yield f"4. over-allocation  {rate(rules.over_allocation)} times, {how}; so {rate(rules.budget)}/s are divided"
-    claimed = f"{rate(rules.claims)}/s are claimed, the default's included"
+    budget = f"so {_rounded(rules.budget)}/s are divided"
+    yield f"4. over-allocation  {_rounded(rules.over_allocation)} times, {how}; {budget}"
+    claimed = f"{_rounded(rules.claims)}/s are claimed, the default's included"
     if rules.headroom is None:
-        yield f"5. division         {claimed}: more than there is, so nobody gets more than {rate(rules.most)}/s"
+        yield f"5. division         {claimed}: more than there is, so nobody gets more than {_rounded(rules.most)}/s"
     else:
         yield (
-            f"5. division         {claimed}: all get {rate(rules.headroom)} times what they claim, "
-            f"and nobody more than {rate(rules.most)}/s"
+            f"5. division         {claimed}: all get {_rounded(rules.headroom)} times what they claim, "
+            f"and nobody more than {_rounded(rules.most)}/s"
         )
 
 
 def outcome_lines(advice: Advice) -> Iterator[str]:
-    """What a backtest of the quotas says."""
+    """Yield the effects of the quotas, from a backtest of them."""
     rules, before, after = advice.rules, advice.before, advice.after
     yield (
         f"By these quotas {advice.refused_share:.2%} of {after.admitted + after.refused:,} mutations are refused "
@@ -71,15 +76,15 @@ def outcome_lines(advice: Advice) -> Iterator[str]:
         f"({advice.got}: {before.peak:,})."
     )
     yield (
-        f"They add up to {rate(advice.quotas_sum)}/s, {rate(advice.quotas_sum / rules.capacity)} times the capacity; "
-        f"the largest burst is {advice.largest_burst:,.0f} mutations, which take the controller "
-        f"{rate(advice.largest_burst / rules.capacity)} s."
+        f"They add up to {_rounded(advice.quotas_sum)}/s, {_rounded(advice.quotas_sum / rules.capacity)} times the "
+        f"capacity; the largest burst is {advice.largest_burst:,.0f} mutations, which take the controller "
+        f"{_rounded(advice.largest_burst / rules.capacity)} s."
     )
 
 
-def rate(value: float) -> str:
-    """A number to three digits, as people read it."""
-    return f"{value:,.0f}" if value >= _EXACT_FROM else f"{value:.3g}"
+def _rounded(value: float) -> str:
+    """Format a number with at least three significant digits."""
+    return f"{value:,.0f}" if value >= _MIN_WHOLE else f"{value:.3g}"
 
 
 def _table(advice: Advice, tenancy: Tenancy, tenants: int) -> Table:
@@ -93,12 +98,12 @@ def _table(advice: Advice, tenancy: Tenancy, tenants: int) -> Table:
         table.add_row(
             Text(str(demand.entity)),  # a name may look like markup
             f"{demand.asked:,}",
-            rate(demand.need),
-            rate(each.share.quota),
+            _rounded(demand.need),
+            _rounded(each.share.quota),
             f"{outlook.refused:,}",
             f"{outlook.refused_before:,}",
             f"{outlook.throttled_seconds:,.1f}",
             "its own" if each.share.own else "the default",
         )
-    table.add_row(Text(str(tenancy.default)), "", "", rate(advice.default))
+    table.add_row(Text(str(tenancy.default)), "", "", _rounded(advice.default))
     return table

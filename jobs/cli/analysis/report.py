@@ -1,11 +1,11 @@
-"""`mutation-quota report`: what happened, as one page of HTML."""
+"""`mutation-quota report`: the recorded load and decisions as one page of HTML."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import ConfigFile, Overrides, settings_of, text_of
+from jobs.cli.options import ConfigFile, Overrides, read_settings
 from jobs.cli.times import parse_period
 from quota.errors import BadInput
 
@@ -32,9 +32,9 @@ def report(
     last = None if end is None else end - 1
     if first is not None and last is not None and last < first:
         raise BadInput(f"--from {since} --to {until}: there is no time between them")
-    settings = settings_of(context, overrides, config)
+    settings = read_settings(context, overrides, config)
     from jobs.report.aggregation import ReportScope
     from jobs.report.writing import write_report
 
-    found = write_report(settings, ReportScope(first, last, text_of("user", user)), out, backtest)
-    print(f"Wrote {out}: {sum(found.total.requests)} requests of {found.period}.")
+    page = write_report(settings, ReportScope(first, last, user), out, backtest)
+    print(f"Wrote {out}: {sum(page.total.requests)} requests of {page.period}.")

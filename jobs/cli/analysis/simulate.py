@@ -1,11 +1,11 @@
-"""`mutation-quota simulate`: a file of requests, decided without Spark or Kafka."""
+"""`mutation-quota simulate`: decisions on the requests of a file, without Spark or Kafka."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import ConfigFile, Overrides, settings_of
+from jobs.cli.options import ConfigFile, Overrides, read_settings
 from quota.algorithms.registry import AlgorithmName
 
 
@@ -29,5 +29,5 @@ def simulate(
     from jobs.whatif.simulate import print_decisions
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
-    given = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
-    print_decisions(settings_of(context, [*(overrides or []), *given], config), requests, quotas, algorithm)
+    overridden = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
+    print_decisions(read_settings(context, [*(overrides or []), *overridden], config), requests, quotas, algorithm)

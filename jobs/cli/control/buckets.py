@@ -1,4 +1,4 @@
-"""`mutation-quota buckets`: how tenants' buckets stand, and what an operator may do to them."""
+"""`mutation-quota buckets`: listing, resetting and exporting buckets."""
 
 import sys
 from datetime import timedelta
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.buckets.listing import BucketQuery, ListedBucket, Order
+from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import (
     BootstrapServer,
     Client,
@@ -17,14 +18,12 @@ from jobs.cli.options import (
     Json,
     Overrides,
     User,
-    operator,
-    pair_of,
+    parse_pair,
     print_json,
-    settings_of,
-    text_of,
+    read_settings,
 )
-from jobs.cli.times import parse_future_time
-from quota.algorithms.bucket import MAX_THROTTLE_MS
+from jobs.cli.times import now_ms, parse_future_time
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.records.quota_log import ResetRecord
 from quota.text import format_tags, format_time
@@ -33,7 +32,7 @@ HEAD = f"{'K now':>12} {'of B':>12} {'rate/s':>10} {'debt ends in':>18} {'full i
 
 
 def bucket_line(row: ListedBucket) -> str:
-    """A bucket, for people; `HEAD` says what stands where."""
+    """Return a bucket as a line below `HEAD`."""
     debt = _duration(row.debt_ends_in_ms) if row.in_debt else "-"
     full = _duration(row.full_in_ms) if row.full_in_ms else "full"
     numbers = f"{row.tokens_now:>12.1f} {row.burst:>12g} {row.rate:>10g} {debt:>18} {full:>18}"
@@ -41,7 +40,7 @@ def bucket_line(row: ListedBucket) -> str:
 
 
 def _duration(ms: int) -> str:
-    """In whole seconds, rounded up."""
+    """Format a duration in whole seconds, rounded up."""
     seconds = timedelta(seconds=-(-ms // 1000))
     return f"over {seconds.days} days" if ms >= MAX_THROTTLE_MS else str(seconds)
 
@@ -70,22 +69,22 @@ def list_buckets(
     What they hold now is by the rates that they were last used at: a quota that was changed since, or a reset, counts
     from their next use on, and quotas resolve tells it. With --json a line for each.
     """
-    settings = settings_of(context, overrides, config)
-    wanted = BucketQuery(_tags(user, client, tag), in_debt, sort, limit)
+    settings = read_settings(context, overrides, config)
+    query = BucketQuery(_parse_tags(user, client, tag), in_debt, sort, limit)
     from jobs.buckets import store
 
-    found = store.list_buckets(settings, wanted)
+    listing = store.list_buckets(settings, query, now_ms)
     if as_json:
-        for each in found.buckets:
+        for each in listing.buckets:
             print_json(each)
-    elif found.buckets:
+    elif listing.buckets:
         print(HEAD)
-        for each in found.buckets:
+        for each in listing.buckets:
             print(bucket_line(each))
     else:
-        print("No buckets: nothing was charged yet." if wanted.is_all else "No such buckets.")
-    if found.left_out:
-        print(f"and {found.left_out} more (--limit)", file=sys.stderr)
+        print("No buckets: nothing was charged yet." if query.is_all else "No such buckets.")
+    if listing.left_out:
+        print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
 
 
 def reset(
@@ -104,17 +103,15 @@ def reset(
     A user's resets all of theirs, also those of each of their client-ids, but not the bucket of a group or the like
     that a callback puts them into: quotas resolve tells its tags.
     """
-    bucket = _tags(user, client, tag)
+    bucket = _parse_tags(user, client, tag)
     if not bucket or "" in bucket.values():
         raise BadInput("whose bucket? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
     moment = parse_future_time("--effective-at", effective_at)
-    settings = settings_of(context, overrides, config, server)
-    record = ResetRecord(bucket, moment, operator(settings), text_of("comment", comment))
+    settings = read_settings(context, overrides, config, server)
     from quota.kafka.quota_writer import write_record
-    from quota.kafka.topics.specs import prepare_topics
 
-    prepare_topics(settings, [settings.topics.quotas])
-    since = write_record(settings, record)
+    prepare_quota_topic(settings)
+    since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))
     print(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on.")
 
 
@@ -128,20 +125,15 @@ def export(
 
     enforce --begin-anew --buckets FILE begins another checkpoint with them, as with other state partitions.
     """
-    settings = settings_of(context, overrides, config)
+    settings = read_settings(context, overrides, config)
     if file.exists():
         raise BadInput(f"{file} is there already; name another file")
     from jobs.buckets.moving import export_buckets
 
     saved = export_buckets(settings, file)
-    print(f"Wrote {saved.at.buckets} buckets to {file}.")
+    print(f"Wrote {len(saved.buckets)} buckets to {file}.")
 
 
-def _tags(user: str | None, client: str | None, more: list[str] | None) -> dict[str, str]:
-    """The tags that the options name."""
-    names = {
-        "user": text_of("user", user),
-        "client-id": text_of("client", client),
-        **dict(pair_of("tag", each) for each in more or []),
-    }
-    return {tag: name for tag, name in names.items() if name is not None}
+def _parse_tags(user: str | None, client: str | None, pairs: list[str] | None) -> dict[str, str]:
+    tags = {"user": user, "client-id": client, **dict(parse_pair("tag", each) for each in pairs or [])}
+    return {tag: value for tag, value in tags.items() if value is not None}

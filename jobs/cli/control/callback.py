@@ -1,9 +1,10 @@
-"""`mutation-quota callback`: who decides which requests share a quota, and how much it is (KIP-257)."""
+"""`mutation-quota callback`: the class that decides which requests share a quota, and how large it is (KIP-257)."""
 
 from typing import Annotated
 
 import typer
 
+from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import (
     BootstrapServer,
     Comment,
@@ -11,18 +12,16 @@ from jobs.cli.options import (
     EffectiveAt,
     Json,
     Overrides,
-    operator,
-    pair_of,
+    parse_pair,
     print_json,
-    settings_of,
-    text_of,
+    read_settings,
 )
 from jobs.cli.times import parse_future_time, parse_time
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput
 from quota.records.callback import CallbackSetting
 from quota.records.quota_log import CallbackRecord
-from quota.settings.model import Settings
+from quota.settings import Settings
 from quota.text import format_time
 
 
@@ -34,19 +33,19 @@ def describe(
     server: BootstrapServer = None,
 ) -> None:
     """Tell the callback that is in force, and its configs."""
-    settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control.quota_text import callback_text
+    settings = read_settings(context, overrides, config, server)
+    from jobs.cli.control.quota_text import format_callback
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
-    found, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
+    present, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
     if as_json:
         later = [{"callback": each.setting, "scheduled_for": each.moment} for each in scheduled]
-        print_json({"callback": found, "scheduled": later})
+        print_json({"callback": present, "scheduled": later})
         return
-    print(f"Callback is {callback_text(found)}")
+    print(f"Callback is {format_callback(present)}")
     for each in scheduled:
-        print(f"Scheduled: {callback_text(each.setting)} (from {format_time(each.moment)} on)")
+        print(f"Scheduled: {format_callback(each.setting)} (from {format_time(each.moment)} on)")
 
 
 def alter(
@@ -76,26 +75,25 @@ def alter(
         raise BadInput("--reset goes back to the settings: leave the other options out")
     if not (reset or class_name or add_config or delete_config):
         raise BadInput("what to change? give --class, --add-config, --delete-config or --reset")
-    settings = settings_of(context, overrides, config, server)
+    settings = read_settings(context, overrides, config, server)
     moment = parse_future_time("--effective-at", effective_at)
-    from jobs.cli.control.quota_text import callback_text
+    from jobs.cli.control.quota_text import format_callback
     from quota.kafka.quota_writer import alter_callback
-    from quota.kafka.topics.specs import prepare_topics
 
-    def altered(present: CallbackSetting) -> CallbackRecord:
-        who = (moment, operator(settings), text_of("comment", comment))
+    def make_record(present: CallbackSetting) -> CallbackRecord:
         if reset:
-            return CallbackRecord(None, *who)
-        wanted = _changed(present, class_name, add_config or [], delete_config or [])
-        _check_allowed(wanted, settings)
-        changed = {name for name, _ in wanted.configs.items() ^ present.configs.items()}
-        same_class = wanted.class_name == present.class_name
-        return CallbackRecord(wanted, *who, altered_configs=sorted(changed) if same_class else None)
+            return sign(CallbackRecord(None), settings, comment, moment)
+        setting = _altered(present, class_name, add_config or [], delete_config or [])
+        _check_allowed(setting, settings)
+        changed = {name for name, _ in setting.configs.items() ^ present.configs.items()}
+        same_class = setting.class_name == present.class_name
+        record = CallbackRecord(setting, altered_configs=sorted(changed) if same_class else None)
+        return sign(record, settings, comment, moment)
 
-    prepare_topics(settings, [settings.topics.quotas])
-    record, since = alter_callback(settings, moment, altered)
-    held = "already" if since is None else f"from {format_time(since)} on"
-    print(f"Callback is {callback_text(record.callback)} {held}.")
+    prepare_quota_topic(settings)
+    record, since = alter_callback(settings, moment, make_record)
+    when = "already" if since is None else f"from {format_time(since)} on"
+    print(f"Callback is {format_callback(record.callback)} {when}.")
 
 
 def cancel(
@@ -108,37 +106,37 @@ def cancel(
 ) -> None:
     """Take a scheduled change back."""
     moment = parse_time("--effective-at", effective_at)
-    settings = settings_of(context, overrides, config, server)
+    settings = read_settings(context, overrides, config, server)
     from quota.kafka.quota_log import read_log
     from quota.kafka.quota_writer import write_records
 
     log = read_log(settings)
-    found = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
-    if not found:
+    scheduled = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
+    if not scheduled:
         raise BadInput(f"no change is scheduled for {format_time(moment)}; callback describe lists them")
-    record = CallbackRecord(found[-1].setting, moment, operator(settings), text_of("comment", comment), cancelled=True)
-    (entry,) = write_records(settings, [record])
+    record = CallbackRecord(scheduled[-1].setting, effective_at=moment, cancelled=True)
+    (entry,) = write_records(settings, [sign(record, settings, comment)])
     if entry.timestamp >= moment:
         raise BadInput(f"too late: the change of {format_time(moment)} holds already")
     print(f"Cancelled the change of the callback for {format_time(moment)}.")
 
 
-def _check_allowed(wanted: CallbackSetting, settings: Settings) -> None:
+def _check_allowed(setting: CallbackSetting, settings: Settings) -> None:
     allowed = settings.quota.callbacks.allowed
-    if wanted.class_name not in allowed:
+    if setting.class_name not in allowed:
         raise BadInput(
-            f"--class {wanted.class_name}: the settings allow {', '.join(sorted(allowed))}; "
+            f"--class {setting.class_name}: the settings allow {', '.join(sorted(allowed))}; "
             "name it in quota.callback_classes, here and where the jobs run"
         )
-    check_setting(wanted)
+    check_setting(setting)
 
 
-def _changed(present: CallbackSetting, class_name: str | None, added: list[str], deleted: list[str]) -> CallbackSetting:
+def _altered(present: CallbackSetting, class_name: str | None, added: list[str], deleted: list[str]) -> CallbackSetting:
     configs = dict(present.configs) if class_name in {None, present.class_name} else {}
     for name in deleted:
         if configs.pop(name, None) is None:
             raise BadInput(f"--delete-config {name}: the callback has no such config")
-    for config in added:
-        name, value = pair_of("add-config", config)
+    for pair in added:
+        name, value = parse_pair("add-config", pair)
         configs[name] = value
     return CallbackSetting(class_name or present.class_name, configs)

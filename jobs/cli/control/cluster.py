@@ -1,21 +1,21 @@
-"""`mutation-quota cluster`: what callbacks may know of the cluster."""
+"""`mutation-quota cluster`: the metadata of a cluster, for callbacks that depend on it."""
 
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import (
     BootstrapServer,
     Comment,
     ConfigFile,
     Json,
     Overrides,
-    operator,
     print_json,
-    settings_of,
-    text_of,
+    read_settings,
 )
+from quota.records.quota_log import ClusterRecord
 from quota.text import format_time
 
 
@@ -35,17 +35,17 @@ def publish(
     Requests from then on are judged by them, where the callback takes partitions into account. The log keeps each
     such record for a week: publish every hour or so, not every second.
     """
-    settings = settings_of(context, overrides, config, server)
-    from quota.kafka.cluster import publish_cluster, read_cluster
-    from quota.kafka.topics.specs import prepare_topics
+    settings = read_settings(context, overrides, config, server)
+    from quota.kafka.quota_writer import publish_cluster
+    from quota.kafka.reading import read_cluster
 
-    prepare_topics(settings, [settings.topics.quotas])
-    asked = replace(settings.target_connection, servers=source) if source else settings.kafka.connection
-    cluster = read_cluster(asked, settings.kafka.timeout_seconds)
-    since = publish_cluster(settings, cluster, operator(settings), text_of("comment", comment))
-    found = {"topics": len(cluster.topics), "partitions": cluster.partitions}
+    prepare_quota_topic(settings)
+    connection = replace(settings.target_connection, servers=source) if source else settings.kafka.connection
+    cluster = read_cluster(connection, settings.kafka.timeout_seconds)
+    since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
+    counts = {"topics": len(cluster.topics), "partitions": cluster.partitions}
     if as_json:
-        print_json({"published": since is not None, "since": since, **found})
+        print_json({"published": since is not None, "since": since, **counts})
         return
-    what = f"{found['topics']} topics with {found['partitions']} partitions"
+    what = f"{counts['topics']} topics with {counts['partitions']} partitions"
     print(f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on.")

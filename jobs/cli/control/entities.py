@@ -1,15 +1,14 @@
-"""Entities on the command line: short options, and kafka-configs.sh's long form."""
+"""Entities on the command line: the options that name one, kafka-configs.sh's long form, and KIP-546's filter."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Self
+from typing import Annotated, Any, Self, TypeAlias
 
 import typer
 from msgspec import UNSET, UnsetType
 from typer.core import TyperCommand
 
-from jobs.cli.options import checked_text
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 
@@ -18,24 +17,67 @@ AnyUser = Annotated[bool, typer.Option("--any-user", help="Whatever the user, or
 ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="The default for client-ids.")]
 AnyClient = Annotated[bool, typer.Option("--any-client", help="Whatever the client-id, or their default.")]
 
-LONG_FORM = "Also: --entity-type users|clients with --entity-name NAME or --entity-default, once or twice."
+Part: TypeAlias = str | UnsetType | None
+"""A part of an entity: a name, None for the default, UNSET for a part that the entity lacks."""
+
+
+def parse_entity(*, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool) -> QuotaEntity:
+    """Return the entity that the options name.
+
+    Raises:
+        BadInput: the options name none, or contradict each other.
+    """
+    entity = parse_optional_entity(
+        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
+    )
+    if entity is None:
+        raise BadInput("whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client")
+    return entity
+
+
+def parse_optional_entity(
+    *, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool
+) -> QuotaEntity | None:
+    """Return the entity that the options name; None if they name none.
+
+    Raises:
+        BadInput: the options contradict each other.
+    """
+    parts = (_parse_part("user", user, default=user_defaults), _parse_part("client", client, default=client_defaults))
+    return None if parts == (UNSET, UNSET) else QuotaEntity(*parts)
+
+
+def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
+    if name is None:
+        return None if default else UNSET
+    if default:
+        raise BadInput(f"--{option} and --{option}-defaults exclude each other")
+    if not name:
+        raise BadInput(f"--{option}: the name is empty; --{option}-defaults is the default")
+    return name
 
 
 class EntityCommand(TyperCommand):
-    """A command that takes kafka-configs.sh's long form of an entity as well."""
+    """A command that also takes kafka-configs.sh's long form of an entity."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of Typer
+        """Make the command, and describe the long form below its help."""
+        super().__init__(*args, **kwargs)
+        self._takes_any = any("--any-user" in each.opts for each in self.params)
+        epilog = "Also: --entity-type users|clients with --entity-name NAME or --entity-default, once or twice."
+        self.epilog = f"{epilog} A type without a name stands for all of it." if self._takes_any else epilog
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Click's own, on the short form."""
-        any_allowed = any("--any-user" in each.opts for each in self.params)
-        return super().parse_args(ctx, short_form(args, any_allowed=any_allowed))
+        """Parse the arguments in their short form."""
+        return super().parse_args(ctx, to_short_form(args, any_allowed=self._takes_any))
 
 
-def short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
-    """Arguments with each `--entity-type T` and `--entity-name N` (or `--entity-default`) as the short option of both.
+def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
+    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` by the short option for both.
 
     Args:
         args: the arguments.
-        any_allowed: whether types without any name stand for all of them.
+        any_allowed: whether types without any name stand for any name.
 
     Raises:
         BadInput: types and names do not pair up.
@@ -48,125 +90,101 @@ def short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
         option, equals, value = token.partition("=")
         if option == "--entity-default":
             names.append(None)
-        elif option in ("--entity-type", "--entity-name"):
-            given = value if equals else _next(tokens, option)
-            (types if option == "--entity-type" else names).append(given)
+        elif option == "--entity-type":
+            types.append(value if equals else _next_value(tokens, option))
+        elif option == "--entity-name":
+            names.append(value if equals else _next_value(tokens, option))
         else:
             rest.append(token)
     if len(set(types)) != len(types):
         raise BadInput(f"--entity-type {types[0]} is given twice")
     if any_allowed and not names:
-        return [*rest, *(f"--any-{_option(kind)}" for kind in types)]
+        return [*rest, *(f"--any-{_part_option(each)}" for each in types)]
     if len(types) != len(names):
         raise BadInput("each --entity-type needs an --entity-name or --entity-default")
-    return [*rest, *(_short(_option(kind), name) for kind, name in zip(types, names, strict=True))]
+    return [*rest, *(_short_option(_part_option(each), name) for each, name in zip(types, names, strict=True))]
 
 
-def entity_of(user: str | None, user_defaults: bool, client: str | None, client_defaults: bool) -> QuotaEntity:
-    """The entity that the options name.
-
-    Raises:
-        BadInput: they name none, or contradict each other.
-    """
-    parts = (part("user", user, user_defaults), part("client", client, client_defaults))
-    if parts == (UNSET, UNSET):
-        raise BadInput("whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client")
-    return QuotaEntity(*parts)
-
-
-def part(option: str, name: str | None, default: bool) -> str | UnsetType | None:
-    """One part of an entity.
-
-    Raises:
-        BadInput: it is given twice, or empty.
-    """
-    if name is None:
-        return None if default else UNSET
-    if default:
-        raise BadInput(f"--{option} and --{option}-defaults exclude each other")
-    if not name:
-        raise BadInput(f"--{option}: the name is empty; --{option}-defaults is the default")
-    return checked_text(option, name)
-
-
-def _option(kind: str) -> str:
-    option = {"users": "user", "clients": "client"}.get(kind)
+def _part_option(entity_type: str) -> str:
+    option = {"users": "user", "clients": "client"}.get(entity_type)
     if option is None:
-        raise BadInput(f"--entity-type {kind}: expected users or clients")
+        raise BadInput(f"--entity-type {entity_type}: expected users or clients")
     return option
 
 
-def _short(option: str, name: str | None) -> str:
+def _short_option(option: str, name: str | None) -> str:
     return f"--{option}-defaults" if name is None else f"--{option}={name}"
 
 
-def _next(tokens: Iterator[str], option: str) -> str:
+def _next_value(tokens: Iterator[str], option: str) -> str:
     value = next(tokens, None)
     if value is None:
         raise BadInput(f"{option} needs a value")
     return value
 
 
-class _Any(Enum):
+class _AnyName(Enum):
     ANY = "any"
 
 
-_Wanted = str | UnsetType | _Any | None
+_PartFilter: TypeAlias = Part | _AnyName
 
 
 @dataclass(frozen=True, slots=True)
 class EntityFilter:
-    """One part of each kind; UNSET where it is not asked for, which `strict` takes for "must not be there"."""
+    """A filter of entities by their parts (KIP-546).
 
-    user: _Wanted
-    client: _Wanted
+    An unset part of the filter matches anything; if the filter is strict, only entities without the part.
+    """
+
+    user: _PartFilter
+    client: _PartFilter
     strict: bool
 
     @classmethod
-    def of(
+    def parse(
         cls,
+        *,
         user: str | None,
         user_defaults: bool,
         any_user: bool,
         client: str | None,
         client_defaults: bool,
         any_client: bool,
-        *,
         strict: bool,
     ) -> Self:
-        """The filter that the options name.
+        """Return the filter that the options describe.
 
         Raises:
-            BadInput: they contradict each other.
+            BadInput: the options contradict each other.
         """
-        wanted = (
-            _wanted("user", user, user_defaults, any_user),
-            _wanted("client", client, client_defaults, any_client),
-        )
-        if strict and wanted == (UNSET, UNSET):
+        user_filter = _parse_filter("user", user, default=user_defaults, any_name=any_user)
+        client_filter = _parse_filter("client", client, default=client_defaults, any_name=any_client)
+        found = cls(user_filter, client_filter, strict)
+        if strict and found.is_open:
             raise BadInput("--strict needs something to be strict about: a user, a client-id, --any-user, --any-client")
-        return cls(*wanted, strict)
+        return found
 
     @property
     def is_open(self) -> bool:
-        """Whether all quotas match."""
+        """Whether no part is set."""
         return (self.user, self.client) == (UNSET, UNSET)
 
     def matches(self, entity: QuotaEntity) -> bool:
-        """Whether a quota of this entity is wanted."""
+        """Return whether an entity matches."""
         return self._matches(self.user, entity.user) and self._matches(self.client, entity.client_id)
 
-    def _matches(self, wanted: _Wanted, found: str | UnsetType | None) -> bool:
-        if wanted is UNSET:
-            return not self.strict or found is UNSET
-        if wanted is _Any.ANY:
-            return found is not UNSET
-        return wanted == found
+    def _matches(self, part_filter: _PartFilter, part: Part) -> bool:
+        if part_filter is UNSET:
+            return not self.strict or part is UNSET
+        if part_filter is _AnyName.ANY:
+            return part is not UNSET
+        return part_filter == part
 
 
-def _wanted(option: str, name: str | None, default: bool, any_name: bool) -> _Wanted:
+def _parse_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> _PartFilter:
     if any_name:
         if name is not None or default:
             raise BadInput(f"--any-{option} excludes --{option} and --{option}-defaults")
-        return _Any.ANY
-    return part(option, name, default)
+        return _AnyName.ANY
+    return _parse_part(option, name, default=default)

@@ -1,4 +1,4 @@
-"""`mutation-quota quotas`: in the option names of kafka-configs.sh."""
+"""Commands on single quotas: `mutation-quota quotas`, with the option names of kafka-configs.sh."""
 
 from typing import Annotated
 
@@ -12,9 +12,10 @@ from jobs.cli.control.entities import (
     ClientDefaults,
     EntityFilter,
     UserDefaults,
-    entity_of,
+    parse_entity,
+    parse_optional_entity,
 )
-from jobs.cli.control.quota_files import prepare_quotas, signed_record
+from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import (
     At,
     BootstrapServer,
@@ -26,17 +27,16 @@ from jobs.cli.options import (
     Overrides,
     User,
     print_json,
-    settings_of,
-    text_of,
+    read_settings,
 )
 from jobs.cli.times import parse_future_time, parse_time
-from quota.admission.resolve import judged_by
+from quota.admission.resolve import resolve_quota
 from quota.errors import BadInput, BadRecord, MutationQuotaError
 from quota.records.quota import Quota
-from quota.records.quota_log import RATE, QuotaRecord
+from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import format_time, quoted
-from quota.timeline.plan import cancelling, set_to
+from quota.timeline.plan import cancellation_record, quota_record
 
 
 def alter(
@@ -49,11 +49,11 @@ def alter(
         str | None,
         typer.Option(
             metavar="NAME=VALUE,...",
-            help=f"{RATE} (mutations/s), controller_mutation_burst, max_debt_ms, shadow (true or false).",
+            help=f"{RATE_CONFIG} (mutations/s), controller_mutation_burst, max_debt_ms, shadow (true or false).",
         ),
     ] = None,
     delete_config: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help=f"Remove options; {RATE} removes the whole quota.")
+        str | None, typer.Option(metavar="NAME,...", help=f"Remove options; {RATE_CONFIG} removes the whole quota.")
     ] = None,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
@@ -62,19 +62,19 @@ def alter(
     server: BootstrapServer = None,
 ) -> None:
     """Set, change or remove the quota of an entity; it holds for requests from now on."""
-    entity = entity_of(user, user_defaults, client, client_defaults)
-    change = ConfigChange.of(add_config, delete_config)
-    settings = settings_of(context, overrides, config, server)
+    entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
+    change = ConfigChange.parse(add_config, delete_config)
+    settings = read_settings(context, overrides, config, server)
     moment = parse_future_time("--effective-at", effective_at)
     from quota.kafka.quota_writer import alter_quota
 
-    prepare_quotas(settings)
+    prepare_quota_topic(settings)
 
-    def altered(quota: Quota | None) -> QuotaRecord:
-        record = signed_record(settings, moment, comment, set_to(entity, change.on(quota)))
+    def make_record(present: Quota | None) -> QuotaRecord:
+        record = sign(quota_record(entity, change.applied_to(present)), settings, comment, moment)
         return msgspec.structs.replace(record, altered_configs=change.names)
 
-    record, since = alter_quota(settings, entity, moment, altered)
+    record, since = alter_quota(settings, entity, moment, make_record)
     what = "removed" if record.quota is None else format_quota(record.quota)
     print(f"Updated config for entity: {entity}: {what} from {format_time(since)} on.")
 
@@ -92,17 +92,17 @@ def cancel(
     server: BootstrapServer = None,
 ) -> None:
     """Take a scheduled change back."""
-    entity = entity_of(user, user_defaults, client, client_defaults)
+    entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
     moment = parse_time("--effective-at", effective_at)
-    settings = settings_of(context, overrides, config, server)
+    settings = read_settings(context, overrides, config, server)
     from quota.kafka.quota_log import read_log
     from quota.kafka.quota_writer import write_records
 
     log = read_log(settings)
-    found = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
-    if not found:
+    scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
+    if not scheduled:
         raise BadInput(f"{entity} has no change scheduled for {format_time(moment)}; quotas describe lists them")
-    (entry,) = write_records(settings, [signed_record(settings, None, comment, cancelling(found[0]))])
+    (entry,) = write_records(settings, [sign(cancellation_record(scheduled[0]), settings, comment)])
     if entry.timestamp >= moment:
         raise BadInput(f"too late: the change of {format_time(moment)} for {entity} holds already")
     print(f"Cancelled for entity: {entity}: the change of {format_time(moment)}.")
@@ -123,26 +123,29 @@ def describe(
     server: BootstrapServer = None,
 ) -> None:
     """List the quotas that are set: all of them, or those that match (KIP-546)."""
-    wanted = EntityFilter.of(user, user_defaults, any_user, client, client_defaults, any_client, strict=strict)
-    settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control.quota_text import configs, describe_lines
+    entity_filter = EntityFilter.parse(
+        user=user,
+        user_defaults=user_defaults,
+        any_user=any_user,
+        client=client,
+        client_defaults=client_defaults,
+        any_client=any_client,
+        strict=strict,
+    )
+    settings = read_settings(context, overrides, config, server)
+    from jobs.cli.control.quota_text import describe_json, describe_lines
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
-    found = [each for each in log.timeline.configured(log.now) if wanted.matches(each.entity)]
-    scheduled = [each for each in log.timeline.scheduled(log.now) if wanted.matches(each.entity)]
+    configured = [each for each in log.timeline.configured(log.now) if entity_filter.matches(each.entity)]
+    scheduled = [each for each in log.timeline.scheduled(log.now) if entity_filter.matches(each.entity)]
     if as_json:
-        set_now = [{"entity": each.entity, **(configs(each.quota) or {}), "since": each.moment} for each in found]
-        later = [
-            {"entity": each.entity, **(configs(each.quota) or {RATE: None}), "scheduled_for": each.moment}
-            for each in scheduled
-        ]
-        print_json([*set_now, *later])
+        print_json(describe_json(configured, scheduled))
         return
-    for line in describe_lines(found, scheduled):
+    for line in describe_lines(configured, scheduled):
         print(line)
-    if not found:
-        print("No quotas are set." if wanted.is_open else "No such quota is set.")
+    if not configured:
+        print("No quotas are set." if entity_filter.is_open else "No such quota is set.")
 
 
 def resolve(
@@ -156,25 +159,25 @@ def resolve(
     server: BootstrapServer = None,
 ) -> None:
     """Tell the quota that would apply to a user and client-id, and why."""
-    names = (text_of("user", user) or ANONYMOUS, text_of("client", client) or NO_CLIENT_ID)
-    given = None if at is None else parse_time("--at", at)
-    settings = settings_of(context, overrides, config, server)
+    user_name, client_id = user or ANONYMOUS, client or NO_CLIENT_ID
+    requested_at = None if at is None else parse_time("--at", at)
+    settings = read_settings(context, overrides, config, server)
     from jobs.cli.control.quota_text import resolve_json, resolve_lines
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
-    moment = log.now if given is None else given
+    moment = log.now if requested_at is None else requested_at
     try:
-        found = judged_by(*names, moment, log.quotas, settings.policy)
+        resolution = resolve_quota(user_name, client_id, moment, log.quotas, settings.policy)
     except BadRecord as error:
         raise MutationQuotaError(
-            f"requests of user {quoted(names[0])} with client-id {quoted(names[1])} are dead letters: {error}"
+            f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} are dead letters: {error}"
         ) from None
-    levels = [] if found.callback else log.timeline.levels(*names, moment)
+    levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
     if as_json:
-        print_json(resolve_json(found, levels, settings.quota.window, moment))
+        print_json(resolve_json(resolution, levels, settings.quota.window, moment))
         return
-    for line in resolve_lines(found, levels, settings.quota.window, moment):
+    for line in resolve_lines(resolution, levels, settings.quota.window, moment):
         print(line)
 
 
@@ -193,18 +196,19 @@ def history(
 
     The Delta table quota_changes keeps the whole of it.
     """
-    given = (user, user_defaults, client, client_defaults)
-    entity = None if given == (None, False, None, False) else entity_of(*given)
-    settings = settings_of(context, overrides, config, server)
-    from jobs.cli.control import quota_text
+    entity = parse_optional_entity(
+        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
+    )
+    settings = read_settings(context, overrides, config, server)
+    from jobs.cli.control.history_text import history_json, history_line
     from quota.kafka.quota_log import read_log
 
-    log = read_log(settings, keep=True)
-    rows = list(quota_text.history(log.entries, entity))
+    log = read_log(settings, with_entries=True)
+    rows = list(history_json(log.entries, entity))
     if as_json:
         print_json(rows)
         return
     for row in rows:
-        print(quota_text.history_line(row))
+        print(history_line(row))
     if not rows:
         print("No changes.")

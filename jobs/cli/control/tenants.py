@@ -1,11 +1,11 @@
-"""`mutation-quota tenants`: topics of their own for users' requests (topics.identity=topic)."""
+"""`mutation-quota tenants`: the request topics of users (topics.identity=topic)."""
 
 import shlex
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, settings_of
+from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, read_settings
 from quota.errors import BadInput
 
 
@@ -20,7 +20,7 @@ def prepare(
 
     The jobs take up a topic that is new while they run.
     """
-    settings = settings_of(context, overrides, config, server)
+    settings = read_settings(context, overrides, config, server)
     if settings.topics.by_users is None:
         raise BadInput("topics.identity is payload: users have no topics of their own; set topics.identity=topic")
     from quota.kafka.topics.user_topics import UserTopics
@@ -31,7 +31,7 @@ def prepare(
 
 
 def acl_line(servers: str, user: str, topic: str) -> str:
-    """What lets a user write to their topic: literally this one, because a prefix would cover other users' too."""
+    """Return the command that lets a user write to their topic, and to no other whose name begins like it."""
     return shlex.join(
         [
             *("kafka-acls.sh", "--bootstrap-server", servers, "--add", "--allow-principal", f"User:{user}"),

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from jobs.cli.analysis.explanation_text import explanation_lines
-from quota.algorithms.bucket import MAX_THROTTLE_MS
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS
+from tests.support.explanations import CHANGED, FIVE, RESET, TEN, WORKED, decided, explained
 from tests.support.factories import PERMISSIVE
-from tests.unit.explanation.test_explanation import CHANGED, FIVE, RESET, TEN, WORKED, decided, explained
 
 
 def told(decisions, number=-1, **more):

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.report import library
-from jobs.report.page import json_in_html
+from jobs.report.page import encode_for_html
 from quota.errors import BadInput, MutationQuotaError
-from quota.settings.loading import load_settings
-from tests.support.audited import DAY, HOUR, decision, letter, write
+from quota.settings import load_settings
+from tests.support.tables import DAY, HOUR, decision, letter, write_tables
 
 NASTY = "</script><script>alert(1)</script><!--"
 
@@ -46,7 +46,7 @@ def figures(page):
 
 
 def test_the_page_holds_what_the_tables_do(report, settings):
-    write(settings, decisions=[decision(DAY, admitted=[3]), decision(DAY + HOUR, admitted=[4])])
+    write_tables(settings, decisions=[decision(DAY, admitted=[3]), decision(DAY + HOUR, admitted=[4])])
     page = report()
     assert sum(figures(page)["total"]["admitted"]) == 7
     assert "var uPlot=function" in page
@@ -56,7 +56,7 @@ def test_the_page_holds_what_the_tables_do(report, settings):
 
 def test_it_can_be_of_a_time_and_of_a_user(report, settings):
     rows = [decision(DAY + hour * HOUR, user=user, admitted=[1]) for hour in range(4) for user in ("alice", "bob")]
-    write(settings, decisions=rows)
+    write_tables(settings, decisions=rows)
     page = report("--from", "2026-11-21T01:00", "--to", "2026-11-21T03:00", "--user", "bob")
     assert sum(figures(page)["total"]["admitted"]) == 2
     assert "<bdi>of user &#x27;bob&#x27;</bdi>" in page
@@ -86,7 +86,7 @@ BACKTEST = {
 
 
 def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, settings, tmp_path):
-    write(settings, decisions=[decision(DAY)])
+    write_tables(settings, decisions=[decision(DAY)])
     (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
     page = report("--backtest", str(tmp_path / "comparison.json"))
     assert ">What if<" in page
@@ -110,7 +110,7 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     ],
 )
 def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, content, error):
-    write(settings, decisions=[decision(DAY)])
+    write_tables(settings, decisions=[decision(DAY)])
     file = tmp_path / "comparison.json"
     if content is not None:
         file.write_text(content)
@@ -119,13 +119,13 @@ def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, cont
 
 
 def test_a_new_report_takes_the_place_of_an_old_one(report, settings, tmp_path):
-    write(settings, decisions=[decision(DAY)])
+    write_tables(settings, decisions=[decision(DAY)])
     (tmp_path / "page.html").write_text("an old one")
     assert report().startswith("<!DOCTYPE html>")
 
 
 def test_whatever_names_and_errors_say_ends_no_element_of_the_page(report, settings):
-    write(
+    write_tables(
         settings,
         decisions=[decision(DAY, user=NASTY, client="{{policy}}\u202e\u2028\x00", admitted=[1])],
         letters=[letter(DAY, f"{NASTY}: no field")],
@@ -141,8 +141,8 @@ def test_whatever_names_and_errors_say_ends_no_element_of_the_page(report, setti
 
 def test_json_in_html_is_the_same_json():
     value = {"a": "<!-- </script> & \u2028\u2029 é"}
-    assert json.loads(json_in_html(value)) == value
-    assert not re.search("[<>&\u2028\u2029]", json_in_html(value))
+    assert json.loads(encode_for_html(value)) == value
+    assert not re.search("[<>&\u2028\u2029]", encode_for_html(value))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_json_in_html_is_the_same_json():
     ],
 )
 def test_a_table_of_another_version_is_named(report, settings, version, error):
-    write(settings, {"decisions": version}, decisions=[decision(DAY)])
+    write_tables(settings, {"decisions": version}, decisions=[decision(DAY)])
     with pytest.raises(MutationQuotaError, match=error):
         report()
 
@@ -162,13 +162,13 @@ def test_a_table_of_another_version_is_named(report, settings, version, error):
 def test_where_nothing_was_audited_it_says_so(report, settings):
     with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: mutation-quota audit makes it"):
         report()
-    write(settings)
+    write_tables(settings)
     with pytest.raises(BadInput, match=r"^nothing was audited yet: the tables are empty$"):
         report()
 
 
 def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp_path):
-    write(settings, decisions=[decision(DAY)])
+    write_tables(settings, decisions=[decision(DAY)])
     (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
     file.unlink()
     with pytest.raises(
@@ -179,15 +179,16 @@ def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp
 
 
 def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_path, monkeypatch):
-    write(settings, decisions=[decision(DAY)])
+    write_tables(settings, decisions=[decision(DAY)])
     page = tmp_path / "page.html"
     page.write_text("an old one")
 
     def full(self, *_, **__):
-        self.write_bytes(b"half")
+        with self.open("wb") as file:
+            file.write(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(BadInput, match=f"^--out {page}: No space left on device$"):
         report()
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
@@ -207,7 +208,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
     ],
 )
 def test_what_cannot_be_told_of_is_bad_input(report, settings, options, error):
-    write(settings, decisions=[decision(DAY)])
+    write_tables(settings, decisions=[decision(DAY)])
     with pytest.raises(BadInput) as raised:
         report(*options)
     assert str(raised.value).startswith(error)
@@ -217,7 +218,7 @@ def test_a_library_that_somebody_has_changed_gets_into_no_page(monkeypatch):
     path, digest = library._SCRIPT  # noqa: SLF001
     monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
     with pytest.raises(MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; install"):
-        library.library()
+        library.load_library()
     monkeypatch.setattr(library, "_PACKAGE", "no-such")
     with pytest.raises(MutationQuotaError, match="is not installed, which draws charts; run make setup"):
-        library.library()
+        library.load_library()

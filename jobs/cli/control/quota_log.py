@@ -1,0 +1,47 @@
+"""The preparations for a change of the quota log: its topic, and a record that names its author."""
+
+import getpass
+import os
+from typing import TypeVar
+
+import msgspec
+
+from quota.records.quota_log import QuotaLogRecord
+from quota.settings import Settings
+
+R = TypeVar("R", bound=QuotaLogRecord)
+
+
+def prepare_quota_topic(settings: Settings) -> None:
+    """Create the quota topic if it is missing, and check its configs.
+
+    Raises:
+        MutationQuotaError: the cluster cannot be reached, or the topic is not as it must be.
+    """
+    from quota.kafka.topics.preparation import prepare_topics
+
+    prepare_topics(settings, [settings.topics.quotas])
+
+
+def sign(record: R, settings: Settings, comment: str | None, effective_at: int | None = None) -> R:
+    """Return a record with who makes the change, why, and from when on it holds.
+
+    Args:
+        record: the change; its own comment is replaced only if one is given, its own time never.
+        settings: the settings, which may name the author (`quota.altered_by`).
+        comment: the reason.
+        effective_at: the time from which the change holds, epoch ms; None for as soon as it is written.
+    """
+    return msgspec.structs.replace(
+        record,
+        effective_at=effective_at if record.effective_at is None else record.effective_at,
+        altered_by=settings.quota.altered_by or _os_user(),
+        comment=record.comment if comment is None else comment,
+    )
+
+
+def _os_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the user of a container may have a number and no name
+        return f"uid {os.getuid()}"
