@@ -1,0 +1,1 @@
+"""Tests of the report's page in a browser."""

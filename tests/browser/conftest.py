@@ -1,6 +1,5 @@
-"""A browser without a window, and what it says."""
+"""A headless Chromium."""
 
-import json
 import os
 import shutil
 
@@ -8,10 +7,12 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from tests.browser.window import console_messages, requested_urls, set_window
+
 
 @pytest.fixture(scope="session")
 def chromium():
-    """The browser, which notes what it asks for and what it complains of."""
+    """The browser, which logs its requests and its console."""
     paths = [shutil.which(name) for name in ("chromium", "chromedriver")]
     if None in paths:
         missing = "no chromium and chromedriver to look at the page with (apt-get install chromium chromium-driver)"
@@ -28,29 +29,8 @@ def chromium():
 
 @pytest.fixture
 def browser(chromium):
-    """The same as at a desk, by day."""
-    look(chromium)
-    said(chromium)
-    asked_for(chromium)
+    """The browser with the window of a desktop, a light scheme, and empty logs."""
+    set_window(chromium)
+    console_messages(chromium)
+    requested_urls(chromium)
     return chromium
-
-
-def look(driver, width=1280, height=900, scheme="light"):
-    """Have a window of that size, and whoever sits there prefer that scheme."""
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
-    )
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-
-
-def said(driver):
-    """What stands in its console since this was last asked."""
-    return [each["message"] for each in driver.get_log("browser")]
-
-
-def asked_for(driver):
-    """What it has asked for since then."""
-    events = [json.loads(each["message"])["message"] for each in driver.get_log("performance")]
-    return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from jobs.report.aggregation import ReportScope, figures_of
-from jobs.report.candidates import Candidates, Tried
-from jobs.report.library import library
-from jobs.report.page import page_of
+from jobs.report.aggregation import ReportScope, compute_figures
+from jobs.report.candidates import Candidates, CandidateTotals
+from jobs.report.library import load_library
+from jobs.report.page import render_page
 from quota.whatif.result import Totals
-from tests.browser.conftest import asked_for, look, said
-from tests.support.audited import DAY, HOUR, arrow, change, decision, letter
+from tests.browser.window import console_messages, requested_urls, set_window
+from tests.support.tables import DAY, HOUR, arrow_tables, change, decision, letter
 from tests.support.waiting import until
 
 NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
@@ -35,10 +35,11 @@ def page(browser, tmp_path):
     """Open a page of rows."""
 
     def _page(rows=ROWS, wanted=ReportScope(), candidates=None):  # noqa: B008 it cannot be changed
-        tables = {name: ds.dataset(table) for name, table in arrow(**rows).items()}
+        tables = {name: ds.dataset(table) for name, table in arrow_tables(**rows).items()}
         file = tmp_path / "report.html"
         file.write_text(
-            page_of(replace(figures_of(tables, wanted), candidates=candidates), library()), encoding="utf-8"
+            render_page(replace(compute_figures(tables, wanted), candidates=candidates), load_library()),
+            encoding="utf-8",
         )
         browser.get(file.as_uri())
         return browser
@@ -75,7 +76,7 @@ def focused(driver):
 def test_it_draws_its_charts_and_complains_of_nothing(page):
     driver = page()
     assert painted(driver) == 4
-    assert said(driver) == []
+    assert console_messages(driver) == []
     assert tiles(driver) == {
         "Requests": "5",
         "Mutations admitted": "48",
@@ -88,7 +89,7 @@ def test_it_draws_its_charts_and_complains_of_nothing(page):
 
 def test_it_asks_for_nothing_but_itself(page, tmp_path):
     driver = page()
-    assert asked_for(driver) == [(tmp_path / "report.html").as_uri()]
+    assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
 
 
 def test_its_own_policy_lets_nothing_be_loaded_and_nothing_else_run(page):
@@ -98,7 +99,7 @@ def test_its_own_policy_lets_nothing_be_loaded_and_nothing_else_run(page):
         "const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s)"
     )
     assert driver.title == "Topic mutations"
-    assert len([each for each in said(driver) if "Content Security Policy" in each]) == 2
+    assert len([each for each in console_messages(driver) if "Content Security Policy" in each]) == 2
 
 
 def test_names_and_errors_are_text(page):
@@ -169,15 +170,15 @@ def test_changes_of_others_are_left_out_for_a_tenant(page):
 
 def test_by_night_it_is_dark(page):
     driver = page()
-    look(driver, scheme="dark")
+    set_window(driver, scheme="dark")
     color = driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
     assert max(int(part) for part in color.strip("rgba()").split(",")[:3]) < 40
     assert painted(driver) == 4
-    assert said(driver) == []
+    assert console_messages(driver) == []
 
 
 def test_on_a_phone_nothing_stands_beyond_the_edge(page):
-    look(page(), width=360, height=740)
+    set_window(page(), width=360, height=740)
     driver = page()
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 360
     assert painted(driver) == 4
@@ -188,15 +189,15 @@ def test_a_single_request_of_one_tenant_is_enough(page):
     assert tiles(driver)["Requests"] == "1"
     assert "No dead letters in this time." in text(driver, "#letters-table")
     assert "No changes in this time." in text(driver, "#changes-table")
-    assert said(driver) == []
+    assert console_messages(driver) == []
 
 
 def test_what_other_quotas_would_have_done_is_a_table(page):
     load = Totals(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
-    driver = page(candidates=Candidates([Tried("twice as much", "user 'alice'", load)], left_out=7))
+    driver = page(candidates=Candidates([CandidateTotals("twice as much", "user 'alice'", load)], left_out=7))
     assert "Of each the busiest are shown; 7 are left out." in text(driver, "[aria-labelledby=candidates-head]")
     assert text(driver, "#candidates-table tbody") == "twice as much user 'alice' 80 3 1 min 1 s 40"
-    assert said(driver) == []
+    assert console_messages(driver) == []
 
 
 def test_of_one_user_it_has_their_name(page):

@@ -1,4 +1,4 @@
-"""What was measured on, and with what."""
+"""The machine of a measurement, its load, and the memory of processes."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ PACKAGES = ("pyspark", "delta-spark", "confluent-kafka", "pandas", "pyarrow", "m
 
 
 def machine() -> dict[str, str | int | float]:
-    """Processors, memory, system and versions; nothing that tells whose machine it is."""
+    """Return processors, memory, system and versions; nothing that identifies the machine."""
     cpu = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     memory = [int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")]
     java = subprocess.run(["java", "-version"], check=True, capture_output=True, text=True).stderr.splitlines()[0]
@@ -26,12 +26,12 @@ def machine() -> dict[str, str | int | float]:
 
 
 def load() -> float:
-    """How many processes wanted to run during the last minute; what others do on the machine is noise."""
+    """Return the load of the last minute; the work of other programs is noise."""
     return os.getloadavg()[0]
 
 
 def peak_mebibytes(process: int) -> tuple[float, float]:
-    """The most memory that a process has held, and the largest of those that it started."""
+    """Return the peak memory (MiB) of a process, and the largest peak of its descendants."""
     parents = {int(file.parent.name): _field(file, "PPid") for file in Path("/proc").glob("[0-9]*/status")}
     started = {process}
     while more := {child for child, parent in parents.items() if parent in started} - started:

@@ -1,16 +1,16 @@
-"""Commands as an operator gives them, on a deployment of the test's own."""
+"""Commands as an operator runs them, on the deployment of the test."""
 
 import json
 
 import pytest
 
-from tests.support.deployments import as_options
-from tests.unit.whatif.test_simulation import run
+from tests.support.deployment import as_options
+from tests.support.programs import run
 
 
 @pytest.fixture
 def command(deployment, tmp_path):
-    """Run a command on this test's topics; what it prints, and its JSON where it is asked for some."""
+    """Return a function that runs a command and returns its output, as JSON with `--json`."""
 
     def _run(*args, exit_code=0):
         operator = ["--set", "quota.altered_by=ann"]

@@ -1,0 +1,1 @@
+"""Tests of the dashboard's queries and the alerts, evaluated by Prometheus."""

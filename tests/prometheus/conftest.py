@@ -1,4 +1,4 @@
-"""A Prometheus that reads a job's metrics, and can be asked."""
+"""A Prometheus that scrapes a job's metrics and answers queries."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.support.waiting import until
 
 @pytest.fixture(scope="session")
 def programs():
-    """Where prometheus and promtool are."""
+    """Paths of prometheus and promtool."""
     found = {name: shutil.which(name) for name in ("prometheus", "promtool")}
     if None in found.values():
         missing = "no prometheus and promtool to evaluate queries with (apt-get install prometheus)"
@@ -27,7 +27,7 @@ def programs():
 
 
 class Prometheus:
-    """One that runs, by its HTTP interface."""
+    """A running Prometheus, by its HTTP interface."""
 
     def __init__(self, port):
         self._port = port
@@ -39,15 +39,15 @@ class Prometheus:
         except URLError:
             return False
 
-    def ask(self, path, **parameters):
-        """What it answers; an error in a query is an error here."""
+    def query(self, path, **parameters):
+        """Return the data of an answer; an error in a query raises."""
         with urlopen(f"http://127.0.0.1:{self._port}/api/v1/{path}?{urlencode(parameters)}", timeout=10) as answer:
             return json.load(answer)["data"]
 
 
 @pytest.fixture(scope="session")
 def prometheus(programs, tmp_path_factory):
-    """Run one that scrapes a port, five times a second, and evaluates rules as often."""
+    """Return a function that runs Prometheus, which scrapes a port and evaluates rules five times a second."""
 
     @contextmanager
     def _prometheus(scraped, rules):

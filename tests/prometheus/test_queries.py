@@ -9,20 +9,19 @@ import yaml
 from prometheus_client import CollectorRegistry, start_http_server
 
 from jobs.metrics import definitions as metric
-from jobs.metrics.definitions import METRICS
 from jobs.metrics.families import applier_families, decision_families, number_family, query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import free_port
-from quota.algorithms.bucket import Window
 from quota.kafka.applier.stats import ApplierStats
-from quota.records.decision import DeadLetter, Repeat
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Repeat
+from quota.records.quota import Window
 from quota.records.record import Source
+from tests.support.checkout import CHECKOUT
 from tests.support.factories import decided
+from tests.support.monitoring import DASHBOARD, METRICS, PANELS, RULES, RULES_FILE
 from tests.support.waiting import until
-from tests.unit.docs.test_monitoring import CONF, DASHBOARD, PANELS, RULES
-
-RULES_FILE = CONF / "prometheus" / "alerts.yaml"
 
 
 class Job:
@@ -50,8 +49,8 @@ class Job:
         said += [msgspec.structs.replace(decided(3), user_tag=f"u{number}") for number in range(3)]
         said.append(msgspec.structs.replace(decided(4), repeats=Repeat("t-0-0", 1)))
         for each in said:
-            self._account.hear(msgspec.structs.replace(each, timestamp=now), now + 300)
-        self._account.hear(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
+            self._account.record(msgspec.structs.replace(each, timestamp=now), now + 300)
+        self._account.record(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
         self._tally.topics, self._tally.found_done, self._tally.failed = [self._scrapes] * 3
         self._tally.reopened = self._scrapes
 
@@ -65,7 +64,7 @@ def running(prometheus):
     try:
         with prometheus(port, RULES_FILE) as found:
             scraped = "min(count_over_time(mutation_quota_decisions_total[1m]))"
-            until(lambda: any(int(each["value"][1]) >= 10 for each in found.ask("query", query=scraped)["result"]))
+            until(lambda: any(int(each["value"][1]) >= 10 for each in found.query("query", query=scraped)["result"]))
             yield found
     finally:
         server.shutdown()
@@ -83,7 +82,7 @@ def as_grafana_asks(query):
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 def test_each_panel_shows_something_and_names_it(running, panel):
     for target in panel["targets"]:
-        found = running.ask("query", query=as_grafana_asks(target["expr"]))["result"]
+        found = running.query("query", query=as_grafana_asks(target["expr"]))["result"]
         assert found, target["expr"]
         assert any(each["value"][1] != "NaN" for each in found), target["expr"]
 
@@ -92,13 +91,13 @@ def test_what_is_chosen_from_is_there(running):
     for choice in DASHBOARD["templating"]["list"]:
         if choice["type"] == "query":
             metric_name, label = choice["query"]["query"].removeprefix("label_values(").rstrip(")").split(", ")
-            values = running.ask(f"label/{label}/values", **{"match[]": metric_name})
+            values = running.query(f"label/{label}/values", **{"match[]": metric_name})
             assert values, choice["name"]
 
 
 def test_each_alert_is_evaluated(running):
     def evaluated():
-        rules = [rule for group in running.ask("rules")["groups"] for rule in group["rules"]]
+        rules = [rule for group in running.query("rules")["groups"] for rule in group["rules"]]
         return rules if rules and all(rule["health"] != "unknown" for rule in rules) else None
 
     rules = until(evaluated)
@@ -107,7 +106,7 @@ def test_each_alert_is_evaluated(running):
 
 
 def test_every_metric_is_served_under_its_name(running):
-    names = set(running.ask("label/__name__/values"))
+    names = set(running.query("label/__name__/values"))
     expected = {f"{each.name}_count" if each.kind == "histogram" else each.name for each in METRICS}
     assert expected <= names
 
@@ -197,7 +196,7 @@ def test_a_job_that_is_started_again_and_again_is_told_of(fired, starts, pods):
 
 def test_the_collector_of_opentelemetry_is_told_to_scrape_as_prometheus_is(programs, tmp_path):
     """Its receiver takes a configuration of Prometheus'; what it hands on is what it has received."""
-    collector = yaml.safe_load((CONF / "otel" / "collector.yaml").read_text())
+    collector = yaml.safe_load((CHECKOUT / "conf/otel/collector.yaml").read_text())
     scraping = tmp_path / "prometheus.yml"
     scraping.write_text(yaml.safe_dump(collector["receivers"]["prometheus"]["config"]))
     said = subprocess.run(

@@ -9,11 +9,11 @@ import pytest
 
 from jobs.__main__ import app
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import at
+from jobs.sandbox.broker import with_plaintext_cluster
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
-from quota.kafka.topics.specs import prepare_topics
-from quota.settings.loading import load_settings
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
 
 README = (CHECKOUT / "README.md").read_text()
@@ -22,7 +22,7 @@ README = (CHECKOUT / "README.md").read_text()
 def test_the_example_from_files_runs_as_it_stands(tmp_path):
     """The worked timeline: admitted, refused for 12,000 ms, admitted after them."""
     (script,) = [block for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "simulate" in block]
-    program = f"{sys.executable} -c 'from jobs.__main__ import main; main()'"
+    program = f"{sys.executable} -m jobs"
     done = subprocess.run(
         ["bash", "-ec", script.replace(".venv/bin/mutation-quota", program)],
         cwd=tmp_path,
@@ -51,7 +51,7 @@ def test_the_example_of_a_callback_is_one_that_works(tmp_path):
 def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker, tmp_path, capsys):
     """Against the running job, on the topics that it has by default."""
     storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
-    settings = at(base_settings, broker.address).model_copy(update={"storage": storage})
+    settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
     (block,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "QuotaAdminClient" in block]
     query = start_enforce(spark, settings)

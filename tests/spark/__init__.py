@@ -1,0 +1,1 @@
+"""Tests of transforms and of file-driven streams on Spark, without Kafka."""

@@ -9,46 +9,18 @@ from chispa import assert_df_equality
 from jobs.audit.rows import (
     dead_letter_rows,
     decision_rows,
+    foreign_rows,
     quota_change_rows,
     read_quota_changes,
     skipped_quota_rows,
-    stray_rows,
 )
 from schemas import dead_letters, decisions, quota_changes
-from tests.spark.rows import frame, kafka_rows
+from tests.support.factories import DECISION_RECORD as DECISION
+from tests.support.rows import frame, kafka_rows
 
 DAY = 24 * 3600 * 1000
+SOURCE = DECISION["source"]
 NOON = datetime(1970, 1, 2, 12, tzinfo=UTC)
-SOURCE = {"topic": "mutation-requests", "partition": 1, "offset": 7}
-DECISION = {
-    "decision_id": "mutation-requests-1-7",
-    "request_id": "r",
-    "user": "alice",
-    "client_id": "<none>",
-    "operation": "CREATE_TOPICS",
-    "validate_only": False,
-    "mode": "STRICT",
-    "user_tag": "alice",
-    "client_tag": "",
-    "more_tags": {"group": "g"},
-    "callback": "a.B",
-    "quota": 5.0,
-    "burst": 55.0,
-    "max_debt_ms": None,
-    "quota_entity": {"user": "alice"},
-    "exempt": False,
-    "outcome": "ADMITTED",
-    "topics": [{"name": "t", "partitions": 3, "error_code": 0, "error": "NONE", "error_message": None}],
-    "controller_throttle_ms": 0,
-    "request_throttle_ms": 0,
-    "throttle_time_ms": 1000,
-    "retry_at": DAY + DAY // 2 + 1000,
-    "shadow": {"outcome": "REJECTED", "error_codes": [89], "controller_throttle_ms": 9, "throttle_time_ms": 8},
-    "tokens_before": 55.0,
-    "tokens": 52.0,
-    "timestamp": DAY + DAY // 2,
-    "source": SOURCE,
-}
 
 
 def records(spark, *values):
@@ -78,8 +50,8 @@ def test_a_dead_letter_whose_record_has_no_time_has_its_own(spark):
     letter = {"error": "timestamp: its producer's own", "value": "{", "timestamp": None, "source": SOURCE}
     (row,) = dead_letter_rows(records(spark, letter)).collect()
     assert (row.date, row.error) == (date(1970, 1, 2), letter["error"])
-    assert stray_rows(records(spark, letter), dead_letters.RECORD).collect() == []
-    (stray,) = stray_rows(records(spark, {"timestamp": None, "source": SOURCE}), dead_letters.RECORD).collect()
+    assert foreign_rows(records(spark, letter), dead_letters.RECORD).collect() == []
+    (stray,) = foreign_rows(records(spark, {"timestamp": None, "source": SOURCE}), dead_letters.RECORD).collect()
     assert stray.error == "value: not a record of topic"
 
 
@@ -112,7 +84,7 @@ def test_what_is_no_decision_is_a_dead_letter_and_only_that(spark, stray):
     """Neither lost, nor in both tables, nor the end of the query."""
     found = records(spark, stray)
     kept = decision_rows(found).collect()
-    (dead,) = stray_rows(found, decisions.RECORD).collect()
+    (dead,) = foreign_rows(found, decisions.RECORD).collect()
     assert kept == []
     assert (dead.error, tuple(dead.source), dead.date) == (
         "value: not a record of topic",
@@ -122,7 +94,7 @@ def test_what_is_no_decision_is_a_dead_letter_and_only_that(spark, stray):
 
 
 def test_what_is_a_decision_is_no_stray(spark):
-    assert stray_rows(records(spark, DECISION), decisions.RECORD).collect() == []
+    assert foreign_rows(records(spark, DECISION), decisions.RECORD).collect() == []
 
 
 def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter(spark):

@@ -1,33 +1,37 @@
 """The what-if on tables of the audit: what was decided comes out again, and what else would have."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from jobs.audit.query import keep
+from jobs.audit.query import write_batch
 from jobs.audit.tables import prepare_tables
-from jobs.whatif.backtest import judge_requests
+from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate
-from jobs.whatif.recorded import RECORDED, RecordedRequests, add_recorded, audited_requests, requests_of_file
+from jobs.whatif.recorded import (
+    RECORDED,
+    RecordedRequests,
+    add_recorded_changes,
+    load_file_requests,
+    read_audited_requests,
+)
 from jobs.whatif.requests import read_requests
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
 from quota.records import codec
+from quota.records.quota import Window
 from quota.whatif.recorded import RecordedDecision
 from quota.whatif.simulation import read_quotas, simulate
-from tests.spark.rows import frame, kafka_rows
-from tests.support import delta_tables as kept
-from tests.support.factories import PERMISSIVE
-from tests.unit.whatif.test_simulation import at as asked_at
+from tests.support.factories import PERMISSIVE, START
+from tests.support.factories import request_after as at
+from tests.support.programs import run
+from tests.support.rows import frame, kafka_rows
+from tests.support.tables import append_rows, quota_change_row
 
-START = 1_795_266_000_000
 ALICE, BOB = {"entity": {"user": "alice"}}, {"entity": {"user": "bob"}}
 
 CHANGES = {
@@ -37,10 +41,6 @@ CHANGES = {
     25_000: {"bucket": {"user": "alice"}},
     26_000: ALICE | {"controller_mutation_rate": 2.5, "altered_configs": ["controller_mutation_rate"]},
 }
-
-
-def at(ms, *partitions, **fields):
-    return asked_at(START + ms, *partitions, **fields)
 
 
 REQUESTS = [
@@ -80,8 +80,8 @@ def settings(spark, base_settings, tmp_path_factory):
     }
     settings = base_settings.model_copy(update=sections)
     quotas = read_quotas(json.dumps(each | {"effective_at": START + ms}).encode() for ms, each in CHANGES.items())
-    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Deduplication(window_ms=1000))
-    judge = TokenBucket(Window(), policy.repeats)
+    policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
+    judge = TokenBucket(Window(), policy.deduplication)
     decided = [codec.encode(each) for each in simulate(numbered(REQUESTS), quotas, judge, policy=policy)]
     changes = [json.dumps(each).encode() for each in CHANGES.values()]
     rows = [
@@ -89,7 +89,7 @@ def settings(spark, base_settings, tmp_path_factory):
         *kafka_rows(changes, timestamps=[START + ms for ms in CHANGES], topic=settings.topics.quotas),
     ]
     prepare_tables(spark, settings)
-    keep(settings, frame(spark, rows), 0)
+    write_batch(settings, frame(spark, rows), 0)
     return settings
 
 
@@ -101,8 +101,8 @@ def judge(spark, settings):
         changed = settings.model_copy(update={"quota": settings.quota.model_copy(update=quota)})
         recorded = CallbackTimeline(changed.quota.callbacks)
         tried = parse_candidates(candidates, recorded, changed)
-        add_recorded(recorded, spark, changed)
-        return judge_requests(audited_requests(spark, changed, until=until), tried, since, until, repeating=0)
+        add_recorded_changes(recorded, spark, changed)
+        return evaluate_candidates(read_audited_requests(spark, changed, until=until), tried, since, until, repeating=0)
 
     return _judge
 
@@ -150,8 +150,10 @@ def again(spark):
         by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
         window = TokenBucket(Window())
         recorded = [(codec.encode(RecordedDecision.of(each)),) for each in simulate(requests, by, window)]
-        traffic = RecordedRequests(spark.createDataFrame(recorded, RECORDED), "as recorded", "", of_a_time=False)
-        return judge_requests(traffic, [Candidate("again", by, window, Policy(), in_earnest=False)], repeating=0)
+        traffic = RecordedRequests(spark.createDataFrame(recorded, RECORDED), "as recorded", "", in_period=False)
+        return evaluate_candidates(
+            traffic, [Candidate("again", by, window, Policy(), enforces_shadow=False)], repeating=0
+        )
 
     return _again
 
@@ -187,12 +189,12 @@ def test_quotas_come_in_the_order_of_their_log_also_where_its_clock_stepped_back
     elsewhere = settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(tmp_path)})})
     later = {"effective_at": START + 5000}
     changes = [
-        kept.change_row(7, START + 1000, **later),
-        kept.change_row(8, START + 990, controller_mutation_rate=9.0, **later),
+        quota_change_row(7, START + 1000, **later),
+        quota_change_row(8, START + 990, controller_mutation_rate=9.0, **later),
     ]
-    kept.keep(elsewhere, "quota_changes", *changes)
+    append_rows(elsewhere, "quota_changes", *changes)
     quotas = CallbackTimeline()
-    add_recorded(quotas, spark, elsewhere)
+    add_recorded_changes(quotas, spark, elsewhere)
     assert quotas.resolve("alice", "app", START + 6000).limit.quota.rate == 9
 
 
@@ -211,7 +213,7 @@ def test_a_time_without_decisions_is_said(judge):
 def test_a_missing_table_is_said(spark, settings, tmp_path):
     elsewhere = settings.storage.model_copy(update={"root": str(tmp_path)})
     with pytest.raises(MutationQuotaError, match=f"there is no table {tmp_path}/tables/quota_changes: "):
-        add_recorded(CallbackTimeline(), spark, settings.model_copy(update={"storage": elsewhere}))
+        add_recorded_changes(CallbackTimeline(), spark, settings.model_copy(update={"storage": elsewhere}))
 
 
 FILE = [
@@ -229,7 +231,7 @@ def test_requests_of_a_file_are_judged_beside_a_cluster_without_quotas(spark, se
     (tmp_path / "five.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 5}\n")
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
     tried = parse_candidates([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
-    result = judge_requests(requests_of_file(spark, requests, "requests.jsonl"), tried, START + 500)
+    result = evaluate_candidates(load_file_requests(spark, requests, "requests.jsonl"), tried, START + 500)
     assert result.repetition is None
     assert [each.name for each in result.outcomes] == ["without quotas", "five"]
     without, five = (each.load for each in result.outcomes)
@@ -240,8 +242,7 @@ def test_requests_of_a_file_are_judged_beside_a_cluster_without_quotas(spark, se
 def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
     options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
-    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", "backtest", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = run("backtest", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "requests.jsonl: 1 of 6 lines are no requests and do not count; line 3: value: not JSON" in done.stderr
     assert "Requests of a file were never decided; each is compared with a cluster that has no quotas." in done.stdout
@@ -252,8 +253,7 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
 def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
     options = ["--candidate", "window-num=100", "--senders", "1", *(part for each in given for part in ("--set", each))]
-    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", "backtest", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run("backtest", *options)
     assert (done.returncode, done.stderr) == (0, "")
     assert "The recorded quotas give all 14 recorded decisions again, to the last digit." in done.stdout
     assert "window-num=100" in done.stdout

@@ -9,15 +9,14 @@ import pytest
 from pyspark.sql import functions as F
 
 from jobs.enforce.decide import EnforceConfig, Frames, _decide_bucket
-from jobs.enforce.packed import unpacked
+from jobs.enforce.packed_answer import unpack_answer
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
-from quota.records.fields import SINCE_EVER
+from quota.records.fields import BEGINNING
+from quota.records.quota import Window
 from schemas.buckets import ANSWERED, STATE
-from tests.spark.rows import kafka_rows
 from tests.support.factories import request_json
-from tests.support.packed import answer_of, packed
+from tests.support.rows import kafka_rows, pack_request, read_answer
 
 ANSWERING = EnforceConfig(Window(100), Policy(), "decisions", "dead-letters")
 
@@ -36,18 +35,18 @@ class State:
         self.get = value
 
 
-JUDGED = f'[["alice",""],{{"quota":{{"rate":5.0}},"since":{SINCE_EVER}}},{{"user":"alice"}}]'
+JUDGED = f'[["alice",""],{{"quota":{{"rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
 UNLIMITED = '[["",""],null,null]'
 
 
 def resolved(rows, error=None, resolution=JUDGED):
-    return [packed(row, error, resolution) for row in rows]
+    return [pack_request(row, error, resolution) for row in rows]
 
 
 def decide(rows, state, key='["alice",""]', frames=1, answering=ANSWERING):
     cut = [rows[start::frames] for start in range(frames)]
     out = _decide_bucket(answering, Frames(1000), (key,), [pd.DataFrame({"request": each}) for each in cut], state)
-    answers = [answer_of(each) for frame in out for each in frame["answer"]]
+    answers = [read_answer(each) for frame in out for each in frame["answer"]]
     return [(topic, key, json.loads(value)) for topic, key, value in answers]
 
 
@@ -89,7 +88,7 @@ def test_a_refused_try_writes_no_state():
 
 
 def test_what_a_bucket_remembers_is_kept_from_batch_to_batch():
-    remembering = replace(ANSWERING, policy=Policy(repeats=Deduplication(60_000)))
+    remembering = replace(ANSWERING, policy=Policy(deduplication=Deduplication(60_000)))
     state = State()
     rows = resolved(kafka_rows([request_json(80)] * 2, timestamps=[0, 0]))
     ((_, _, first),) = decide(rows[:1], state, answering=remembering)
@@ -112,7 +111,7 @@ def test_the_state_has_kips_names():
 def test_an_answer_is_unpacked_into_topic_key_and_value(spark):
     answers = [b"d-0000001value", b"l00000000", b"d00000003\xff\x00kvalue"]
     packed = spark.createDataFrame([(each,) for each in answers], ANSWERED)
-    found = packed.select(*unpacked(F.col("answer"), "decisions", "dead-letters")).collect()
+    found = packed.select(*unpack_answer(F.col("answer"), "decisions", "dead-letters")).collect()
     assert [tuple(row) for row in found] == [
         ("decisions", None, b"value"),
         ("dead-letters", b"", b""),

@@ -10,15 +10,26 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
 
-from jobs.audit.minutes import TENANT_MINUTES, add_up, start_minutes
-from jobs.audit.tables import DECISIONS, prepare_tables
-from jobs.spark.failures import with_operator_advice
+from jobs.audit.effective import SPARK, count_topics, sum_mutations
+from jobs.audit.minutes import start_minutes, update_minutes
+from jobs.audit.specs import DECISIONS, TENANT_MINUTES
+from jobs.audit.tables import prepare_tables, read_table
+from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import check_queries, run_until
 from quota.errors import MutationQuotaError
-from quota.records.fields import LATEST
-from quota.settings.storage import checkpoint_path, table_path
-from tests.support.audited import DAY, HOUR, MINUTE, arrow, decision, write
-from tests.support.delta_tables import made
+from quota.records.fields import MAX_EPOCH_MS
+from tests.support.effective import OUTCOMES, effective_decisions, effective_sums
+from tests.support.tables import (
+    DAY,
+    HOUR,
+    MINUTE,
+    append_rows,
+    arrow_tables,
+    create_table,
+    decision,
+    decision_row,
+    write_tables,
+)
 from tests.support.waiting import until
 
 NOON = DAY + 12 * HOUR
@@ -61,14 +72,14 @@ def work_off(spark, settings):
 
 def kept(settings, *columns):
     """The table's rows by minute and tenant, or some columns of each."""
-    rows = DeltaTable(table_path(settings, "tenant_minutes")).to_pyarrow_table().to_pylist()
+    rows = DeltaTable(settings.storage.table("tenant_minutes")).to_pyarrow_table().to_pylist()
     by_key = {((row["minute"] - START) // timedelta(minutes=1), row["tenant"]): row for row in rows}
     assert len(by_key) == len(rows)
     return {key: tuple(row[name] for name in columns) for key, row in sorted(by_key.items())} if columns else by_key
 
 
 def decisions_table(settings):
-    return DeltaTable(table_path(settings, "decisions"))
+    return DeltaTable(settings.storage.table("decisions"))
 
 
 def refusal(action):
@@ -81,7 +92,7 @@ def refusal(action):
 
 def test_a_minute_of_a_tenant_is_added_up(settings, work_off):
     """What only asked, and the 60 that were paid for before, are decisions and no mutations."""
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
     assert kept(settings)[0, ALICE] == {
         "date": date(2026, 11, 21),
@@ -108,9 +119,18 @@ def test_a_minute_of_a_tenant_is_added_up(settings, work_off):
     }
 
 
+def test_spark_counts_what_is_effective(spark, settings):
+    """As `Charges` does, and DuckDB (`tests/unit/jobs/audit/test_effective.py`)."""
+    decided = effective_decisions()
+    append_rows(settings, "decisions", *map(decision_row, decided))
+    columns = [total(outcome, SPARK) for total in (count_topics, sum_mutations) for outcome in OUTCOMES]
+    rows = read_table(spark, settings, DECISIONS).selectExpr("decision_id", *columns).collect()
+    assert {name: tuple(sums) for name, *sums in rows} == {each.decision_id: effective_sums(each) for each in decided}
+
+
 def test_each_minute_and_each_tenant_has_a_row(settings, work_off):
     """Of what bob's quota in shadow admits, it would have charged 10; who has no quota is charged nothing."""
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
     columns = ("admitted", "charged", "tokens", "lowest_share", "quota", "mean_throttle_ms", "longest_throttle_ms")
     assert kept(settings, *columns) == {
@@ -124,23 +144,25 @@ def test_each_minute_and_each_tenant_has_a_row(settings, work_off):
 
 def test_the_same_decisions_again_change_nothing(spark, settings, work_off):
     """A batch that comes again, as after a kill; nothing new; and all of them, by a checkpoint begun anew."""
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
     before = kept(settings)
-    add_up(settings, spark.read.format("delta").load(table_path(settings, "decisions")), 0)
+    update_minutes(settings, spark.read.format("delta").load(settings.storage.table("decisions")), 0)
     work_off()
     assert kept(settings) == before
-    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    shutil.rmtree(settings.storage.checkpoint("minutes", 1))
     work_off()
     assert kept(settings) == before
 
 
 def test_decisions_that_come_late_are_added_to_their_minute(settings, work_off):
     """One of alice's first minute and one of the day before, behind those that are newer."""
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
     before = kept(settings)
-    write(settings, decisions=[decision(NOON + 25_000, admitted=[4], tokens=-6.0), decision(DAY - 1, admitted=[9])])
+    write_tables(
+        settings, decisions=[decision(NOON + 25_000, admitted=[4], tokens=-6.0), decision(DAY - 1, admitted=[9])]
+    )
     work_off()
     after = kept(settings)
     changed = {key: row for key, row in after.items() if row != before.get(key)}
@@ -153,29 +175,29 @@ def test_the_last_decision_is_that_of_the_offset_where_a_clock_stepped_back(sett
     rows = [decision(NOON + 500, tokens=40.0), decision(NOON + 400, tokens=-5.0)]
     for offset, row in enumerate(rows):
         row["source"] = row["source"] | {"offset": offset}
-    write(settings, decisions=rows)
+    write_tables(settings, decisions=rows)
     work_off()
     assert kept(settings, "tokens") == {(0, ALICE): (-5,)}
 
 
 def test_the_last_minute_of_all_is_added_up(spark, settings, work_off):
     """That of the latest time that a request may have."""
-    write(settings, decisions=[decision(LATEST, admitted=[3], latency_ms=0)])
+    write_tables(settings, decisions=[decision(MAX_EPOCH_MS, admitted=[3], latency_ms=0)])
     work_off()
-    rows = spark.read.format("delta").load(table_path(settings, "tenant_minutes"))
+    rows = spark.read.format("delta").load(settings.storage.table("tenant_minutes"))
     assert [row["admitted"] for row in rows.select("admitted").collect()] == [3]
 
 
 def test_minutes_stay_when_decisions_are_removed(settings, work_off):
     """A tenant, then a day; what comes after that is added up, also in the minute that others were removed from."""
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
     before = kept(settings)
     decisions_table(settings).delete("user = 'bob'")
-    write(settings, decisions=[decision(NOON + 45_000, user="carol", admitted=[8])])
+    write_tables(settings, decisions=[decision(NOON + 45_000, user="carol", admitted=[8])])
     work_off()
     decisions_table(settings).delete("date = '2026-11-21'")
-    write(settings, decisions=[decision(NOON + 24 * HOUR, admitted=[2])])
+    write_tables(settings, decisions=[decision(NOON + 24 * HOUR, admitted=[2])])
     work_off()
     new = {(0, '{"user":"carol"}'): (8,), (24 * 60, ALICE): (2,)}
     assert kept(settings, "admitted") == {key: (row["admitted"],) for key, row in before.items()} | new
@@ -183,7 +205,7 @@ def test_minutes_stay_when_decisions_are_removed(settings, work_off):
 
 def test_small_files_joined_to_large_ones_are_no_new_decisions(settings, work_off):
     for each in DECIDED:
-        write(settings, decisions=[each])
+        write_tables(settings, decisions=[each])
     work_off()
     before = kept(settings)
     decisions_table(settings).optimize.compact()
@@ -197,24 +219,24 @@ def test_the_small_files_of_minutes_are_joined_as_they_come(spark, settings, wor
     spark.conf.set(at_so_many, "3")
     try:
         for minute in range(3):
-            write(settings, decisions=[decision(NOON + minute * MINUTE, admitted=[minute])])
+            write_tables(settings, decisions=[decision(NOON + minute * MINUTE, admitted=[minute])])
             work_off()
     finally:
         spark.conf.unset(at_so_many)
     assert kept(settings, "admitted") == {(0, ALICE): (0,), (1, ALICE): (1,), (2, ALICE): (2,)}
-    assert len(DeltaTable(table_path(settings, "tenant_minutes")).file_uris()) == 1
+    assert len(DeltaTable(settings.storage.table("tenant_minutes")).file_uris()) == 1
 
 
 def test_a_file_of_minutes_that_is_gone_is_told_apart_from_one_of_decisions(settings, work_off):
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
-    for file in Path(table_path(settings, "tenant_minutes")).rglob("*.parquet"):
+    for file in Path(settings.storage.table("tenant_minutes")).rglob("*.parquet"):
         file.unlink()
-    write(settings, decisions=[decision(NOON + 2000, admitted=[6])])
+    write_tables(settings, decisions=[decision(NOON + 2000, admitted=[6])])
     said = refusal(work_off)
     assert "tables/tenant_minutes has lost files; move it away, and " in said
-    shutil.rmtree(table_path(settings, "tenant_minutes"))
-    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    shutil.rmtree(settings.storage.table("tenant_minutes"))
+    shutil.rmtree(settings.storage.checkpoint("minutes", 1))
     work_off()
     assert kept(settings, "admitted")[0, ALICE] == (69,)
 
@@ -224,45 +246,45 @@ def test_without_the_audits_table_it_says_who_makes_it(work_off):
 
 
 def test_a_table_of_decisions_begun_anew_is_told_and_what_was_added_up_stays(settings, work_off):
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
-    shutil.rmtree(table_path(settings, "decisions"))
-    write(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
+    shutil.rmtree(settings.storage.table("decisions"))
+    write_tables(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
     assert "checkpoints/minutes" in refusal(work_off)
-    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    shutil.rmtree(settings.storage.checkpoint("minutes", 1))
     work_off()
     assert kept(settings, "admitted")[0, ALICE] == (63,)
     assert kept(settings, "admitted")[5, ALICE] == (6,)
 
 
 def test_what_was_removed_for_good_before_it_was_read_is_told(settings, work_off):
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
-    write(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
+    write_tables(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
     table = decisions_table(settings)
     table.delete(f"decision_id = 'requests-0-{NOON + 5 * MINUTE}'")
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     said = refusal(work_off)
     assert "File does not exist" in said
     assert "checkpoints/minutes: it goes on with the decisions that are there" in said
-    shutil.rmtree(checkpoint_path(settings, "minutes", 1))
+    shutil.rmtree(settings.storage.checkpoint("minutes", 1))
     work_off()
     assert len(kept(settings)) == 5
 
 
 def test_a_checkpoint_without_its_table_is_told(settings, work_off):
     """It would leave out all minutes that it has added up before."""
-    write(settings, decisions=DECIDED)
+    write_tables(settings, decisions=DECIDED)
     work_off()
-    shutil.rmtree(table_path(settings, "tenant_minutes"))
+    shutil.rmtree(settings.storage.table("tenant_minutes"))
     assert "it is ahead of the tables, of which tenant_minutes is not there; remove that folder" in refusal(work_off)
 
 
 @pytest.mark.parametrize("version", [str(TENANT_MINUTES.version + 1), ""])
 def test_a_table_that_it_cannot_go_on_with_is_left_alone_and_named(settings, work_off, version):
     """A newer program's, and one of nobody's."""
-    write(settings, decisions=DECIDED)
-    made(settings, TENANT_MINUTES, version)
+    write_tables(settings, decisions=DECIDED)
+    create_table(settings, TENANT_MINUTES, version)
     said = refusal(work_off)
     assert "tenant_minutes" in said
     assert "checkpoints/minutes" in said
@@ -274,8 +296,8 @@ def of_an_older_version(settings):
     """A table of decisions without what later versions have, with two of them."""
     fields = [field for field in DECISIONS.schema if field.name not in {"repeats", "shadow", "more_tags"}]
     older = replace(DECISIONS, schema=StructType(fields))
-    rows = arrow(decisions=DECIDED[:2])["decisions"].select(older.schema.names)
-    write_deltalake(made(settings, older, "3"), rows, mode="append")
+    rows = arrow_tables(decisions=DECIDED[:2])["decisions"].select(older.schema.names)
+    write_deltalake(create_table(settings, older, "3"), rows, mode="append")
 
 
 def test_decisions_of_an_older_version_are_added_up_too(spark, settings, work_off):
@@ -284,7 +306,7 @@ def test_decisions_of_an_older_version_are_added_up_too(spark, settings, work_of
     work_off()
     assert kept(settings, "admitted") == {(0, ALICE): (60,)}
     prepare_tables(spark, settings)
-    write(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
+    write_tables(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
     work_off()
     assert kept(settings, "admitted") == {(0, ALICE): (64,)}
 
@@ -301,7 +323,7 @@ def test_who_runs_while_the_table_gets_its_columns_is_told_to_start_again(spark,
     try:
         until(lambda: kept(settings))
         prepare_tables(spark, settings)
-        write(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
+        write_tables(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
         until(lambda: not query.isActive)
         assert "the audit has given its table new columns; start again: it goes on" in refusal(look)
     finally:

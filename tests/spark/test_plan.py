@@ -7,11 +7,10 @@ import pytest
 from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
+from quota.records.quota import Window
 from schemas.kafka import RECORD
-from tests.spark.rows import frame, kafka_rows
-from tests.support.factories import request_json, timeline
-from tests.support.quotas import FixedQuotas
+from tests.support.factories import FixedQuotas, request_json, timeline
+from tests.support.rows import frame, kafka_rows
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 from jobs.audit.minutes import start_minutes
-from jobs.audit.query import keep
+from jobs.audit.query import write_batch
 from jobs.audit.reader import open_table
-from jobs.audit.tables import TABLES, prepare_tables
-from jobs.report.aggregation import ReportScope, figures_of
+from jobs.audit.specs import TABLES
+from jobs.audit.tables import prepare_tables
+from jobs.report.aggregation import ReportScope, compute_figures
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.callback import Callbacks
-from quota.settings.loading import load_settings
-from quota.settings.storage import table_path
+from quota.records.quota import Window
+from quota.settings import load_settings
 from quota.whatif.simulation import read_quotas, simulate
-from tests.spark.rows import frame, kafka_rows
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE
-from tests.support.records import finish
-from tests.unit.whatif.test_simulation import at as asked_at
+from tests.support.factories import request_at as asked_at
+from tests.support.rows import frame, kafka_rows
+from tests.support.waiting import finish
 
 DOCS = CHECKOUT / "docs"
 PAGE = (DOCS / "tables.md").read_text()
@@ -92,8 +92,8 @@ def root(spark, base_settings, tmp_path_factory):
     storage = base_settings.storage.model_copy(update={"root": str(root)})
     settings = base_settings.model_copy(update={"storage": storage})
     quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
-    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Deduplication(window_ms=1000))
-    judged = TokenBucket(Window(), policy.repeats)
+    policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
+    judged = TokenBucket(Window(), policy.deduplication)
     answers = [codec.encode(each) for each in simulate(REQUESTS, quotas, judged, policy=policy)]
     grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), judged, topic="others")
     decided, letters = answers[:-3] + [codec.encode(each) for each in grouped], answers[-3:]
@@ -104,9 +104,9 @@ def root(spark, base_settings, tmp_path_factory):
         *kafka_rows(changes, timestamps=[MS + each for each in CHANGES], topic=settings.topics.quotas),
     ]
     prepare_tables(spark, settings)
-    keep(settings, frame(spark, rows), 0)
+    write_batch(settings, frame(spark, rows), 0)
     finish(start_minutes(spark, settings, once=True))
-    assert Path(table_path(settings, "decisions")) == root / "tables" / "decisions"
+    assert Path(settings.storage.table("decisions")) == root / "tables" / "decisions"
     return root
 
 
@@ -219,7 +219,7 @@ def test_each_tenant_by_the_minute(ask):
 
 def test_the_report_adds_up_the_same(root):
     settings = load_settings([f"storage.root={root}"], environment={})
-    found = figures_of({table.name: open_table(settings, table) for table in TABLES}, ReportScope())
+    found = compute_figures({table.name: open_table(settings, table) for table in TABLES}, ReportScope())
     assert (sum(found.total.admitted), sum(found.total.refused)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
     assert sum(found.total.throttled) == 9000 + 8500
     assert {each.name for each in found.tenants} == {

@@ -2,31 +2,29 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from jobs.whatif.demands import measure_demands
-from jobs.whatif.recommend import RecommendOptions, advice
-from jobs.whatif.recorded import audited_requests, requests_of_file
+from jobs.whatif.recommend import RecommendOptions, advise
+from jobs.whatif.recorded import load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import MutationQuotaError
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
 from quota.whatif.recommendation import SizingInput
 from quota.whatif.simulation import read_quotas, simulate
 from quota.whatif.tenancy import Tenancy
-from tests.spark.test_backtest import START, at
-from tests.support.audited import a_day, write
 from tests.support.checkout import CHECKOUT
-from tests.support.delta_tables import decision_row, keep
-from tests.support.factories import PERMISSIVE
+from tests.support.factories import PERMISSIVE, START
+from tests.support.factories import request_after as at
+from tests.support.programs import run as run_command
+from tests.support.tables import append_rows, decision_row, rows_of_a_day, write_tables
 
 PAGE = (CHECKOUT / "docs" / "recommend.md").read_text()
 GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
@@ -53,15 +51,15 @@ def settings(base_settings, tmp_path_factory):
     }
     settings = base_settings.model_copy(update=sections)
     quotas = read_quotas([b'{"entity": {"user": "alice"}, "controller_mutation_rate": 1}'])
-    policy = Policy(exempt_users=frozenset({"admin"}), repeats=Deduplication(window_ms=1000))
-    answers = list(simulate(REQUESTS, quotas, TokenBucket(Window(), policy.repeats), policy=policy))
+    policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
+    answers = list(simulate(REQUESTS, quotas, TokenBucket(Window(), policy.deduplication), policy=policy))
     assert all(isinstance(each, Decision) for each in answers)
-    keep(settings, "decisions", *map(decision_row, answers))
+    append_rows(settings, "decisions", *map(decision_row, answers))
     return settings
 
 
 def measured(spark, settings, tenancy, **times):
-    decisions = audited_requests(spark, settings, **times).decisions
+    decisions = read_audited_requests(spark, settings, **times).decisions
     found, together = measure_demands(decisions, tenancy, frozenset({"admin"}), Window())
     needs = {each.entity: (each.asked, each.largest, each.need, each.load) for each in found}
     return needs, together
@@ -91,7 +89,7 @@ def test_requests_of_another_time_do_not_count(spark, settings):
 
 
 def test_what_follows_is_judged_by_the_quotas_themselves(spark, settings):
-    found = advice(settings, RecommendOptions(GROUND, Tenancy.USER), audited_requests(spark, settings))
+    found = advise(settings, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, settings))
     assert found.got == "as recorded"
     assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
@@ -101,7 +99,9 @@ def test_what_follows_is_judged_by_the_quotas_themselves(spark, settings):
 def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
     shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    assert advice(shadow, RecommendOptions(narrow, Tenancy.USER), audited_requests(spark, shadow)).after.refused > 0
+    assert (
+        advise(shadow, RecommendOptions(narrow, Tenancy.USER), read_audited_requests(spark, shadow)).after.refused > 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,32 +116,34 @@ def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
 )
 def test_a_time_in_which_nothing_was_charged_is_said(spark, settings, times, message):
     with pytest.raises(MutationQuotaError, match=message):
-        advice(settings, RecommendOptions(GROUND, Tenancy.USER, **times), audited_requests(spark, settings, **times))
+        advise(
+            settings, RecommendOptions(GROUND, Tenancy.USER, **times), read_audited_requests(spark, settings, **times)
+        )
 
 
 def test_an_empty_table_is_said(spark, base_settings, tmp_path):
     empty = base_settings.model_copy(
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
     )
-    write(empty)
+    write_tables(empty)
     with pytest.raises(MutationQuotaError, match="nothing to size quotas by: the table holds no requests that are ch"):
-        advice(empty, RecommendOptions(GROUND, Tenancy.USER), audited_requests(spark, empty))
+        advise(empty, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, empty))
 
 
 def test_a_table_of_a_newer_version_is_said(spark, base_settings, tmp_path):
     newer = base_settings.model_copy(
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
     )
-    write(newer, versions={"decisions": "99"})
+    write_tables(newer, versions={"decisions": "99"})
     with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
-        audited_requests(spark, newer)
+        read_audited_requests(spark, newer)
 
 
 def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"))
-    found = advice(
-        settings, RecommendOptions(GROUND, Tenancy.USER), requests_of_file(spark, requests, "requests.jsonl")
+    found = advise(
+        settings, RecommendOptions(GROUND, Tenancy.USER), load_file_requests(spark, requests, "requests.jsonl")
     )
     assert found.got == "without quotas"
     assert (found.before.refused, found.before.peak) == (0, 110)
@@ -149,8 +151,7 @@ def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
 
 
 def run(*options, cwd=None):
-    command = [sys.executable, "-c", "from jobs.__main__ import main; main()", "recommend", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    done = run_command("recommend", *options, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -160,7 +161,7 @@ def test_the_command_recommends_by_a_day_of_the_audit_what_apply_takes(base_sett
     of_the_day = base_settings.model_copy(
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
     )
-    write(of_the_day, **a_day())
+    write_tables(of_the_day, **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
     options = ["--set", f"storage.root={tmp_path}", "--output", str(file), "--json", "--capacity", "50"]
     told = json.loads(run(*options))

@@ -5,15 +5,16 @@ from fractions import Fraction
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import Deduplication
+from quota.records.quota import Window
+from tests.evidence.reference.log import ABSENT, Change, Entry, Log
+from tests.evidence.reference.model import Reference
 from tests.evidence.replay.chance import START, cases, shared_cases
 from tests.evidence.replay.engine import SparkEngine
-from tests.evidence.replay.log import ABSENT, Change, Entry, Log, Run
 from tests.evidence.replay.mutants import MUTANTS, mutated
 from tests.evidence.replay.plain import PlainEngine
 from tests.evidence.replay.properties import check_any_partitions, check_one_partition
-from tests.evidence.replay.reference import Reference
+from tests.evidence.replay.run import Run
 
 # What fails is made smaller by `make replay`: here each try takes seconds.
 SHORT = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
@@ -133,7 +134,7 @@ def test_the_reference_knows_that_what_was_admitted_is_not_charged_again():
 
 
 def test_the_reference_knows_that_no_more_than_so_many_are_remembered():
-    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Deduplication(60_000, most=2))
+    log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Deduplication(60_000, max_requests=2))
     reference = Reference(log)
     found = [reference.decide(asking(0, 1, request_id=name), 0) for name in ("a", "b", "c", "a", "c")]
     assert [each.repeats is not None for each in found] == [False, False, False, False, True]

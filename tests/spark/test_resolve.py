@@ -6,17 +6,15 @@ from chispa import assert_df_equality
 from jobs.enforce.resolve import resolve_requests
 from quota.admission.policy import Policy
 from quota.records.entity import QuotaEntity
-from quota.records.fields import SINCE_EVER
+from quota.records.fields import BEGINNING
 from schemas.buckets import RESOLVED
-from tests.spark.rows import frame, kafka_rows
-from tests.support.factories import request_json, timeline
-from tests.support.packed import packed
-from tests.support.quotas import FixedQuotas
+from tests.support.factories import FixedQuotas, request_json, timeline
+from tests.support.rows import frame, kafka_rows, pack_request
 
 
 def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     """A quota of 5 from 0 on and of 7 from 100 on; a record that is no request; a user without a quota."""
-    quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, SINCE_EVER), (QuotaEntity("alice"), 7.0, 100)))
+    quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, BEGINNING), (QuotaEntity("alice"), 7.0, 100)))
     early, late, bad, free = request_json(1), request_json(2), b"{", request_json(1, user="bob")
     rows = kafka_rows([early, late, bad, free], timestamps=[99, 100, 100, 100], partition=3)
 
@@ -30,10 +28,10 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     no_object = "value: not JSON: Input data was truncated (value: {)"
     expected = spark.createDataFrame(
         [
-            ('["alice",""]', packed(rows[0], None, judged(5.0, SINCE_EVER))),
-            ('["alice",""]', packed(rows[1], None, judged(7.0, 100))),
-            ("[3]", packed(rows[2], no_object, None)),
-            ("[3]", packed(rows[3], None, unlimited)),
+            ('["alice",""]', pack_request(rows[0], None, judged(5.0, BEGINNING))),
+            ('["alice",""]', pack_request(rows[1], None, judged(7.0, 100))),
+            ("[3]", pack_request(rows[2], no_object, None)),
+            ("[3]", pack_request(rows[3], None, unlimited)),
         ],
         RESOLVED,
     )
@@ -48,7 +46,7 @@ def test_the_waist_of_the_stateful_stage_is_two_columns_wide(spark):
 
 def test_a_record_without_a_time_of_the_brokers_is_dead_and_judges_nothing_beside_it(spark):
     """It goes through the same two columns, by no bucket; the requests around it are as they would be without it."""
-    quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, SINCE_EVER)))
+    quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, BEGINNING)))
     rows = kafka_rows([request_json(1)] * 3, timestamps=[5, None, 6])
     found = resolve_requests(frame(spark, rows), quotas, Policy()).collect()
     requests = {

@@ -9,15 +9,14 @@ import pytest
 from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
 from quota.whatif.simulation import simulate
 from schemas.kafka import ANSWER, RECORD
-from tests.spark.rows import answers, frame, kafka_rows
-from tests.support.factories import PERMISSIVE, request_json, timeline
-from tests.support.quotas import FixedQuotas
+from tests.support.factories import PERMISSIVE, FixedQuotas, request_json, timeline
+from tests.support.rows import answers_by_source, frame, kafka_rows
 
 WINDOW = Window(100)
 ANSWERING = EnforceConfig(WINDOW, Policy(), "decisions", "dead-letters")
@@ -49,7 +48,7 @@ def stream(spark, tmp_path):
                 .start()
             )
             query.awaitTermination()
-            return answers(spark.read.schema(ANSWER).parquet(str(tmp_path / "out")).collect())
+            return answers_by_source(spark.read.schema(ANSWER).parquet(str(tmp_path / "out")).collect())
 
         @property
         def checkpoint(self):

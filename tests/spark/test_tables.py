@@ -11,13 +11,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 import jobs.audit.query
-from jobs.audit.query import keep
-from jobs.audit.tables import DECISIONS, TABLES, prepare_tables
+from jobs.audit.query import write_batch
+from jobs.audit.specs import DECISIONS, TABLES
+from jobs.audit.tables import prepare_tables
 from quota.errors import MutationQuotaError
-from quota.settings.storage import table_path
 from schemas import decisions
-from tests.spark.rows import frame, kafka_rows
-from tests.spark.test_audit_rows import DECISION
+from tests.support.factories import DECISION_RECORD as DECISION
+from tests.support.rows import frame, kafka_rows
 
 
 @pytest.fixture
@@ -47,17 +47,19 @@ def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(spark, 
     with monkeypatch.context() as patched:
         patched.setattr(jobs.audit.query, "append_new", append_some)
         with pytest.raises(RuntimeError, match="killed"):
-            keep(settings, frame(spark, rows), 0)
-    keep(settings, frame(spark, rows), 0)
-    keep(settings, frame(spark, rows), 1)
+            write_batch(settings, frame(spark, rows), 0)
+    write_batch(settings, frame(spark, rows), 0)
+    write_batch(settings, frame(spark, rows), 1)
 
-    counts = {table.name: spark.read.format("delta").load(table_path(settings, table.name)).count() for table in TABLES}
+    counts = {
+        table.name: spark.read.format("delta").load(settings.storage.table(table.name)).count() for table in TABLES
+    }
     assert counts == {"decisions": 1, "dead_letters": 1, "quota_changes": 2}
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_what_is_no_table_of_ours_is_left_alone_and_named(spark, settings, kind):
-    path = table_path(settings, "decisions")
+    path = settings.storage.table("decisions")
     spark.range(3).write.format(kind).save(path)
     with pytest.raises(MutationQuotaError, match="decisions is no table of this version") as raised:
         prepare_tables(spark, settings)
@@ -66,7 +68,7 @@ def test_what_is_no_table_of_ours_is_left_alone_and_named(spark, settings, kind)
 
 
 def test_a_table_that_a_full_disk_left_without_a_first_commit_is_made(spark, settings):
-    log = Path(table_path(settings, "decisions"), "_delta_log")
+    log = Path(settings.storage.table("decisions"), "_delta_log")
     Path(log, "_staged_commits").mkdir(parents=True)
     Path(log, ".00000000000000000000.json.2f1c.tmp").touch()
     prepare_tables(spark, settings)
@@ -75,7 +77,7 @@ def test_a_table_that_a_full_disk_left_without_a_first_commit_is_made(spark, set
 
 def test_a_log_that_has_lost_its_commits_is_left_alone(spark, settings):
     """What is left of it may be all that tells what the table held."""
-    left = Path(table_path(settings, "decisions"), "_delta_log", "00000000000000000010.crc")
+    left = Path(settings.storage.table("decisions"), "_delta_log", "00000000000000000010.crc")
     left.parent.mkdir(parents=True)
     left.write_text("{}")
     with pytest.raises(MutationQuotaError, match="no table of this version"):
@@ -84,13 +86,13 @@ def test_a_log_that_has_lost_its_commits_is_left_alone(spark, settings):
 
 
 def version_of(spark, settings, name):
-    (row,) = DeltaTable.forPath(spark, table_path(settings, name)).detail().collect()
+    (row,) = DeltaTable.forPath(spark, settings.storage.table(name)).detail().collect()
     return row.properties["mutationQuota.schemaVersion"]
 
 
 def older(spark, settings, schema, version):
     """The decisions table of an older program, with a row."""
-    path = table_path(settings, "decisions")
+    path = settings.storage.table("decisions")
     row = spark.createDataFrame([(date(2026, 1, 2), "t-0-0")], "date date, decision_id string")
     columns = {field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in row.columns}
     row = row.withColumns(columns).select(*schema.names)
@@ -109,8 +111,8 @@ def test_a_table_of_an_older_version_is_given_the_columns_it_lacks(spark, settin
     older(spark, settings, schema, version=1)
     prepare_tables(spark, settings)
     assert version_of(spark, settings, "decisions") == str(decisions.VERSION)
-    keep(settings, frame(spark, kafka_rows([json.dumps(DECISION).encode()], topic="mutation-decisions")), 0)
-    table = spark.read.format("delta").load(table_path(settings, "decisions"))
+    write_batch(settings, frame(spark, kafka_rows([json.dumps(DECISION).encode()], topic="mutation-decisions")), 0)
+    table = spark.read.format("delta").load(settings.storage.table("decisions"))
     assert set(table.columns) == set(decisions.TABLE.names)
     assert "replication_factor" in table.schema["topics"].dataType.elementType.names
     assert sorted(row.decision_id for row in table.collect()) == sorted(["t-0-0", DECISION["decision_id"]])
@@ -120,7 +122,7 @@ def test_a_table_of_an_older_version_is_given_the_columns_it_lacks(spark, settin
 def test_a_table_of_another_version_that_does_not_fit_is_refused_with_what_to_do(spark, settings):
     """A newer one; then an older one, of which a column has another type."""
     prepare_tables(spark, settings)
-    path = table_path(settings, "decisions")
+    path = settings.storage.table("decisions")
     newer = decisions.VERSION + 1
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('mutationQuota.schemaVersion' = '{newer}')")
     with pytest.raises(MutationQuotaError, match=rf"newer program, as version {newer} .* start that one again"):

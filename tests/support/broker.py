@@ -1,5 +1,7 @@
-"""A broker that knows its clients, and lets each do only what its ACLs allow."""
+"""A broker that authenticates its clients and authorizes them by ACLs; its certificates, and the documented ACLs."""
 
+import shlex
+import subprocess
 from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +21,14 @@ from confluent_kafka.admin import (
 
 from jobs.sandbox.broker import HOST, Broker, free_port
 from jobs.spark.installation import jars_folder
-from tests.support.certificates import Authority, Certificate
+from tests.support.checkout import CHECKOUT
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
 
-# SASL over TLS for those with a password, TLS alone for those with a certificate; whoever names no ACL may nothing.
+CERTIFICATE_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+"""The form of a certificate, for tests that only read the file."""
+
+# SASL over TLS for clients with a password, TLS alone for clients with a certificate; no ACL allows nothing.
 _PROPERTIES = """\
 listeners=SASL_SSL://{{host}}:{{port}},SSL://{{host}}:{tls_port},CONTROLLER://{{host}}:{{controller_port}}
 advertised.listeners=SASL_SSL://{{host}}:{{port}},SSL://{{host}}:{tls_port}
@@ -52,12 +57,12 @@ class SecureBroker:
     """A broker with a listener for passwords (SASL_SSL) and one for certificates (SSL)."""
 
     broker: Broker
-    authority: Authority
+    authority: "Authority"
     tls_address: str
     admin: AdminClient
 
     def add_user(self, name: str, password: str) -> None:
-        """Let a user in by a password (SCRAM-SHA-512)."""
+        """Create a user with a password (SCRAM-SHA-512)."""
         credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         upsertion = UserScramCredentialUpsertion(name, credential, password.encode())
         for future in self.admin.alter_user_scram_credentials([upsertion]).values():
@@ -83,18 +88,18 @@ class SecureBroker:
 
 @contextmanager
 def secure_broker(folder: Path, jars: str):
-    """A broker that runs inside the block, with its own authority of certificates."""
+    """Run a broker inside the block, with a certificate authority of its own."""
     authority = Authority(folder / "certificates")
     certificate = authority.sign("broker", HOST)
     tls_port = free_port()
-    more = _PROPERTIES.format(
+    properties = _PROPERTIES.format(
         tls_port=tls_port,
         admin=ADMIN,
         password=ADMIN_PASSWORD,
         keystore=_keystore(folder / "broker-keystore.pem", certificate),
         authority=authority.path,
     )
-    with Broker(folder / "broker", jars_folder(jars), more=more) as broker:
+    with Broker(folder / "broker", jars_folder(jars), extra_properties=properties) as broker:
         admin = AdminClient(
             {
                 "bootstrap.servers": broker.address,
@@ -109,7 +114,86 @@ def secure_broker(folder: Path, jars: str):
         yield SecureBroker(broker, authority, f"{HOST}:{tls_port}", admin)
 
 
-def _keystore(path: Path, certificate: Certificate) -> Path:
-    """Kafka takes key and certificate in one file."""
+def _keystore(path: Path, certificate: "Certificate") -> Path:
+    """Write key and certificate to one file, as Kafka reads them."""
     path.write_text(certificate.key.read_text() + certificate.path.read_text())
     return path
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A certificate and its key (PKCS#8), as PEM files."""
+
+    path: Path
+    key: Path
+
+
+_DAYS = "2"
+_CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+
+
+class Authority:
+    """A certificate authority, by openssl."""
+
+    def __init__(self, folder: Path) -> None:
+        """Create the folder and a new authority in it."""
+        folder.mkdir()
+        self._folder = folder
+        self._own = Certificate(folder / "ca.pem", folder / "ca.key")
+        _openssl("req", "-x509", *_CURVE, "-nodes", *_files(self._own), "-days", _DAYS, "-subj", "/CN=authority")
+
+    @property
+    def path(self) -> Path:
+        """The authority's own certificate, which clients trust."""
+        return self._own.path
+
+    def sign(self, name: str, address: str | None = None, password: str | None = None) -> Certificate:
+        """Create a certificate.
+
+        Args:
+            name: The common name.
+            address: The IP address of a broker; None for a client.
+            password: Encrypts the key; None leaves it in plain text.
+        """
+        made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
+        where = [] if address is None else ["-addext", f"subjectAltName=IP:{address}"]
+        signer = ["-CA", str(self._own.path), "-CAkey", str(self._own.key)]
+        _openssl(
+            "req", "-x509", *_CURVE, "-nodes", *_files(made), *signer, "-days", _DAYS, "-subj", f"/CN={name}", *where
+        )
+        if password is None:
+            return made
+        encrypted = Certificate(made.path, made.key.with_suffix(".encrypted"))
+        given = ("-in", str(made.key), "-out", str(encrypted.key), "-passout", f"pass:{password}")
+        _openssl("pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", *given)  # Java 17 reads no other encryption
+        return encrypted
+
+
+def _files(made: Certificate) -> list[str]:
+    return ["-out", str(made.path), "-keyout", str(made.key)]
+
+
+def _openssl(*args: str) -> None:
+    subprocess.run(["openssl", *args], check=True, capture_output=True)
+
+
+_SECURITY_PAGE = CHECKOUT / "docs/security.md"
+_OPERATIONS = {each.title(): each for each in ("READ", "WRITE", "CREATE", "ALTER", "DELETE", "DESCRIBE")}
+_OPERATIONS["DescribeConfigs"] = "DESCRIBE_CONFIGS"
+
+
+def documented_acls():
+    """Return the ACLs of each principal, from the commands in docs/security.md."""
+    found = {}
+    for line in _SECURITY_PAGE.read_text().splitlines():
+        if line.startswith("acls "):
+            words = shlex.split(line)[1:]
+            options = list(zip(words[::2], words[1::2], strict=True))
+            given = {name.removeprefix("--"): value for name, value in options}
+            (kind,) = {"topic", "group", "transactional-id"} & given.keys()
+            pattern = given.get("resource-pattern-type", "literal").upper()
+            where = (kind.replace("-", "_").upper(), given[kind], pattern)
+            operations = [_OPERATIONS[value] for name, value in options if name == "--operation"]
+            principal = given["allow-principal"].removeprefix("User:")
+            found.setdefault(principal, []).extend((*where, operation) for operation in operations)
+    return found

@@ -1,4 +1,4 @@
-"""Callbacks that tests name by their class."""
+"""Client quota callbacks that tests name by their class."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +10,7 @@ from quota.records.quota import Quota
 
 
 class Recording(DefaultQuotaCallback):
-    """Writes down what it is told, in `calls` of the class."""
+    """A callback that records its calls in `calls` of the class."""
 
     calls: ClassVar[list[tuple]] = []
 
@@ -34,32 +34,32 @@ class Recording(DefaultQuotaCallback):
 
 
 class Answering(DefaultQuotaCallback):
-    """Answers what `tags` and `limit` of the class say; an exception is raised."""
+    """A callback that returns `tags`, `limit` and `reset` of the class; an exception is raised."""
 
     tags: object = {}
     limit: object = None
     reset: object = False
-    asked = 0
+    limit_calls = 0
 
     def quota_metric_tags(self, quota_type, principal, client_id):
-        return self.given(self.tags)
+        return self.returned(self.tags)
 
     def quota_limit(self, quota_type, metric_tags):
-        type(self).asked += 1
-        return self.given(self.limit)
+        type(self).limit_calls += 1
+        return self.returned(self.limit)
 
     def quota_reset_required(self, quota_type):
-        return self.given(self.reset)
+        return self.returned(self.reset)
 
     @staticmethod
-    def given(answer):
+    def returned(answer):
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
 
 class Failing(DefaultQuotaCallback):
-    """Takes no quota of users below 2, no cluster without topics, and no config called bad."""
+    """A callback that fails on quotas of users below 2, on a cluster without topics, and on a config named bad."""
 
     def configure(self, configs):
         if "bad" in configs:
@@ -77,7 +77,7 @@ class Failing(DefaultQuotaCallback):
 
 
 class Unmakeable(Recording):
-    """Cannot be made while `broken`."""
+    """A callback whose constructor fails while `broken`."""
 
     broken = True
 
@@ -88,7 +88,7 @@ class Unmakeable(Recording):
 
 
 class HasAQuota(DefaultQuotaCallback):
-    """One bucket for all, with options, whatever is set."""
+    """A callback with one bucket for all and a quota with options, whatever is configured."""
 
     def quota_metric_tags(self, quota_type, principal, client_id):
         return {"client-id": "", "zone": "z", "area": "a"}
@@ -98,14 +98,14 @@ class HasAQuota(DefaultQuotaCallback):
 
 
 class OfSomeoneElse(HasAQuota):
-    """Its quota is that of an entity whose name is longer than any request."""
+    """A callback whose quota belongs to an entity with a name longer than any request."""
 
     def quota_limit(self, quota_type, metric_tags):
         return QuotaValue(Quota(4.0), QuotaEntity("x" * 10_000))
 
 
 class NeedsConfigs(DefaultQuotaCallback):
-    """Fails on everything it is told until it is configured well."""
+    """A callback that fails on every quota and cluster until it has its config."""
 
     def configure(self, configs):
         self.factor = float(configs["factor"])
@@ -118,7 +118,7 @@ class NeedsConfigs(DefaultQuotaCallback):
 
 
 class Stale(DefaultQuotaCallback):
-    """Takes the number of topics for the limit, and raises and says nothing of it, in turn."""
+    """A callback whose limit follows the number of topics, which it never reports; with one topic it raises."""
 
     topics = 0
 
@@ -139,11 +139,11 @@ an_instance = DefaultQuotaCallback()
 
 
 class NoCallback:
-    """Lacks everything."""
+    """A class that implements no method of the interface."""
 
 
 class Closing(DefaultQuotaCallback):
-    """Says in the file of its configs that it was closed."""
+    """A callback that records in the file of its configs that it was closed."""
 
     def configure(self, configs):
         self.file = Path(configs["file"])

@@ -1,4 +1,4 @@
-"""The folder of the checkout."""
+"""The root of the checkout."""
 
 from pathlib import Path
 

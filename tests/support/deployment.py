@@ -1,10 +1,10 @@
-"""Deployments of tests: topics of their own on a broker that they share."""
+"""Deployments on a shared broker, each with topics of its own."""
 
 PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
 
 
-def deployed(settings, name, folder):
-    """Settings of a deployment with topics, an applier and a folder of its own."""
+def make_deployment(settings, name, folder):
+    """Return settings with topics, an applier group and a storage root of their own."""
     return settings.model_copy(
         update={
             "topics": settings.topics.model_copy(update={part: f"{name}-{part}" for part in PARTS}),
@@ -15,7 +15,7 @@ def deployed(settings, name, folder):
 
 
 def as_options(settings):
-    """What tells a command of such a deployment."""
+    """Return the `--set` options that point a command at a deployment; the storage root is not among them."""
     named = [f"topics.{part}={getattr(settings.topics, part)}" for part in PARTS]
     named += [f"kafka.bootstrap_servers={settings.kafka.bootstrap_servers}", f"apply.group={settings.apply.group}"]
     return [option for each in named for option in ("--set", each)]

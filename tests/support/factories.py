@@ -1,15 +1,16 @@
-"""Requests and records for tests: every part has a plain default."""
+"""Requests, records, decisions and quotas: every part has a plain default."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Bucket, Window
-from quota.algorithms.token_bucket import TokenBucket
+from quota.admission.resolve import Quotas
+from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import SINCE_EVER
-from quota.records.quota import Limit, Quota
+from quota.records.fields import BEGINNING
+from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.timeline.change import QuotaChange
@@ -19,9 +20,47 @@ from quota.timeline.timeline import QuotaTimeline
 STRICT, PERMISSIVE = 6, 5
 """API versions of CREATE_TOPICS."""
 
+KIP = TokenBucket(Window(num=100))
+"""The bucket of KIP-599's worked example: S = 100, W = 1 s."""
+
+START = 1_795_266_000_000
+"""Beginning of the recorded requests, epoch ms."""
+
+
+DECISION_RECORD = {
+    "decision_id": "mutation-requests-1-7",
+    "request_id": "r",
+    "user": "alice",
+    "client_id": "<none>",
+    "operation": "CREATE_TOPICS",
+    "validate_only": False,
+    "mode": "STRICT",
+    "user_tag": "alice",
+    "client_tag": "",
+    "more_tags": {"group": "g"},
+    "callback": "a.B",
+    "quota": 5.0,
+    "burst": 55.0,
+    "max_debt_ms": None,
+    "quota_entity": {"user": "alice"},
+    "exempt": False,
+    "outcome": "ADMITTED",
+    "topics": [{"name": "t", "partitions": 3, "error_code": 0, "error": "NONE", "error_message": None}],
+    "controller_throttle_ms": 0,
+    "request_throttle_ms": 0,
+    "throttle_time_ms": 1000,
+    "retry_at": 129_601_000,
+    "shadow": {"outcome": "REJECTED", "error_codes": [89], "controller_throttle_ms": 9, "throttle_time_ms": 8},
+    "tokens_before": 55.0,
+    "tokens": 52.0,
+    "timestamp": 129_600_000,
+    "source": {"topic": "mutation-requests", "partition": 1, "offset": 7},
+}
+"""A decision as its record has it, of noon of 1970-01-02."""
+
 
 def request_json(*partitions: int, **fields: Any) -> bytes:
-    """The bytes of a request for one topic for each number of partitions."""
+    """Return the bytes of a request with one topic for each number of partitions."""
     topics = [{"name": f"topic-{number}", "partitions": count} for number, count in enumerate(partitions)]
     request = {
         "request_id": "r",
@@ -33,22 +72,32 @@ def request_json(*partitions: int, **fields: Any) -> bytes:
     return json.dumps(request | fields).encode()
 
 
+def request_at(timestamp: int, *partitions: int, **fields: Any) -> bytes:
+    """Return the bytes of a request of a file, with its time (epoch ms)."""
+    return request_json(*partitions, timestamp=timestamp, **fields)
+
+
+def request_after(ms: int, *partitions: int, **fields: Any) -> bytes:
+    """Return the bytes of a request of a file, at so many ms after `START`."""
+    return request_at(START + ms, *partitions, **fields)
+
+
 def record(value: bytes | None, offset: int = 0, timestamp: int = 0, partition: int = 0) -> Record:
-    """A record of the request topic."""
+    """Return a record of the request topic."""
     return Record(Source("mutation-requests", partition, offset), timestamp, value)
 
 
 def resolved(
-    *partitions: int, at: int = 0, rate: float | None = 5.0, since: int = SINCE_EVER, **fields: Any
+    *partitions: int, at: int = 0, rate: float | None = 5.0, since: int = BEGINNING, **fields: Any
 ) -> ResolvedRequest:
-    """A request that is judged by a quota of `rate` with its options, or by none."""
+    """Return a request resolved to a quota of `rate` with its options; a rate of None is no quota."""
 
-    def taken(*names: str) -> dict[str, Any]:
+    def pop(*names: str) -> dict[str, Any]:
         return {name: fields.pop(name) for name in names if name in fields}
 
-    where = taken("offset", "partition")
-    options = taken("burst", "max_debt_ms")
-    judged = taken("shadow", "reset_at", "exempt")
+    where = pop("offset", "partition")
+    options = pop("burst", "max_debt_ms")
+    judged = pop("shadow", "reset_at", "exempt")
     value = request_json(*partitions, **fields)
     resolution = Resolution(Tags("", ""), None, None, **judged)
     if rate is not None:
@@ -60,15 +109,31 @@ def resolved(
 def decided(
     *partitions: int, at: int = 0, state: float | None = None, rate: float | None = 5.0, **fields: Any
 ) -> Decision:
-    """The decision on such a request, by a bucket that is full, or that holds `state` at its moment."""
-    bucket = None if state is None or rate is None else Bucket(state, at, rate)
+    """Return the decision on such a request, by a full bucket or by one with `state` tokens at that moment."""
+    bucket = None if state is None or rate is None else Bucket(state, at, Quota(rate))
     _, (decision,) = decide(bucket, [resolved(*partitions, at=at, rate=rate, **fields)], TokenBucket(Window()))
     return decision
 
 
+def decide_all(*requests: ResolvedRequest, bucket: Bucket | None = None, algorithm: TokenBucket = KIP):
+    """Decide requests in order; return the bucket after them and their decisions."""
+    return decide(bucket, requests, algorithm)
+
+
 def timeline(*changes: tuple[QuotaEntity, float | None, int]) -> QuotaTimeline:
-    """A timeline of changes: entity, rate, moment."""
+    """Return a timeline of changes: entity, rate, moment (epoch ms)."""
     quotas = QuotaTimeline()
     for entity, rate, moment in changes:
         quotas.add(QuotaChange(entity, None if rate is None else Quota(rate), moment))
     return quotas
+
+
+@dataclass(frozen=True, slots=True)
+class FixedQuotas:
+    """A quota source whose quotas are all known from the beginning."""
+
+    quotas: Quotas
+
+    def read_until(self, until: int) -> Quotas:  # noqa: ARG002 all are known at any time
+        """Return the quotas."""
+        return self.quotas

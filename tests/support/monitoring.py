@@ -1,7 +1,24 @@
-"""What a query in PromQL asks for: its metrics, and the labels that it names. A careful reader, and no whole parser."""
+"""The shipped dashboard and alerts, a reader of PromQL for their queries, and the samples of metric families."""
 
+import json
 import re
 from itertools import pairwise
+
+import yaml
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.metrics import definitions
+from jobs.metrics.definitions import Metric
+from tests.support.checkout import CHECKOUT
+
+METRICS = tuple(each for each in vars(definitions).values() if isinstance(each, Metric))
+"""All metrics in the order of their definitions."""
+
+RULES_FILE = CHECKOUT / "conf/prometheus/alerts.yaml"
+RULES = [rule for group in yaml.safe_load(RULES_FILE.read_text())["groups"] for rule in group["rules"]]
+DASHBOARD = json.loads((CHECKOUT / "conf/grafana/dashboard.json").read_text())
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
 AGGREGATIONS = {"sum", "max", "min", "avg", "count", "topk", "bottomk"}
 FUNCTIONS = {"rate", "increase", "changes", "max_over_time", "histogram_quantile", "time", "absent", "label_values"}
@@ -21,11 +38,11 @@ _TOKEN = re.compile(
 )
 
 
-def asked_for(query):
-    """The metrics and the labels of a query.
+def metrics_and_labels(query):
+    """Return the metrics and the labels that a PromQL query names. Not a whole parser.
 
     Raises:
-        ValueError: something in it is none of PromQL, or its brackets do not match.
+        ValueError: A part of the query is not PromQL, or its brackets do not match.
     """
     tokens = [(kind, text) for kind, text in _tokens(query) if kind != "space"]
     metrics, labels, open_marks = set(), set(), []
@@ -48,16 +65,36 @@ def asked_for(query):
 
 
 def _is_word(name, following):
-    """Whether a name is PromQL's own, by what follows it."""
+    """Whether a name is a word of PromQL, judged by the token after it."""
     called = following == "(" or (name in AGGREGATIONS and following in GROUPINGS)
     return name in WORDS | GROUPINGS or (called and name in AGGREGATIONS | FUNCTIONS)
 
 
 def _tokens(query):
-    place = 0
-    while place < len(query):
-        match = _TOKEN.match(query, place)
+    position = 0
+    while position < len(query):
+        match = _TOKEN.match(query, position)
         if match is None:
-            raise ValueError(f"{query[place:]} is no PromQL")
+            raise ValueError(f"{query[position:]} is no PromQL")
         yield match.lastgroup, match[0]
-        place = match.end()
+        position = match.end()
+
+
+class _Collected:
+    def __init__(self, families):
+        self._families = families
+
+    def collect(self):
+        return self._families
+
+
+def samples(families):
+    """Return the samples of metric families by name and labels, read back from their text format."""
+    registry = CollectorRegistry()
+    registry.register(_Collected(families))
+    text = generate_latest(registry).decode()
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }

@@ -1,12 +1,14 @@
-"""Rows of Kafka records, as tests write them into files and frames."""
+"""Rows of the enforcing query: Kafka records as Spark reads them, and the packed columns of the stateful stage."""
 
 import json
+
+import msgspec
 
 from schemas.kafka import RECORD
 
 
 def kafka_rows(values, *, timestamps=None, partition=0, first_offset=0, topic="mutation-requests"):
-    """A row of `schemas.kafka.RECORD` for each value; the key tells the offset."""
+    """Return a row of `schemas.kafka.RECORD` for each value; its key names the offset."""
     return [
         (
             topic,
@@ -21,11 +23,24 @@ def kafka_rows(values, *, timestamps=None, partition=0, first_offset=0, topic="m
 
 
 def frame(spark, rows):
-    """A static frame of `schemas.kafka.RECORD`."""
+    """Return a static frame of `schemas.kafka.RECORD`."""
     return spark.createDataFrame(rows, RECORD)
 
 
-def answers(rows):
-    """Answers by offset of their request: (topic, JSON)."""
+def answers_by_source(rows):
+    """Return answers as (topic, JSON) by the partition and offset of their request."""
     decoded = [(row.topic, json.loads(row.value)) for row in rows]
     return {(each["source"]["partition"], each["source"]["offset"]): (topic, each) for topic, each in decoded}
+
+
+def pack_request(row, error=None, resolution=None):
+    """Pack a row of `schemas.kafka.RECORD` with its error or its resolution (JSON), as the stateful stage reads it."""
+    return msgspec.msgpack.encode([*row, error, None if resolution is None else resolution.encode()])
+
+
+def read_answer(answer, decisions="decisions", dead_letters="dead-letters"):
+    """Return topic, key and value of a packed answer of the stateful stage."""
+    topic = {b"d": decisions, b"l": dead_letters}[answer[:1]]
+    length = int(answer[1:9])
+    end = 9 + max(length, 0)
+    return topic, (None if length < 0 else answer[9:end]), answer[end:]

@@ -1,4 +1,4 @@
-"""Spark standalone on this machine: a master and workers, started by the classes that a cluster starts."""
+"""Spark standalone on this machine: a master and workers, started by Spark's own classes."""
 
 import os
 import re
@@ -9,26 +9,25 @@ from pathlib import Path
 
 import pyspark
 
-from tests.evidence.chaos.processes import children
-from tests.support.jvm import QUICK
+from tests.support.programs import JVM_OPTIONS, child_processes
 from tests.support.waiting import until
 
 SPARK_HOME = Path(pyspark.__file__).parent
 
 _DEADLINE_SECONDS = 120
 _NOT_OURS = ("PYTHON", "PYSPARK", "SPARK", "KAFKA", "MUTATION_QUOTA")
-"""Of this process's environment: a cluster knows nothing of it."""
+"""Prefixes of this process's environment that a cluster does not inherit."""
 
 
 class Standalone:
-    """A master and workers of a core each; as a context manager they run inside the block."""
+    """A master and workers of one core each, which run inside the block."""
 
     def __init__(self, folder, workers):
-        """Prepare.
+        """Prepare a cluster.
 
         Args:
-            folder: of its logs, and of what the workers unpack.
-            workers: how many.
+            folder: Folder for the logs and for the workers' files.
+            workers: Number of workers.
         """
         self._folder = folder
         self._count = workers
@@ -40,7 +39,7 @@ class Standalone:
             "SPARK_CONF_DIR": str(folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": QUICK,
+            "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS,
         }
 
     def __enter__(self):
@@ -58,14 +57,14 @@ class Standalone:
             daemon.wait(_DEADLINE_SECONDS)
 
     def submit(self, *args, log, cwd):
-        """Run a program on it by spark-submit, which begins a process group of its own.
+        """Start a program by spark-submit, in a session of its own.
 
         Args:
-            args: spark-submit's options, the program, and its own.
-            log: a file for what it says.
-            cwd: where it runs.
+            args: spark-submit's options, the program, and the program's options.
+            log: File for its output.
+            cwd: Working directory.
         """
-        quick = [f"spark.{each}.extraJavaOptions={QUICK}" for each in ("driver", "executor")]
+        quick = [f"spark.{each}.extraJavaOptions={JVM_OPTIONS}" for each in ("driver", "executor")]
         options = ["--master", self.url, *(part for each in quick for part in ("--conf", each))]
         with log.open("ab") as output:
             return subprocess.Popen(
@@ -78,8 +77,8 @@ class Standalone:
             )
 
     def executors(self, worker):
-        """The executors that a worker runs."""
-        return children(self.workers[worker].pid)
+        """Return the process ids of a worker's executors."""
+        return child_processes(self.workers[worker].pid)
 
     def kill(self, worker):
         """Kill a worker and its executors by SIGKILL."""
@@ -92,13 +91,13 @@ class Standalone:
 
     def _start_all(self):
         self._start("master", "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        self.url = until(lambda: self._said("master", r"Starting Spark master at (spark://\S+)"), _DEADLINE_SECONDS)
+        self.url = until(lambda: self._find("master", r"Starting Spark master at (spark://\S+)"), _DEADLINE_SECONDS)
         for number in range(self._count):
             name = f"worker-{number}"
             room = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(self._folder / name))
             self.workers.append(self._start(name, "worker.Worker", "--host", "127.0.0.1", *room, self.url))
         for number in range(self._count):
-            until(lambda name=f"worker-{number}": self._said(name, "(Successfully registered)"), _DEADLINE_SECONDS)
+            until(lambda name=f"worker-{number}": self._find(name, "(Successfully registered)"), _DEADLINE_SECONDS)
 
     def _start(self, name, main, *args):
         command = [SPARK_HOME / "bin" / "spark-class", f"org.apache.spark.deploy.{main}", *args]
@@ -109,7 +108,7 @@ class Standalone:
         self._daemons.append(daemon)
         return daemon
 
-    def _said(self, name, pattern):
+    def _find(self, name, pattern):
         assert all(daemon.poll() is None for daemon in self._daemons), self._log(name).read_text()
         found = re.search(pattern, self._log(name).read_text())
         return found and found[1]

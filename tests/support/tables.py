@@ -1,32 +1,35 @@
-"""Tables of the audit as tests write them, without Spark: rows by hand, or a day of tenants with a storm in it."""
+"""Rows of the audit tables, and the Delta tables that they are written to and read from, without Spark."""
 
 import json
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.audit.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES
-from quota.algorithms.bucket import Window
+from jobs.audit.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
-from quota.records.decision import DeadLetter
+from quota.records.dead_letter import DeadLetter
+from quota.records.quota import Window
 from quota.whatif.simulation import read_quotas, simulate
-from tests.support.delta_tables import made
 from tests.support.factories import PERMISSIVE, STRICT, request_json
 
 DAY = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 MINUTE, HOUR = 60_000, 3_600_000
 
+_TIMES = ("timestamp", "retry_at", "expires_at", "effective_at")
+
 
 def moment(ms):
-    return datetime.fromtimestamp(ms / 1000, tz=UTC)
+    """Return a time in epoch ms as a datetime in UTC."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
 
 
 def decision(at, *, user="alice", client="", admitted=(), refused=(), throttled_ms=0, latency_ms=100, **fields):  # noqa: PLR0913
-    """A row of `decisions`: topics of so many partitions were admitted, others refused."""
+    """Return a row of `decisions`; `admitted` and `refused` are the partitions of its topics."""
     topics = [{"name": "t", "partitions": each, "error_code": 0} for each in admitted]
     topics += [{"name": "t", "partitions": each, "error_code": 89} for each in refused]
     row = {
@@ -52,13 +55,13 @@ def decision(at, *, user="alice", client="", admitted=(), refused=(), throttled_
 
 
 def letter(at, error, topic="mutation-requests"):
-    """A row of `dead_letters`."""
+    """Return a row of `dead_letters`."""
     source = {"topic": topic, "partition": 0, "offset": at}
     return {"date": moment(at).date(), "source": source, "timestamp": moment(at), "error": error, "value": ""}
 
 
 def change(at, *, user="alice", rate=5.0, **fields):
-    """A row of `quota_changes`: a quota of a user."""
+    """Return a row of `quota_changes` that sets the quota of a user."""
     row = {
         "date": moment(at).date(),
         "source": {"topic": "quotas", "partition": 0, "offset": at},
@@ -72,21 +75,73 @@ def change(at, *, user="alice", rate=5.0, **fields):
     return row | fields
 
 
-def arrow(decisions=(), letters=(), changes=()):
-    """The rows as tables of Arrow, by name."""
+def decision_row(decision):
+    """Return the row of a `Decision`, with times in epoch ms."""
+    row = msgspec.to_builtins(decision)
+    entity = decision.quota_entity
+    return row | {"quota_entity": entity and entity.key.decode(), "more_tags": list(decision.more_tags.items())}
+
+
+def quota_change_row(offset, at, **fields):
+    """Return a row of `quota_changes` with times in epoch ms, by default a quota of alice."""
+    nothing = dict.fromkeys(("controller_mutation_burst", "max_debt_ms", "callback", "callback_configs", "bucket"))
+    who = {"kind": "quota", "entity": '{"user":"alice"}', "altered_by": "ann", "comment": None, "shadow": False}
+    where = {"source": {"topic": "mutation-quotas", "partition": 0, "offset": offset}, "timestamp": at}
+    return nothing | who | where | {"effective_at": at, "controller_mutation_rate": 5.0} | fields
+
+
+def arrow_tables(decisions=(), letters=(), changes=()):
+    """Return rows as Arrow tables by name."""
     rows = {DECISIONS: decisions, DEAD_LETTERS: letters, QUOTA_CHANGES: changes}
-    return {
-        table.name: pa.Table.from_pylist(list(rows[table]), to_arrow_schema(table.schema, timezone="UTC"))
-        for table in TABLES
-    }
+    return {table.name: _arrow(table, rows[table]) for table in TABLES}
 
 
-def write(settings, versions=(), **rows):
-    """The same as Delta tables; `versions` are those that tables are to claim, by name."""
-    tables = arrow(**rows)
+def write_tables(settings, versions=(), **rows):
+    """Write rows to Delta tables; `versions` overrides the version that a table claims, by name."""
+    tables = arrow_tables(**rows)
     for table in TABLES:
         version = dict(versions).get(table.name, str(table.version))
-        write_deltalake(made(settings, table, version), tables[table.name], mode="append")
+        write_deltalake(create_table(settings, table, version), tables[table.name], mode="append")
+
+
+def append_rows(settings, name, *rows, version=None):
+    """Append rows to a Delta table, which is created if it does not exist.
+
+    Args:
+        settings: The deployment.
+        name: Name of the table.
+        rows: Rows as their records have them, with times in epoch ms.
+        version: Version that a new table claims; None for the present one.
+    """
+    (table,) = (each for each in TABLES if each.name == name)
+    there = create_table(settings, table, str(version or table.version))
+    write_deltalake(there, _arrow(table, map(_with_times, rows)), mode="append")
+
+
+def create_table(settings, table, version):
+    """Return an existing Delta table, or a new one that claims a version; an empty version claims none."""
+    return DeltaTable.create(
+        settings.storage.table(table.name),
+        to_arrow_schema(table.schema, timezone="UTC"),
+        mode="ignore",
+        partition_by="date",
+        configuration={VERSION_PROPERTY: version} if version else {},
+        raise_if_key_not_exists=False,
+    )
+
+
+def read_table(settings, name):
+    """Return the rows of a Delta table as dicts."""
+    return DeltaTable(settings.storage.table(name)).to_pyarrow_table().to_pylist()
+
+
+def _arrow(table, rows):
+    return pa.Table.from_pylist(list(rows), to_arrow_schema(table.schema, timezone="UTC"))
+
+
+def _with_times(row):
+    times = {name: moment(row[name]) for name in _TIMES if row.get(name) is not None}
+    return row | times | {"date": times["timestamp"].date()}
 
 
 QUOTAS = [
@@ -108,8 +163,8 @@ USERS = [
 ]
 
 
-def a_day(seed=599):
-    """Rows of a day: some twenty tenants, more by day than by night, a loop that storms, nightly batches."""
+def rows_of_a_day(seed=599):
+    """Return the rows of a day: about twenty tenants, busier by day, a loop that storms, and nightly batches."""
     chance = random.Random(seed)
     requests = [each for user in USERS for each in _steady(chance, user)]
     requests += [
@@ -126,9 +181,9 @@ def a_day(seed=599):
         )
         for at, user, client, sizes in requests
     ]
-    for place in chance.sample(range(len(lines)), 60):
-        at = json.loads(lines[place])["timestamp"]
-        lines[place] = json.dumps({"timestamp": at} | chance.choice(_GARBAGE)).encode()
+    for line in chance.sample(range(len(lines)), 60):
+        at = json.loads(lines[line])["timestamp"]
+        lines[line] = json.dumps({"timestamp": at} | chance.choice(_GARBAGE)).encode()
     quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
     answers = list(simulate(lines, quotas, TokenBucket(Window())))
     letters = [letter(each.timestamp, each.error) for each in answers if isinstance(each, DeadLetter)]
@@ -160,7 +215,7 @@ def _latency(chance):
 def _row(answer, latency_ms):
     row = json.loads(codec.encode(answer))
     at = row["timestamp"]
-    row |= {name: None if row[name] is None else moment(row[name]) for name in ("timestamp", "retry_at", "expires_at")}
+    row |= {name: None if row[name] is None else moment(row[name]) for name in _TIMES if name in row}
     row |= {
         "date": moment(at).date(),
         "decided_at": moment(at + latency_ms),

@@ -1,14 +1,12 @@
-"""Records into and out of a deployment's topics and tables."""
+"""Records into and out of a deployment's topics."""
 
 import json
 import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from deltalake import DeltaTable
 
-from quota.kafka.clients import ends, partitions_of, tail
-from quota.settings.model import Settings
-from quota.settings.storage import table_path
+from quota.kafka.reading import make_consumer, offset_range, topic_partitions
+from quota.settings import Settings
 
 DEADLINE_SECONDS = 60
 
@@ -24,7 +22,7 @@ def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
 
 
 def consume(settings: Settings, topic: str, count: int):
-    """Records of a topic from its beginning, once there are `count`; (key, JSON)."""
+    """Return the records of a topic from its beginning as (key, JSON), once there are at least `count`."""
     consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
@@ -40,26 +38,17 @@ def consume(settings: Settings, topic: str, count: int):
 
 
 def consume_all(settings: Settings, topic: str):
-    """All records of a topic that nobody writes to any more."""
-    return consume(settings, topic, sum(ends_of(settings, topic).values()))
+    """Return all records of a topic that has no writer any more."""
+    return consume(settings, topic, sum(end_offsets(settings, topic).values()))
 
 
-def ends_of(settings: Settings, topic: str) -> dict[int, int]:
-    """The present end of each partition of a topic."""
-    consumer = tail(settings.kafka.connection, "test")
+def end_offsets(settings: Settings, topic: str) -> dict[int, int]:
+    """Return the end offset of each partition of a topic."""
+    consumer = make_consumer(settings.kafka.connection, "test")
     try:
         return {
-            partition: ends(consumer, TopicPartition(topic, partition), DEADLINE_SECONDS)[1]
-            for partition in partitions_of(consumer, topic, DEADLINE_SECONDS)
+            partition: offset_range(consumer, TopicPartition(topic, partition), DEADLINE_SECONDS)[1]
+            for partition in topic_partitions(consumer, topic, DEADLINE_SECONDS)
         }
     finally:
         consumer.close()
-
-
-def finish(query):
-    assert query.awaitTermination(DEADLINE_SECONDS)
-    assert query.exception() is None
-
-
-def table(settings: Settings, name: str):
-    return DeltaTable(table_path(settings, name)).to_pyarrow_table().to_pylist()

@@ -1,12 +1,24 @@
-"""Waiting for something to come true, with a deadline."""
+"""Waiting with a deadline."""
 
 import time
 
+_QUERY_SECONDS = 60
 
-def until(condition, seconds=60, look_seconds=0.1):
-    """Return what it is once it is true."""
+
+def until(condition, seconds=60, poll_seconds=0.1):
+    """Poll a condition until it is true, and return its value.
+
+    Raises:
+        AssertionError: The deadline has passed.
+    """
     deadline = time.monotonic() + seconds
     while not (found := condition()):
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(look_seconds)
+        assert time.monotonic() < deadline, f"not true within {seconds} s"
+        time.sleep(poll_seconds)
     return found
+
+
+def finish(query):
+    """Wait for a streaming query to end without an error."""
+    assert query.awaitTermination(_QUERY_SECONDS)
+    assert query.exception() is None

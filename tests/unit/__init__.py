@@ -1,0 +1,1 @@
+"""Tests without Spark and Kafka, in folders that mirror the packages."""

@@ -1,0 +1,1 @@
+"""Deployments that earlier versions left, and the program that freezes one."""

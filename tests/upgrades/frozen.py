@@ -1,6 +1,6 @@
-"""Deployments as programs of earlier versions left them, for later ones to go on from.
+"""Deployments as earlier versions left them, from which later versions must continue.
 
-`python -m tests.upgrades.frozen` freezes what this program leaves; once for each version of the state.
+`python -m tests.upgrades.frozen` freezes a deployment of this version; once for each version of the state.
 """
 
 import json
@@ -11,28 +11,28 @@ from pathlib import Path
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import at, embedded_broker
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.queries import run_until
-from jobs.spark.session import end_session, spark_session
-from jobs.storage.checkpoint import FirstBatch
+from jobs.spark.session import start_session, stop_session
 from jobs.storage.files import Files
+from jobs.storage.monitors import CheckpointMonitor
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord, ResetRecord
-from quota.settings.loading import load_settings
+from quota.settings import load_settings
 from schemas.buckets import STATE_VERSION
-from tests.support.deployments import deployed
+from tests.support.deployment import make_deployment
 from tests.support.factories import request_json
-from tests.support.records import ends_of, produce
+from tests.support.topics import end_offsets, produce
 
 FOLDER = Path(__file__).parent
 ENDS = "ends.json"
-"""In an archive: how many records each partition of each topic held."""
+"""File in an archive with the end offsets of each topic."""
 
 PER_YEAR = 365 * 24 * 3600
 TOKENS_A_YEAR = 0.01
-"""What is paid back of a debt while it is frozen."""
+"""Tokens gained a year while a deployment is frozen."""
 
 QUOTAS = (
     QuotaRecord(QuotaEntity("alice"), TOKENS_A_YEAR / PER_YEAR, controller_mutation_burst=100.0),
@@ -41,56 +41,56 @@ QUOTAS = (
     QuotaRecord(QuotaEntity("dave"), TOKENS_A_YEAR / PER_YEAR, controller_mutation_burst=100.0),
 )
 LEFT = {"alice": -20.0, "bob": 40.0, "carol": -5.0, "dave": 40.0}
-"""The tokens that the frozen requests leave; carol's debt is bound to five seconds, and paid back long since."""
+"""Tokens after the frozen requests; carol's debt is limited to five seconds, and paid back long ago."""
 
 
-def ask(settings, *users):
-    """A request for 60 partitions by each."""
+def request(settings, *users):
+    """Produce a request for 60 partitions of each user."""
     produce(
         settings, settings.topics.requests, *[request_json(60, user=user, client_id="app") for user in users], key=b"k"
     )
 
 
-def work(spark, settings):
-    """Decide and keep what is there."""
+def process(spark, settings):
+    """Decide the waiting requests, and audit the decisions."""
     query = start_enforce(spark, settings, once=True)
-    run_until(threading.Event(), [query], FirstBatch(Files(spark, settings), query, STATE_VERSION).look)
+    run_until(threading.Event(), [query], CheckpointMonitor(Files(spark, settings), query, STATE_VERSION).poll)
     run_until(threading.Event(), [start_audit(spark, settings, once=True)])
 
 
 def ends(settings):
-    """How many records each partition of each topic holds, by the part that the topic plays."""
+    """Return the end offsets of each topic by its role."""
     parts = ("requests", "decisions", "dead_letters", "quotas")
-    return {part: list(ends_of(settings, getattr(settings.topics, part)).values()) for part in parts}
+    return {part: list(end_offsets(settings, getattr(settings.topics, part)).values()) for part in parts}
 
 
 def freeze(spark, settings, archive):
-    """Leave a deployment with buckets in debt behind, and put it away."""
+    """Run a deployment into debt, and write it to an archive."""
     prepare_topics(settings)
     for record in QUOTAS:
         write_record(settings, record)
-    ask(settings, "alice", "bob", "carol", "dave")
-    work(spark, settings)
+    request(settings, "alice", "bob", "carol", "dave")
+    process(spark, settings)
     write_record(settings, ResetRecord({"user": "dave"}))
-    ask(settings, "alice", "dave")
+    request(settings, "alice", "dave")
     produce(settings, settings.topics.requests, b"no request")
-    work(spark, settings)
+    process(spark, settings)
     root = Path(settings.storage.root)
     (root / ENDS).write_text(json.dumps(ends(settings)))
     with tarfile.open(archive, "w:gz") as tar:
         for path in sorted(root.rglob("*")):
-            # Hadoop's checksums are not missed, and Delta's are made anew.
+            # Hadoop's checksums are not needed, and Delta writes its own again.
             if path.is_file() and path.suffix != ".crc" and path.relative_to(root).parts[0] != "broker":
                 tar.add(path, str(path.relative_to(root)), filter=_nobody)
 
 
 def deployment_of(settings, version, folder):
-    """The deployment that was frozen: its checkpoints know its topics by their names."""
-    return deployed(settings, f"frozen-{version}", folder)
+    """Return the settings of the frozen deployment; its checkpoints contain the names of its topics."""
+    return make_deployment(settings, f"frozen-{version}", folder)
 
 
 def archive_of(version, folder=FOLDER):
-    """Where it is put away."""
+    """Return the path of the archive of a version."""
     return folder / f"state-v{version}.tar.gz"
 
 
@@ -101,16 +101,18 @@ def _nobody(member):
 
 
 def main():
-    """Freeze what this program leaves."""
+    """Freeze a deployment of this version."""
     with tempfile.TemporaryDirectory() as folder:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         with embedded_broker(base, port=0) as broker:
-            spark = spark_session(base, "freeze", Path(folder) / "spark.log")
+            spark = start_session(base, "freeze", Path(folder) / "spark.log")
             archive = archive_of(STATE_VERSION)
-            settings = deployment_of(at(base, broker.address), STATE_VERSION, Path(folder) / "deployment")
+            settings = deployment_of(
+                with_plaintext_cluster(base, broker.address), STATE_VERSION, Path(folder) / "deployment"
+            )
             freeze(spark, settings, archive)
-            end_session(spark)
-    print(f"{archive}: {archive.stat().st_size} bytes")  # noqa: T201 what was made
+            stop_session(spark)
+    print(f"{archive}: {archive.stat().st_size} bytes")  # noqa: T201 the result
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The three algorithms over the same requests, as a picture: `make algorithms` writes docs/algorithms.svg."""
+"""The three algorithms over the same requests as a picture: `make algorithms` writes docs/algorithms.svg."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -11,20 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window, tokens_at
 from quota.algorithms.registry import AlgorithmName, make_algorithm
+from quota.algorithms.token_bucket import tokens_at
 from quota.records.decision import Decision
-from quota.records.fields import SINCE_EVER
-from quota.records.quota import Limit, Quota
+from quota.records.fields import BEGINNING
+from quota.records.quota import Limit, Quota, Window
 from tests.support.factories import resolved
 
 RATE = 5.0
 WINDOW = Window(num=100)
 BURST, AGAIN, SMALL = [80] * 7, [80] * 5, [20]
 COURSE = [(0, BURST), *((second, SMALL) for second in range(4, 64, 4)), (120, AGAIN), (124, SMALL), (128, SMALL)]
-"""KIP-599's burst; a topic of 20 partitions every 4 s, which is Q, for a minute; a minute's pause; and a second burst.
+"""KIP-599's burst; a topic of 20 partitions every 4 s, which is Q, for a minute; a minute's pause; a second burst.
 
-Seconds, and the partitions of each topic.
+Each entry is a time (seconds) and the partitions of each topic.
 """
 _FROM, _UNTIL, _STEP_MS = -6, 140, 100
 
@@ -36,7 +36,7 @@ _STYLE = {
     "axes.spines.right": False,
 }
 _LEVEL, _ADMITTED, _REFUSED, _PARTIAL = "#0072B2", "#009E73", "#D55E00", "#E69F00"
-"""Of Okabe and Ito, which colour-blind people tell apart; shapes besides."""
+"""Colours of Okabe and Ito, which colour-blind people can distinguish, and shapes."""
 _LOOKS = {
     "ADMITTED": (_ADMITTED, "^", "request admitted"),
     "PARTIAL": (_PARTIAL, "D", "admitted in part"),
@@ -58,12 +58,12 @@ _NOTES = {
         (99, 2.5, "right", "the window of 65 falls out"),
     ],
 }
-"""At which second and level a text begins or ends."""
+"""Second and level at which a text begins or ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What an algorithm made of the course: its decisions, and its level (tokens, or a rate) over time in seconds."""
+    """The decisions of an algorithm, and its level (tokens, or a rate) over time in seconds."""
 
     name: AlgorithmName
     decisions: list[tuple[int, Decision]]
@@ -71,7 +71,7 @@ class Run:
 
 
 def run(name: AlgorithmName) -> Run:
-    """Decide the course, and look at the level every tenth of a second."""
+    """Decide the course, and sample the level every tenth of a second."""
     algorithm, state, decisions, level = make_algorithm(name, WINDOW), None, [], []
     waiting = list(COURSE)
     for now in range(_FROM * 1000, _UNTIL * 1000 + 1, _STEP_MS):
@@ -85,7 +85,7 @@ def run(name: AlgorithmName) -> Run:
 
 
 def _tokens(state: Any, now: int) -> float:
-    return tokens_at(now, state, Limit(Quota(RATE), SINCE_EVER), WINDOW)
+    return tokens_at(now, state, Limit(Quota(RATE), BEGINNING), WINDOW)
 
 
 def _rate(state: Any, now: int) -> float:
@@ -100,7 +100,7 @@ _LEVELS: dict[AlgorithmName, Callable[[Any, int], float]] = {
 
 
 def draw(runs: Sequence[Run], file: Path) -> None:
-    """A panel each, one below the other: the level, where topics are refused, and what became of each request."""
+    """Draw a panel for each run: the level, the range in which topics are refused, and the outcome of each request."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(9, 8), layout="constrained")
         panels = figure.subplots(len(runs), 1, sharex=True)

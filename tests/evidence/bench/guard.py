@@ -1,16 +1,16 @@
-"""The ratios that are cheap to take, held in CI, far enough below what they are that noise does not trip them."""
+"""Ratios that are cheap to measure, checked in CI against bounds far enough below them for noise."""
 
 import sys
 
-from tests.evidence.bench.performance.decision import RECORD, VERDICT, decisions
 from tests.evidence.bench.performance.page import table
+from tests.evidence.bench.performance.sections.decision import RECORD, VERDICT, decisions
 
 LEAST = {VERDICT: 0.5, RECORD: 0.25}
-"""Of the best library's decisions a second; `make bench` has what they are."""
+"""Shares of the best library's decisions a second; `make bench` measures the ratios."""
 
 
 def main() -> None:
-    """Exit 1 if one is lost."""
+    """Exit 1 if a ratio is below its bound."""
     figures = [each for each in decisions(rounds=9) if each.what in LEAST]
     print(table("decision", figures).markdown())
     lost = [

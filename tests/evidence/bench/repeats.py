@@ -1,4 +1,4 @@
-"""What it costs to remember requests, beside charging each, measured in one run, alternating: `make bench-repeats`."""
+"""The cost of deduplication, compared with charging each request, alternating in one run: `make bench-repeats`."""
 
 import itertools
 import statistics
@@ -11,26 +11,24 @@ from pyspark.sql import SparkSession
 
 from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
-from jobs.enforce.state import state_of
-from jobs.spark.session import end_session, spark_session
+from jobs.enforce.state import encode_bucket
+from jobs.spark.session import start_session, stop_session
 from quota.admission.decide import decide
 from quota.admission.policy import Policy
-from quota.algorithms.bucket import Bucket, Window
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
-from quota.algorithms.token_bucket import TokenBucket
+from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.entity import QuotaEntity
-from quota.records.fields import SINCE_EVER
-from quota.records.quota import Quota
-from quota.settings.loading import load_settings
+from quota.records.fields import BEGINNING
+from quota.records.quota import Quota, Window
+from quota.settings import load_settings
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.kafka import RECORD
-from tests.spark.rows import frame, kafka_rows
-from tests.support.factories import request_json, resolved
-from tests.support.quotas import FixedQuotas
+from tests.support.factories import FixedQuotas, request_json, resolved
+from tests.support.rows import frame, kafka_rows
 
 REMEMBERED = (0, 10, 100, 1000)
-"""Requests that a bucket holds; 0 stands for the setting switched off."""
+"""Requests that a bucket remembers; 0 is without deduplication."""
 
 ROUNDS = 7
 REQUESTS = 1000
@@ -39,32 +37,32 @@ BATCHES = 4
 
 
 def main() -> None:
-    """Print a table: each figure by the number of requests that a bucket remembers."""
+    """Print a table of figures by the number of requests that a bucket remembers."""
     print(f"| | off | {' | '.join(f'{count} remembered' for count in REMEMBERED[1:])} |")
     print("|---" * (len(REMEMBERED) + 1) + "|")
     filled = {count: bucket(count) for count in REMEMBERED}
     rounds: dict[int, list[float]] = {count: [] for count in REMEMBERED}
     for _, count in itertools.product(range(ROUNDS), REMEMBERED):
-        rounds[count].append(decide_us(filled[count], repeats(count)))
+        rounds[count].append(decide_us(filled[count], rule_of(count)))
     show("one decision, µs", [statistics.median(rounds[count]) for count in REMEMBERED])
-    show("bytes of it in a bucket's state", [len(state_of(filled[count])[-1] or b"") for count in REMEMBERED])
+    show("bytes of it in a bucket's state", [len(encode_bucket(filled[count])[-1] or b"") for count in REMEMBERED])
     with tempfile.TemporaryDirectory() as folder:
         batches(Path(folder))
 
 
-def repeats(count: int) -> Deduplication:
-    """The setting under which a bucket holds so many at most."""
-    return Deduplication(window_ms=3_600_000, most=count) if count else NO_DEDUPLICATION
+def rule_of(count: int) -> Deduplication:
+    """Return the rule by which a bucket remembers at most so many requests."""
+    return Deduplication(window_ms=3_600_000, max_requests=count) if count else NO_DEDUPLICATION
 
 
 def bucket(count: int) -> Bucket | None:
-    """A bucket that holds so many."""
+    """Return a bucket that remembers so many requests."""
     requests = [resolved(1, rate=1e6, request_id=f"held-{each}") for each in range(count)]
-    return decide(Bucket(1e6, 0, 1e6), requests, TokenBucket(Window(), repeats(count)))[0]
+    return decide(Bucket(1e6, 0, Quota(1e6)), requests, TokenBucket(Window(), rule_of(count)))[0]
 
 
 def decide_us(filled: Bucket | None, rule: Deduplication) -> float:
-    """Microseconds a request, all of them charged, each remembered where the rule wants it."""
+    """Return µs a request, with all requests charged, and remembered if the rule says so."""
     requests = [resolved(1, rate=1e6, request_id=f"new-{each}", offset=each) for each in range(REQUESTS)]
     started = time.perf_counter()
     decide(filled, requests, TokenBucket(Window(), rule))
@@ -72,9 +70,9 @@ def decide_us(filled: Bucket | None, rule: Deduplication) -> float:
 
 
 def batches(folder: Path) -> None:
-    """The enforcing query over files: a batch with one request of each user."""
+    """Time the enforcing query over files, in batches with one request of each user."""
     settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
-    spark = spark_session(settings, "bench repeats", folder / "spark.log")
+    spark = start_session(settings, "bench repeats", folder / "spark.log")
     try:
         times: dict[int, list[float]] = {count: [] for count in REMEMBERED}
         sizes: dict[int, float] = {}
@@ -85,17 +83,17 @@ def batches(folder: Path) -> None:
         show(f"a batch of {USERS} buckets, ms", [statistics.median(times[count]) for count in REMEMBERED])
         show(f"their state on disk after {BATCHES + 1} batches, MB", [sizes[count] for count in REMEMBERED])
     finally:
-        end_session(spark)
+        stop_session(spark)
 
 
 def run(spark: SparkSession, folder: Path, count: int) -> tuple[list[float], float]:
-    """Milliseconds of each batch behind the first, which fills the buckets; megabytes of the store at the end."""
+    """Return the ms of each batch after the first two, one of which fills the buckets, and the store's MB."""
     for number, values in enumerate(requests(count)):
         frame(spark, kafka_rows(values)).coalesce(1).write.parquet(str(folder / "in" / f"part-{number}"))
     records = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*"))
-    answering = EnforceConfig(Window(), Policy(repeats=repeats(count)), "decisions", "dead-letters")
+    config = EnforceConfig(Window(), Policy(deduplication=rule_of(count)), "decisions", "dead-letters")
     query = (
-        enforce(records, FixedQuotas(quotas()), answering)
+        enforce(records, FixedQuotas(quotas()), config)
         .writeStream.format("noop")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
@@ -108,26 +106,26 @@ def run(spark: SparkSession, folder: Path, count: int) -> tuple[list[float], flo
 
 
 def requests(count: int) -> Iterator[list[bytes]]:
-    """A batch that fills the buckets, and some with one request of each user."""
+    """Yield a batch that fills the buckets, and some with one request of each user."""
     yield [request(user, f"held-{each}") for user in range(USERS) for each in range(max(count, 1))]
     for batch in range(BATCHES):
         yield [request(user, f"new-{batch}") for user in range(USERS)]
 
 
 def request(user: int, request_id: str) -> bytes:
-    """One for a partition."""
+    """Return a request for one partition."""
     return request_json(1, user=f"user{user}", request_id=request_id)
 
 
 def quotas() -> QuotaTimeline:
-    """Far more than is asked for."""
+    """Return quotas far above the requests."""
     timeline = QuotaTimeline()
-    timeline.add(QuotaChange(QuotaEntity(None), Quota(1e6), SINCE_EVER))
+    timeline.add(QuotaChange(QuotaEntity(None), Quota(1e6), BEGINNING))
     return timeline
 
 
 def show(what: str, figures: list[float]) -> None:
-    """One row."""
+    """Print one row."""
     print(f"| {what} | {' | '.join(f'{each:,.1f}' for each in figures)} |", flush=True)
 
 

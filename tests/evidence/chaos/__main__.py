@@ -8,14 +8,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from rich.console import Console
-
-from jobs.sandbox.broker import at, embedded_broker
-from quota.settings.loading import load_settings
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from quota.settings import load_settings
 from tests.evidence.chaos.page import figures_table, page, part_table, step_tables, surroundings_table
 from tests.evidence.chaos.run import kill_all, under_fire, verdict_of
 from tests.evidence.chaos.surroundings import disturb
-from tests.support.deployments import deployed
+from tests.evidence.pages import progress, terminal, write_page
+from tests.support.deployment import make_deployment
 
 _KILLS, _QUICK_KILLS = 100, 5
 _ROUNDS, _QUICK_ROUNDS = 2, 1
@@ -23,16 +22,12 @@ _COLUMNS = 160
 
 
 def main():
-    """Run it; exit 1 if anything was lost, doubled or changed."""
+    """Run the program; exit 1 if anything was lost, doubled or changed."""
     options = _options()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # nothing of it may outlive it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no process may outlive this one
     sys.stdout.reconfigure(line_buffering=True)
-    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _COLUMNS)
-    began = time.monotonic()
-
-    def tell(line):
-        console.print(f"{time.monotonic() - began:5.0f} s  {line}", highlight=False)
-
+    console = terminal(_COLUMNS)
+    began, tell = time.monotonic(), progress(console)
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
             tally, verdict = _run(options, Path(folder), tell)
@@ -50,13 +45,12 @@ def main():
     if tally.never and not options.quick:
         sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in tally.never)}; run it again")
     if not options.quick:
-        (options.out / "chaos.md").write_text(page(tally, verdict, surroundings, seconds))
-        console.print(f"written: {options.out / 'chaos.md'}")
+        write_page(options.out / "chaos.md", page(tally, verdict, surroundings, seconds), console)
     console.print("nothing lost, nothing doubled, nothing changed", style="bold green")
 
 
 def _options():
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.evidence.chaos", description=__doc__)
     parser.add_argument("--kills", type=int, metavar="N", help=f"at random moments, besides those at steps; {_KILLS}")
     parser.add_argument("--rounds", type=int, metavar="N", help=f"of kills at each step; {_ROUNDS}")
     parser.add_argument("--minutes", type=float, default=math.inf, metavar="M", help="after which no kill follows")
@@ -74,7 +68,7 @@ def _options():
 def _run(options, folder, tell):
     settings = load_settings([f"storage.root={folder}"], environment={})
     with embedded_broker(settings, port=0) as broker:
-        settings = deployed(at(settings, broker.address), "chaos", folder / "job")
+        settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
         with under_fire(settings, folder / "jobs.log", tell, options.rate) as killer:
             kill_all(killer, options.rounds, options.kills, options.minutes * 60)
         return killer.tally, verdict_of(settings, folder / "jobs.log", tell)

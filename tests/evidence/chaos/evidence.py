@@ -1,4 +1,4 @@
-"""What the topics and the tables hold when all is over, read without the project's own readers."""
+"""The records of the topics and the rows of the tables after a run, read without the project's own readers."""
 
 import json
 from dataclasses import dataclass
@@ -7,15 +7,14 @@ from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
 from quota.kafka.clients import client_config
-from quota.settings.storage import table_path
 
-_ASK_SECONDS = 30.0
-_MOST = 1000
+_TIMEOUT_SECONDS = 30.0
+_MAX_MESSAGES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A record as its topic holds it; `timestamp` is the broker's, epoch ms."""
+    """A record of a topic; `timestamp` is the broker's, epoch ms."""
 
     topic: str
     partition: int
@@ -25,14 +24,14 @@ class Stored:
     value: bytes | None
 
     @property
-    def place(self):
-        """Where it stands on its topic."""
+    def position(self):
+        """Partition and offset."""
         return self.partition, self.offset
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The logs, the answers, what an undisturbed run answered to the same logs, and the rows of the tables."""
+    """The logs, the answers, the answers of an undisturbed run to the same logs, and the rows of the tables."""
 
     requests: list[Stored]
     quotas: list[Stored]
@@ -46,17 +45,17 @@ class Evidence:
 
 
 def gather(settings, undisturbed):
-    """The evidence of a deployment, and of one that answered the same requests undisturbed."""
+    """Return the evidence of a deployment, and of one that answered the same requests undisturbed."""
     topics = settings.topics
 
     def records(topic):
         reader = Reader(settings, [topic], from_beginning=True)
-        found = reader.read_on()
+        found = reader.read_new()
         reader.close()
         return found
 
     def rows(name):
-        return DeltaTable(table_path(settings, name)).to_pyarrow_table().to_pylist()
+        return DeltaTable(settings.storage.table(name)).to_pyarrow_table().to_pylist()
 
     return Evidence(
         records(topics.requests),
@@ -72,45 +71,45 @@ def gather(settings, undisturbed):
 
 
 class Reader:
-    """Reads topics up to their present end, as often as it is asked to."""
+    """A reader of topics up to their present end."""
 
     def __init__(self, settings, topics, *, from_beginning=False):
-        """Begin at the topics' beginning, or at their present end."""
+        """Start at the beginning of the topics, or at their present end."""
         own = {"group.id": "chaos", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
         self._consumer = Consumer(client_config(settings.kafka.connection, own))
         self._positions = {}
         for topic in topics:
-            for partition in self._consumer.list_topics(topic, timeout=_ASK_SECONDS).topics[topic].partitions:
+            for partition in self._consumer.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic].partitions:
                 self._positions[topic, partition] = 0
         if not from_beginning:
             self._positions = self.ends()
         self._consumer.assign([TopicPartition(*each, position) for each, position in self._positions.items()])
 
     def ends(self):
-        """The topics' present ends, by topic and partition."""
+        """Return the end offsets by topic and partition."""
         return {
-            each: self._consumer.get_watermark_offsets(TopicPartition(*each), timeout=_ASK_SECONDS)[1]
+            each: self._consumer.get_watermark_offsets(TopicPartition(*each), timeout=_TIMEOUT_SECONDS)[1]
             for each in self._positions
         }
 
-    def read_on(self):
-        """What has come since the last time."""
+    def read_new(self):
+        """Return the records since the last call."""
         found = []
         ends = self.ends()
         while any(self._positions[each] < end for each, end in ends.items()):
-            for message in self._consumer.consume(_MOST, 0.005):
+            for message in self._consumer.consume(_MAX_MESSAGES, 0.005):
                 assert message.error() is None, message.error()
-                place = message.topic(), message.partition(), message.offset()
-                self._positions[place[:2]] = place[2] + 1
-                found.append(Stored(*place, message.timestamp()[1], message.key(), message.value()))
+                position = message.topic(), message.partition(), message.offset()
+                self._positions[position[:2]] = position[2] + 1
+                found.append(Stored(*position, message.timestamp()[1], message.key(), message.value()))
         return found
 
     def close(self):
-        """Let go of the connection."""
+        """Close the connection."""
         self._consumer.close()
 
 
 def source_of(answer):
-    """Where the request stands that an answer is about: partition and offset."""
+    """Return partition and offset of the request of an answer."""
     source = json.loads(answer.value)["source"]
     return source["partition"], source["offset"]

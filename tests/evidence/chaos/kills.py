@@ -1,4 +1,4 @@
-"""Kills a job, again and again, and starts it again each time."""
+"""Kills of a job, each followed by a new start."""
 
 import random
 import time
@@ -12,16 +12,16 @@ from tests.support.waiting import until
 
 _START_SECONDS = 600.0
 _HUNT_SECONDS = 120.0
-_LOOK_SECONDS = 0.001
+_POLL_SECONDS = 0.001
 _STARTING_SHARE = 0.2
 _STARTING_SECONDS = 10.0
 _RUNNING_SECONDS = 5.0
 _OPTIONS = ("--set", "audit.trigger_seconds=1", "--set", "audit.max_records_per_batch=2000")
-"""A batch of the audit is soon over, also where it has fallen behind."""
+"""Keeps the audit's batches short, even if it has fallen behind."""
 
 
 class Part(Enum):
-    """Parts of a job that can be killed alone."""
+    """A part of a job that can be killed alone."""
 
     JVM = "the JVM alone"
     DRIVER = "the driver alone, and the job started again at once"
@@ -31,40 +31,40 @@ class Part(Enum):
 
 @dataclass(slots=True)
 class Tally:
-    """Kills by where they hit, by what they were of, and what came of those of parts."""
+    """Kills by the step they hit and by the part, and the outcome for parts."""
 
     random: int = 0
     at_steps: int = 0
     missed: Counter = field(default_factory=Counter)
-    """Steps that were waited for in vain."""
+    """Steps that did not occur within the time."""
     steps: Counter = field(default_factory=Counter)
     audit_steps: Counter = field(default_factory=Counter)
     parts: dict = field(default_factory=dict)
     starts: list = field(default_factory=list)
-    """Seconds from a start until a first batch was committed."""
+    """Times from a start to the first committed batch, seconds."""
 
     @property
     def never(self):
-        """Steps that were waited for, and that no kill has hit: nothing is shown of them."""
+        """Steps that no kill has hit though they were waited for: nothing is proved of them."""
         return [step for step in self.missed if not (self.steps[step] or self.audit_steps[step])]
 
     @property
     def kills(self):
-        """All of them."""
+        """Number of kills."""
         return self.random + self.at_steps + len(self.parts)
 
 
 class Killer:
-    """Keeps a job running on a deployment, and kills it."""
+    """Runs a job on a deployment and kills it."""
 
     def __init__(self, settings, log, tell, seed=599):
         """Start the job.
 
         Args:
-            settings: the deployment.
-            log: a file for what the job says.
-            tell: is told of each kill in a line.
-            seed: of the random moments.
+            settings: The deployment.
+            log: File for the job's output.
+            tell: Takes a line of progress.
+            seed: Seed of the random moments.
         """
         self.tally = Tally()
         self._settings = settings
@@ -75,19 +75,19 @@ class Killer:
         self._start(with_audit=False)
 
     def with_audit(self):
-        """From now on the job does the audit, too; the one that does not is killed."""
+        """Replace the job by one that does the audit as well."""
         if not self._job.with_audit:
             self.tally.random += 1
             self._kill("before the audit joins")
             self._start(with_audit=True)
 
     def kill_at(self, step):
-        """Kill it at a step; after some time without meeting that, wherever it stands."""
+        """Kill the job at a step, or at any step if that one does not occur within some time."""
         self._await_running()
         deadline = time.monotonic() + _HUNT_SECONDS
         while not self._frozen_at(step) and time.monotonic() < deadline:
             self._job.thaw()
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         self._check_runs()
         self.tally.at_steps += 1
         if step not in self._kill(f"wanted: {step.value}"):
@@ -95,15 +95,15 @@ class Killer:
         self._start(self._job.with_audit)
 
     def _frozen_at(self, step):
-        """Freeze the job where it seems to be at a step, and look closely."""
+        """Freeze the job if it seems to be at a step, and check closely."""
         if not self._watch.near(step):
             return False
-        time.sleep(self._random.choice((0, 0, self._random.random() * 0.1)))  # somewhere within
+        time.sleep(self._random.choice((0, 0, self._random.random() * 0.1)))  # at a random point of the step
         self._job.freeze()
         return self._watch.at(step)
 
     def kill_at_random(self):
-        """Kill it at any moment, also while it starts."""
+        """Kill the job at a random moment, sometimes while it starts."""
         if self._random.random() < _STARTING_SHARE:
             time.sleep(self._random.uniform(0, _STARTING_SECONDS))
         else:
@@ -115,7 +115,7 @@ class Killer:
         self._start(self._job.with_audit)
 
     def kill_part(self, part):
-        """Kill a part of it: it must go on, or end and go on after a start."""
+        """Kill a part of the job: it must go on, or end and go on after a new start."""
         self._await_running()
         before, _ = self._watch.batches
         match part:
@@ -135,12 +135,12 @@ class Killer:
             self._start(self._job.with_audit)
 
     def stop(self):
-        """Kill it a last time, and leave it so."""
+        """Kill the job for the last time."""
         self._job.kill()
         self._watch.close()
 
     def _kill(self, why):
-        """Kill all of it; the steps it stood at."""
+        """Kill the whole job, and return the steps that it was at."""
         self._job.kill()
         hit = [self._watch.enforce_step()]
         self.tally.steps[hit[0]] += 1
@@ -151,7 +151,7 @@ class Killer:
         return hit
 
     def _start(self, with_audit):
-        """Start the job; what is written from now on is this process's."""
+        """Start the job; later writes are this process's."""
         self._watch.begin()
         self._job = Job(self._settings, self._log, *_OPTIONS, with_audit=with_audit)
         self._started, self._first = time.monotonic(), self._watch.batches[0]
@@ -168,8 +168,8 @@ class Killer:
         try:
             until(running, _START_SECONDS, 0.05)
         except AssertionError:
-            raise AssertionError(f"no batch in {_START_SECONDS:.0f} s:\n{self._job.said[-3000:]}") from None
+            raise AssertionError(f"no batch in {_START_SECONDS:.0f} s:\n{self._job.output[-3000:]}") from None
         self.tally.starts.append(time.monotonic() - self._started)
 
     def _check_runs(self):
-        assert self._job.exit_code is None, f"ended by itself:\n{self._job.said[-3000:]}"
+        assert self._job.exit_code is None, f"ended by itself:\n{self._job.output[-3000:]}"

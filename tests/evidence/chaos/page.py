@@ -1,11 +1,10 @@
-"""What came out, as tables for a terminal and for the page of the docs."""
+"""The page docs/chaos.md and its tables."""
 
 import platform
-from importlib.metadata import version
 
 from tests.evidence.chaos.steps import AuditStep, Step
 from tests.evidence.chaos.verdict import CHECKS
-from tests.evidence.experiment.report import Table
+from tests.evidence.pages import Table, versions
 
 _INTRO = """\
 Written by `make chaos`, which does it again and fails if any figure that must be 0 is not.
@@ -33,7 +32,7 @@ tables is read without the project's own readers.
 - Each is, to the byte, what the undisturbed run wrote.
 - The Delta tables hold each decision, dead letter and quota change once, with every field as the topic has it.
 - The tokens before and after each decision, and which topics it admits, are those of a reference fold over the two
-  logs, of some forty lines and without the project's code. A bucket that a restart had filled would show there.
+  logs, in fractions and without the project's code. A bucket that a restart had filled would show there.
 """
 
 _SURROUNDINGS = """\
@@ -44,7 +43,7 @@ can be wrong around the jobs (half a checkpoint, foreign tables, unreachable quo
 
 
 def figures_table(tally, verdict, seconds):
-    """The figures."""
+    """Return the figures."""
     rows = [
         ("kills", tally.kills),
         ("of these at a step, at random, of a part", f"{tally.at_steps}, {tally.random}, {len(tally.parts)}"),
@@ -65,7 +64,7 @@ def figures_table(tally, verdict, seconds):
 
 
 def step_tables(tally):
-    """How many kills hit each step of a batch, of the enforcing query and of the audit."""
+    """Yield the kills by step of a batch, of the enforcing query and of the audit."""
     for title, steps, found in (("enforce", Step, tally.steps), ("audit", AuditStep, tally.audit_steps)):
         rows = tuple((step.value, str(found[step]), _missed(tally.missed[step])) for step in steps)
         yield Table(
@@ -74,13 +73,13 @@ def step_tables(tally):
 
 
 def part_table(tally):
-    """What came of a part's end."""
+    """Return the outcome of each kill of a part."""
     rows = tuple((part.value, became) for part, became in tally.parts.items())
     return Table("a part alone", ("killed", "what came of it"), rows, words=2)
 
 
 def surroundings_table(surroundings):
-    """What came of disks that fill up and of a broker that is away."""
+    """Return the outcome of full disks and of an absent broker."""
     rows = (
         ("a disk filled up to some KB that are left, while it enforces and audits", f"{surroundings.fills} times"),
         ("a job ended for it, with a line that says to free some", f"{surroundings.stops} times"),
@@ -91,8 +90,7 @@ def surroundings_table(surroundings):
 
 
 def page(tally, verdict, surroundings, seconds):
-    """The whole page, in Markdown."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "delta-spark", "confluent-kafka"))
+    """Return the page in Markdown."""
     steps = "\n\n".join(table.markdown() for table in step_tables(tally))
     return f"""\
 # Chaos
@@ -110,7 +108,7 @@ Steps are those of the batch that was under way. A kill of a job that did the au
 {_SURROUNDINGS}
 {surroundings_table(surroundings).markdown()}
 
-{packages}, Python {platform.python_version()}.
+{versions("pyspark", "delta-spark", "confluent-kafka")}, Python {platform.python_version()}.
 """
 
 

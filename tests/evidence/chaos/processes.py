@@ -1,87 +1,84 @@
-"""The job as an operator starts it: a Python driver, its JVM, and the Python workers of that. All can be killed."""
+"""The job as an operator starts it: a Python driver, its JVM, and the JVM's Python workers, which can all be killed."""
 
 import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
-from pathlib import Path
 
-from tests.support.deployments import as_options
-from tests.support.jvm import SPARKS
+from tests.support.deployment import as_options
+from tests.support.programs import SPARK_ENVIRONMENT, child_processes, command_line, process_state
 from tests.support.waiting import until
 
-_LOOK_SECONDS = 0.001
+_POLL_SECONDS = 0.001
 
 
 class Job:
-    """`mutation-quota enforce`, perhaps with the audit in the same process, so that a kill hits both."""
+    """`mutation-quota enforce`, with or without the audit in the same process, so that a kill hits both."""
 
     def __init__(self, settings, log, *options, with_audit):
-        """Start it.
+        """Start the job.
 
         Args:
-            settings: the deployment.
-            log: a file that what it says is added to.
-            options: more of the command's options.
-            with_audit: whether it does the audit, too.
+            settings: The deployment.
+            log: File to which the output is appended.
+            options: More options of the command.
+            with_audit: Whether the job does the audit as well.
         """
         own = [f"storage.root={settings.storage.root}", "spark.master=local[2]", f"enforce.with_audit={with_audit}"]
         more = [part for each in own for part in ("--set", each)]
-        command = [sys.executable, "-c", "from jobs.__main__ import main; main()", "enforce"]
-        command += [*as_options(settings), *more, *options]
+        command = command_line("enforce", *as_options(settings), *more, *options)
         self.with_audit = with_audit
         self._log = log
         self._began = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
             self._driver = subprocess.Popen(
-                command, stdout=output, stderr=output, env=os.environ | SPARKS, start_new_session=True
+                command, stdout=output, stderr=output, env=os.environ | SPARK_ENVIRONMENT, start_new_session=True
             )
 
     @property
     def exit_code(self):
-        """How it ended; None while it runs."""
+        """The exit code; None while the job runs."""
         return self._driver.poll()
 
     @property
-    def said(self):
-        """What it has said since it was started."""
+    def output(self):
+        """The output since the start."""
         with self._log.open("rb") as log:
             log.seek(self._began)
             return log.read().decode(errors="replace")
 
     @property
     def jvm(self):
-        """The process of the JVM; None before there is one. (The launcher, a shell, becomes it.)"""
-        return next(iter(children(self._driver.pid)), None)
+        """Process id of the JVM; None before it starts. (The launcher, a shell, becomes the JVM.)"""
+        return next(iter(child_processes(self._driver.pid)), None)
 
     @property
     def daemon(self):
-        """The process that the Python workers are forked from; None before there is one."""
+        """Id of the process that forks the Python workers; None before it starts."""
         jvm = self.jvm
-        return next(iter(children(jvm)), None) if jvm else None
+        return next(iter(child_processes(jvm)), None) if jvm else None
 
     @property
     def workers(self):
-        """The Python workers there are."""
+        """Process ids of the Python workers."""
         daemon = self.daemon
-        return children(daemon) if daemon else []
+        return child_processes(daemon) if daemon else []
 
     def freeze(self):
-        """Stop the JVM where it stands, and with it everything that is written to files and topics."""
+        """Stop the JVM, and with it all writes to files and topics."""
         jvm = self.jvm
         if jvm:
             _send(jvm, signal.SIGSTOP)
-            until(lambda: _state(jvm) in {"T", "Z", None}, 10, look_seconds=_LOOK_SECONDS)
+            until(lambda: process_state(jvm) in {"T", "Z", None}, 10, poll_seconds=_POLL_SECONDS)
 
     def thaw(self):
-        """Let the JVM go on."""
+        """Continue the JVM."""
         if jvm := self.jvm:
             _send(jvm, signal.SIGCONT)
 
     def kill(self):
-        """Kill driver and JVM by SIGKILL. The workers, whose JVM is gone, end by themselves."""
-        self._driver.send_signal(signal.SIGSTOP)  # it starts nothing any more
+        """Kill driver and JVM by SIGKILL; the workers end by themselves without a JVM."""
+        self._driver.send_signal(signal.SIGSTOP)  # so that it starts no further process
         jvm, orphans = self.jvm, [*self.workers, self.daemon]
         for each in (jvm, self._driver.pid):
             if each:
@@ -90,7 +87,7 @@ class Job:
         _await_end([jvm, *orphans])
 
     def kill_driver(self):
-        """Kill the driver alone, and do not wait for its JVM to notice."""
+        """Kill the driver alone, without waiting for its JVM to notice."""
         self._driver.kill()
         self._driver.wait()
 
@@ -100,42 +97,20 @@ class Job:
             _send(jvm, signal.SIGKILL)
 
     def kill_workers(self):
-        """Kill the Python workers; how many there were."""
+        """Kill the Python workers, and return their number."""
         workers = self.workers
         for each in workers:
             _send(each, signal.SIGKILL)
         return len(workers)
 
     def kill_daemon(self):
-        """Kill the process that the workers are forked from."""
+        """Kill the process that forks the workers."""
         if daemon := self.daemon:
             _send(daemon, signal.SIGKILL)
 
     def finish(self, seconds):
-        """Wait for its end; the exit code."""
+        """Wait for the end, and return the exit code."""
         return self._driver.wait(seconds)
-
-
-def children(parent):
-    """The processes that a process has started."""
-    found = []
-    for each in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
-            if int(_stat(int(each.name))[1]) == parent:
-                found.append(int(each.name))
-    return found
-
-
-def _stat(pid):
-    """State, parent and so on, behind the name, which may hold anything."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-
-
-def _state(pid):
-    try:
-        return _stat(pid)[0]
-    except OSError:
-        return None
 
 
 def _send(pid, which):
@@ -144,5 +119,5 @@ def _send(pid, which):
 
 
 def _await_end(pids):
-    """Processes that are nobody's child here; a zombie that waits for its parent has ended."""
-    until(lambda: all(_state(each) in {"Z", "X", None} for each in pids if each), 120, look_seconds=0.01)
+    """Wait for processes that are not our children; a zombie that waits for its parent has ended."""
+    until(lambda: all(process_state(each) in {"Z", "X", None} for each in pids if each), 120, poll_seconds=0.01)

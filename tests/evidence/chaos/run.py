@@ -1,27 +1,27 @@
-"""A deployment under requests, killed again and again, and beside it one that is not: what became of the answers."""
+"""A deployment that is killed again and again while requests flow, and one that is not, to compare the answers."""
 
 import math
 import time
 from contextlib import contextmanager
 
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from tests.evidence.chaos.evidence import gather
 from tests.evidence.chaos.kills import Killer, Part
 from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.steps import AuditStep, Step
 from tests.evidence.chaos.traffic import Traffic
-from tests.evidence.chaos.verdict import judge
-from tests.support.deployments import deployed
+from tests.evidence.chaos.verdict import verdict_on
+from tests.support.deployment import make_deployment
 
 WANTED = [step for step in Step if step is not Step.IDLE]
-"""The steps that are waited for. With requests flowing a query is not idle."""
+"""The steps to kill at. While requests flow, a query is never idle."""
 
 _FINISH_SECONDS = 500.0
 
 
 @contextmanager
 def under_fire(settings, log, tell, requests_per_second):
-    """A job that is killed within the block, while requests flow."""
+    """Run a job to be killed inside the block, while requests flow."""
     prepare_topics(settings)
     traffic = Traffic(settings)
     traffic.set_quotas()
@@ -34,9 +34,15 @@ def under_fire(settings, log, tell, requests_per_second):
 
 
 def kill_all(killer, rounds, kills, seconds=math.inf):
-    """At each step, so many rounds; each part alone; and so many at random, or as many as these seconds allow.
+    """Kill the job at each step, each part of it alone, and at random moments.
 
-    Half of those at random, and those at steps of the audit, are of a job that does the audit, too.
+    Half of the random kills, and those at steps of the audit, hit a job that does the audit as well.
+
+    Args:
+        killer: Runs and kills the job.
+        rounds: Kills at each step.
+        kills: Kills at random moments.
+        seconds: Time after which there are no more random kills.
     """
     deadline = time.monotonic() + seconds
     _kill_at_each(killer, rounds, WANTED)
@@ -61,19 +67,19 @@ def _kill_at_random(killer, kills, deadline):
 
 
 def verdict_of(settings, log, tell):
-    """Have the job finish what is there, have another one answer it all undisturbed, and compare."""
+    """Let the job finish, let another one answer the same requests undisturbed, and compare."""
     tell("the job finishes what is there")
     _finish(settings, log, with_audit=True)
     undisturbed = undisturbed_of(settings)
     tell("another one answers the same requests undisturbed")
     _finish(undisturbed, log, with_audit=False)
     tell("comparing")
-    return judge(gather(settings, undisturbed))
+    return verdict_on(gather(settings, undisturbed))
 
 
 def undisturbed_of(settings):
-    """A deployment that answers the same requests by the same quotas, on topics and a storage root of its own."""
-    alone = deployed(settings, f"{settings.topics.requests}-undisturbed", f"{settings.storage.root}-undisturbed")
+    """Return a deployment with the same requests and quotas, and its own answer topics and storage root."""
+    alone = make_deployment(settings, f"{settings.topics.requests}-undisturbed", f"{settings.storage.root}-undisturbed")
     same = {"requests": settings.topics.requests, "quotas": settings.topics.quotas}
     return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})
 
@@ -82,7 +88,7 @@ def _finish(settings, log, *, with_audit):
     job = Job(settings, log, "--once", with_audit=with_audit)
     try:
         code = job.finish(_FINISH_SECONDS)
-        assert code == 0, f"ended with {code}:\n{job.said[-3000:]}"
+        assert code == 0, f"ended with {code}:\n{job.output[-3000:]}"
     finally:
         if job.exit_code is None:
             job.kill()

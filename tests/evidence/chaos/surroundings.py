@@ -1,4 +1,4 @@
-"""What takes long of the failures around the jobs: a disk that fills up anywhere, a broker that is away for minutes."""
+"""Long failures around the jobs: a disk that fills up at any point, and a broker that is away for minutes."""
 
 import random
 import shutil
@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import at, embedded_broker
-from jobs.spark.failures import with_operator_advice
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import check_queries, stop_after_batch
-from jobs.spark.session import end_session, spark_session
+from jobs.spark.session import start_session, stop_session
 from quota.errors import MutationQuotaError
-from quota.settings.loading import load_settings
-from tests.support.deployments import deployed
+from quota.settings import load_settings
+from tests.support.deployment import make_deployment
 from tests.support.operator import Operator
 
 DISK_BYTES = 16 * 1024 * 1024
@@ -22,33 +22,33 @@ DISK_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What was done around the jobs, and what came of it."""
+    """The failures around the jobs and their outcome."""
 
     fills: int
-    """How many times a disk was filled up to some bytes that were left."""
+    """Times that a disk was filled up but for some bytes."""
     stops: int
-    """How many times a job ended for want of space."""
+    """Times that a job ended for lack of space."""
     away: float
-    """For how many seconds the broker was away until the job ended."""
+    """Time from the broker's stop to the end of the job, seconds."""
     wrong: list[str]
-    """What was lost, forgiven, or not said as it should be."""
+    """Losses, forgiven debts and wrong messages."""
 
 
 def disturb(folder, tell, seconds=240.0, seed=599):
-    """Do it to a broker and a session of its own.
+    """Disturb jobs on a broker and a Spark session of their own.
 
     Args:
-        folder: for all that it keeps.
-        tell: takes a line of progress.
-        seconds: about how long to fill disks; the broker that is away takes some three minutes more.
-        seed: of how much is left free on each disk.
+        folder: Folder for all files.
+        tell: Takes a line of progress.
+        seconds: Time for full disks; the absent broker takes about three minutes more.
+        seed: Seed of the bytes left free on each disk.
     """
     with ExitStack() as stack:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         broker = stack.enter_context(embedded_broker(base, 0))
-        base = at(base, broker.address)
-        spark = spark_session(base, "surroundings", folder / "spark.log")
-        stack.callback(end_session, spark)
+        base = with_plaintext_cluster(base, broker.address)
+        spark = start_session(base, "surroundings", folder / "spark.log")
+        stack.callback(stop_session, spark)
         tell("disks are filled, up to some bytes that are left")
         fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
         tell(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
@@ -57,15 +57,15 @@ def disturb(folder, tell, seconds=240.0, seed=599):
 
 
 def _fill_disks(spark, base, folder, seconds, chance):
-    """Leave some bytes free, enforce and audit until there are none, free the rest, and go on; again and again."""
+    """Fill a disk but for some bytes, enforce and audit, free it again and go on; repeatedly."""
     deadline = time.monotonic() + seconds
     stops, wrong = 0, []
     with _disk(folder / "disk") as disk:
-        operator = Operator(spark, deployed(base, "full", disk))
+        operator = Operator(spark, make_deployment(base, "full", disk))
         names = []
         while time.monotonic() < deadline:
             names.append(f"r{len(names)}")
-            operator.ask(names[-1])
+            operator.request(names[-1])
             rest = disk / "rest"
             left = chance.randrange(0, 64 * 1024, 4096)
             rest.write_bytes(b"x" * max(shutil.disk_usage(disk).free - left, 0))
@@ -87,13 +87,13 @@ def _differences(operator, names):
     expected = dict(zip(names, [40.0, *[-20.0] * len(names)], strict=False))
     decided = operator.decided
     wrong = [] if decided == expected else [f"decided {decided}, not {expected}"]
-    return wrong if operator.kept == sorted(names) else [*wrong, f"kept {operator.kept}"]
+    return wrong if operator.audited == sorted(names) else [*wrong, f"kept {operator.audited}"]
 
 
 def _stay_away(spark, base, folder, broker):
-    """Stop the broker until the query gives up; then a new start goes on."""
-    operator = Operator(spark, deployed(base, "away", folder / "away"))
-    operator.ask("a")
+    """Stop the broker until the query gives up; after a new start it must go on."""
+    operator = Operator(spark, make_deployment(base, "away", folder / "away"))
+    operator.request("a")
     operator.enforce()
     query = start_enforce(spark, operator.settings)
     broker.stop()
@@ -111,7 +111,7 @@ def _stay_away(spark, base, folder, broker):
             wrong.append(f"broker away: {error}")
     away = time.monotonic() - since
     broker.start()
-    operator.ask("b")
+    operator.request("b")
     operator.enforce()
     if operator.decided != {"a": 40.0, "b": -20.0}:
         wrong.append(f"after the broker came back: {operator.decided}")
@@ -120,7 +120,7 @@ def _stay_away(spark, base, folder, broker):
 
 @contextmanager
 def _disk(folder):
-    """A small disk, where root may mount one."""
+    """Mount a small disk inside the block, which takes root."""
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=True)
     try:

@@ -1,4 +1,4 @@
-"""Requests of several users, good and bad ones, and quotas that change meanwhile: from a thread of its own."""
+"""Requests of several users, valid and invalid, and changes of their quotas, sent by a thread."""
 
 import json
 import random
@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from quota.kafka.clients import client_config
 
 RATES = {"ann": 4.0, "bob": 9.0, "cleo": 2.5, "dan": 15.0, None: 6.0}
-"""The quotas to begin with, mutations/s; of None, the default user, all other users have one each."""
+"""The first quotas, mutations/s; None is the default user, whose quota each other user has for itself."""
 
 _USERS = ("ann", "bob", "cleo", "dan", "eve", "fay", "gus", "hal", "ida", "jon")
 _OPERATIONS = (("CREATE_TOPICS", 5), ("CREATE_TOPICS", 7), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 4))
@@ -22,24 +22,24 @@ _FLUSH_SECONDS = 60.0
 
 
 class Traffic:
-    """What is sent, by chance with a seed; each user's requests go to one partition."""
+    """Random requests and quota changes, from a seed; each user's requests go to one partition."""
 
     def __init__(self, settings, seed=599):
-        """Connect."""
+        """Connect to the broker."""
         self._topics = settings.topics
         self._producer = Producer(client_config(settings.kafka.connection, {"enable.idempotence": True}))
         self._random = random.Random(seed)
         self.sent = 0
 
     def set_quotas(self):
-        """Set the quotas to begin with, and wait until they hold."""
+        """Set the first quotas, and wait until the broker has them."""
         for user, rate in RATES.items():
             self._set_quota(user, rate)
         assert self._producer.flush(_FLUSH_SECONDS) == 0
 
     @contextmanager
     def flowing(self, requests_per_second):
-        """Send within the block, and have all of it acknowledged at its end."""
+        """Send inside the block; at its end all records are acknowledged."""
         end = threading.Event()
         thread = threading.Thread(target=self._flow, args=(end, requests_per_second), name="traffic")
         thread.start()
@@ -58,7 +58,7 @@ class Traffic:
                 self._change_a_quota()
 
     def send(self):
-        """Send one request, or something that is none."""
+        """Send one request, or an invalid record."""
         user = self._random.choice(_USERS)
         bad = self._random.random() < _BAD_SHARE
         value = self._random.choice(_BAD) if bad else self._request(user)
@@ -84,7 +84,7 @@ class Traffic:
         return json.dumps(request).encode()
 
     def _change_a_quota(self):
-        """Another rate than before, or none."""
+        """Set another rate, or remove the quota."""
         user = self._random.choice(list(RATES))
         removed = user is not None and self._random.random() < _REMOVED_SHARE
         self._set_quota(user, None if removed else RATES[user] * self._random.uniform(0.5, 2.0))

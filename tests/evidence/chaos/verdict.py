@@ -1,4 +1,4 @@
-"""Whether a deployment that was killed lost, doubled or changed a decision, by the evidence alone."""
+"""The verdict on a deployment that was killed: whether it lost, doubled or changed a decision."""
 
 import json
 from collections import Counter, defaultdict
@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from tests.evidence.chaos.evidence import source_of
-from tests.evidence.chaos.fold import expected_decisions
+from tests.evidence.chaos.expected import expected_decisions
 
-_SAID = 10
+_MAX_EXAMPLES = 10
 _ROUNDING = 1e-6
 _ENTITIES = {"entity", "quota_entity"}
 
 
 @dataclass(slots=True)
 class Verdict:
-    """The figures; all that are in `wrong` must be 0."""
+    """The figures; all counts in `wrong` must be 0."""
 
     requests: int = 0
     decisions: int = 0
@@ -24,14 +24,14 @@ class Verdict:
     refused: int = 0
     quota_changes: int = 0
     copies: int = 0
-    """Answers written again after a kill: the sink is at-least-once."""
+    """Answers written more than once: the sink is at-least-once."""
     wrong: Counter = field(default_factory=Counter)
     examples: dict = field(default_factory=lambda: defaultdict(list))
 
     def note(self, what, example):
-        """Count something that is wrong; the first of each kind are kept to be told."""
+        """Count a defect, with an example of the first of each kind."""
         self.wrong[what] += 1
-        if len(self.examples[what]) < _SAID:
+        if len(self.examples[what]) < _MAX_EXAMPLES:
             self.examples[what].append(str(example)[:500])
 
     def __str__(self):
@@ -58,95 +58,95 @@ CHECKS = (
     TWICE_IN_DELTA,
     UNLIKE_IN_DELTA,
 )
-"""All that could be wrong."""
+"""All defects that are looked for."""
 
 
-def judge(evidence):
-    """The figures of the evidence."""
+def verdict_on(evidence):
+    """Return the figures of the evidence."""
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))
     decisions = _answers(verdict, evidence.decisions)
     letters = _answers(verdict, evidence.dead_letters)
     verdict.decisions, verdict.dead_letters = len(decisions), len(letters)
     verdict.copies = len(evidence.decisions) + len(evidence.dead_letters) - len(decisions) - len(letters)
-    _judge_answers(verdict, evidence, decisions, letters)
-    _judge_tokens(verdict, evidence, decisions)
-    _judge_table(verdict, evidence.decision_rows, decisions, _as_decision_row)
-    _judge_table(verdict, evidence.dead_letter_rows, letters, _as_row)
-    changes = {each.place: [each] for each in evidence.quotas}
-    _judge_table(verdict, evidence.quota_rows, changes, _as_quota_row)
+    _check_answers(verdict, evidence, decisions, letters)
+    _check_tokens(verdict, evidence, decisions)
+    _check_table(verdict, evidence.decision_rows, decisions, _as_decision_row)
+    _check_table(verdict, evidence.dead_letter_rows, letters, _as_row)
+    changes = {each.position: [each] for each in evidence.quotas}
+    _check_table(verdict, evidence.quota_rows, changes, _as_quota_row)
     return verdict
 
 
 def _answers(verdict, records):
-    """Answers by the request they are about, each with its copies."""
+    """Return answers by the position of their request, each with its copies."""
     found = defaultdict(list)
     for each in records:
         found[source_of(each)].append(each)
-    for place, copies in found.items():
+    for position, copies in found.items():
         if len({(each.key, each.value) for each in copies}) > 1:
-            verdict.note(COPIES_DIFFER, (place, copies))
+            verdict.note(COPIES_DIFFER, (position, copies))
     return found
 
 
-def _judge_answers(verdict, evidence, decisions, letters):
-    """Every request has one answer, the one that it had undisturbed."""
-    asked = {each.place for each in evidence.requests}
-    for place in sorted(asked - decisions.keys() - letters.keys()):
-        verdict.note(LOST, place)
-    for place in sorted((decisions.keys() | letters.keys()) - asked | (decisions.keys() & letters.keys())):
-        verdict.note(UNASKED, place)
+def _check_answers(verdict, evidence, decisions, letters):
+    """Check that every request has one answer, that of the undisturbed run."""
+    requested = {each.position for each in evidence.requests}
+    for position in sorted(requested - decisions.keys() - letters.keys()):
+        verdict.note(LOST, position)
+    for position in sorted((decisions.keys() | letters.keys()) - requested | (decisions.keys() & letters.keys())):
+        verdict.note(UNASKED, position)
     undisturbed = (evidence.undisturbed_decisions, evidence.undisturbed_dead_letters)
     for answers, others in zip((decisions, letters), undisturbed, strict=True):
         expected = {source_of(each): (each.key, each.value) for each in others}
-        for place in sorted(expected.keys() | answers.keys()):
-            first = answers.get(place, [None])[0]
-            if first is None or (first.key, first.value) != expected.get(place):
-                verdict.note(UNLIKE_UNDISTURBED, (place, first, expected.get(place)))
+        for position in sorted(expected.keys() | answers.keys()):
+            first = answers.get(position, [None])[0]
+            if first is None or (first.key, first.value) != expected.get(position):
+                verdict.note(UNLIKE_UNDISTURBED, (position, first, expected.get(position)))
 
 
-def _judge_tokens(verdict, evidence, decisions):
-    """Tokens and topics are what the logs alone come to: no bucket was filled by a restart."""
+def _check_tokens(verdict, evidence, decisions):
+    """Check tokens and topics against the reference: no bucket was filled by a restart."""
     expected = expected_decisions(evidence.requests, evidence.quotas)
-    for place, (answer, *_) in decisions.items():
-        told, must = json.loads(answer.value), expected.get(place)
-        admitted = tuple(topic["error_code"] == 0 for topic in told["topics"])
+    for position, (answer, *_) in decisions.items():
+        decision, must = json.loads(answer.value), expected.get(position)
+        admitted = tuple(topic["error_code"] == 0 for topic in decision["topics"])
         verdict.refused += admitted.count(False)
         if must is None:
-            verdict.note(TOKENS_WRONG, (place, "is no request"))
-        elif told["tokens"] is not None and must.tokens is not None and told["tokens"] > must.tokens + _ROUNDING:
-            verdict.note(REFILLED, (place, told["tokens"], must))
+            verdict.note(TOKENS_WRONG, (position, "is no request"))
+        elif decision["tokens"] is not None and must.after is not None and decision["tokens"] > must.after + _ROUNDING:
+            verdict.note(REFILLED, (position, decision["tokens"], must))
         elif admitted != must.admitted or not (
-            _near(told["tokens"], must.tokens) and _near(told["tokens_before"], must.tokens_before)
+            _near(decision["tokens"], must.after) and _near(decision["tokens_before"], must.before)
         ):
-            verdict.note(TOKENS_WRONG, (place, told["tokens_before"], told["tokens"], admitted, must))
+            verdict.note(TOKENS_WRONG, (position, decision["tokens_before"], decision["tokens"], admitted, must))
 
 
 def _near(one, other):
     return one == other if one is None or other is None else abs(one - other) <= _ROUNDING
 
 
-def _judge_table(verdict, rows, answers, as_row: Callable):
-    """Each answer is in its table once, as one of its copies on the topic tells it."""
-    kept = defaultdict(list)
+def _check_table(verdict, rows, answers, as_row: Callable):
+    """Check that each answer is in its table once, equal to one of its copies on the topic."""
+    stored = defaultdict(list)
     for row in rows:
-        kept[row["source"]["partition"], row["source"]["offset"]].append(row)
-    for place, copies in answers.items():
-        if place not in kept:
-            verdict.note(NOT_IN_DELTA, place)
+        stored[row["source"]["partition"], row["source"]["offset"]].append(row)
+    for position, copies in answers.items():
+        if position not in stored:
+            verdict.note(NOT_IN_DELTA, position)
             continue
-        if len(kept[place]) > 1:
-            verdict.note(TWICE_IN_DELTA, place)
-        found = _plain(kept[place][0])
+        if len(stored[position]) > 1:
+            verdict.note(TWICE_IN_DELTA, position)
+        found = _plain(stored[position][0])
         if found not in [_plain(as_row(copy)) for copy in copies]:
             verdict.note(UNLIKE_IN_DELTA, (found, [_plain(as_row(copy)) for copy in copies]))
-    for place in kept.keys() - answers.keys():
-        verdict.note(UNLIKE_IN_DELTA, f"{place}: nothing on the topic")
+    for position in stored.keys() - answers.keys():
+        verdict.note(UNLIKE_IN_DELTA, f"{position}: nothing on the topic")
 
 
 def _as_row(answer):
-    """A dead letter as its table must hold it."""
-    told = json.loads(answer.value)
-    return told | {"date": _date(told["timestamp"])}
+    """Return a dead letter as its table must hold it."""
+    letter = json.loads(answer.value)
+    return letter | {"date": _date(letter["timestamp"])}
 
 
 def _as_decision_row(answer):
@@ -154,18 +154,18 @@ def _as_decision_row(answer):
 
 
 def _as_quota_row(change):
-    """A quota change as its table must hold it."""
-    told = json.loads(change.value)
-    user = told["entity"]["user"]
+    """Return a quota change as its table must hold it."""
+    found = json.loads(change.value)
+    user = found["entity"]["user"]
     return {
         "date": _date(change.timestamp),
         "source": {"topic": change.topic, "partition": change.partition, "offset": change.offset},
         "timestamp": change.timestamp,
         "effective_at": change.timestamp,
         "kind": "quota",
-        "entity": told["entity"],
+        "entity": found["entity"],
         "user": "<default>" if user is None else user,
-        "controller_mutation_rate": told["controller_mutation_rate"],
+        "controller_mutation_rate": found["controller_mutation_rate"],
         "shadow": False,
     }
 
@@ -175,9 +175,9 @@ def _date(moment):
 
 
 def _plain(value, name=None):
-    """One form for JSON and for rows: moments in epoch ms, maps as dicts, and nothing where there is null."""
+    """Return one form for JSON and for rows: times in epoch ms, maps as dicts, and no nulls."""
     match value:
-        case _ if name in _ENTITIES:  # there null is a name: the default's
+        case _ if name in _ENTITIES:  # null is the default's name there
             plain = json.loads(value) if isinstance(value, str) else value
         case dict():
             found = {key: _plain(each, key) for key, each in value.items()}

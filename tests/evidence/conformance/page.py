@@ -1,15 +1,15 @@
-"""The page of the docs that tells what the comparison came to."""
+"""The page docs/conformance.md and its tables."""
 
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 
-from tests.evidence.conformance.comparison import ROUNDINGS_A_STEP, Tally
-from tests.evidence.conformance.differences import Case
-from tests.evidence.conformance.oracle import CLASSES
-from tests.evidence.conformance.system import Row
-from tests.evidence.conformance.tables import difference_table, system_table, tally_table
+from tests.evidence.conformance.broker.comparison import Row
+from tests.evidence.conformance.broker.scenarios import Ask
+from tests.evidence.conformance.bucket.comparison import ROUNDINGS_A_STEP, Tally
+from tests.evidence.conformance.bucket.differences import Case
+from tests.evidence.conformance.bucket.oracle import CLASSES
+from tests.evidence.pages import Table, versions
 
 _BUCKET = f"""\
 Random sequences of 50 to 400 steps run through Kafka's own classes, in a JVM of their own under a clock that is told,
@@ -60,7 +60,7 @@ some moment between sending and answer, which gives the range; the moment worked
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All that was compared."""
+    """The results of a run of the program."""
 
     seed: int
     tally: Tally
@@ -73,8 +73,8 @@ class Result:
 
 
 def page(result: Result) -> str:
-    """The whole page, in Markdown."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("confluent-kafka", "pyspark"))
+    """Return the page in Markdown."""
+    packages = versions("confluent-kafka", "pyspark")
     classes = "\n".join(f"- `{name}`" for name in CLASSES)
     return f"""\
 # Conformance with Kafka
@@ -106,3 +106,65 @@ Kafka {result.kafka} (classes and embedded broker), its admin client {result.jav
 
 {classes}
 """
+
+
+_WORDS = {"A": "admitted", "R": "refused"}
+
+
+def tally_table(tally: Tally) -> Table:
+    """Return the counts of the comparison of buckets."""
+    rows = (
+        ("sequences", f"{tally.sequences:,}"),
+        ("requests", f"{tally.tries:,}"),
+        ("topics, of these refused", f"{tally.topics:,}, {tally.refused:,}"),
+        ("quota changes", f"{tally.changes:,}"),
+        ("steps back of the clock", f"{tally.steps_back:,}"),
+        ("**mismatches**", "**0**"),
+        ("tokens the same to the last bit, of the requests", f"{tally.exact / tally.tries:.0%}"),
+        ("largest difference in tokens (of so many)", f"{tally.largest_tokens:.1e} ({tally.at_tokens:.1e})"),
+        ("largest part of what the roundings may come to", f"{tally.largest_share:.0%}"),
+        ("throttle times the same to the millisecond", f"{tally.equal_to_the_ms:,}"),
+        ("one more here: rounded up where Kafka rounds down", f"{tally.rounded_up:,}"),
+        ("2147483647 here, where Kafka's int overflows", f"{tally.capped:,}"),
+        ("admitted here, where Kafka refuses for a debt within rounding", f"{tally.within_rounding:,}"),
+        ("sequences that ended early: a debt that rounding alone decides about", f"{tally.ended_early:,}"),
+    )
+    return Table("the bucket", ("", "count"), rows, words=1)
+
+
+def difference_table(cases: Sequence[Case]) -> Table:
+    """Return the differences on purpose with both answers."""
+    rows = tuple((case.difference, case.happens, case.kafka, case.project) for case in cases)
+    return Table("differences on purpose", ("difference", "what happens", "Kafka", "here"), rows, words=4)
+
+
+def system_table(rows: Sequence[Row]) -> Table:
+    """Return the answers of a real broker and of the job."""
+    headings = ("scenario", "request", "broker", "told ms", "paid off at", "here", "told ms", "paid off at")
+    return Table("a real broker", headings, tuple(_cells(row) for row in rows), words=3)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    title = row.scenario.title + (f" (difference: {row.scenario.difference})" if row.scenario.difference else "")
+    theirs, ours = ("", ""), ("", "")
+    if row.kafka_throttle_ms:
+        theirs = f"{row.kafka_throttle_ms:,}", f"{row.kafka_paid_off[0]:,.0f} to {row.kafka_paid_off[1]:,.0f}"
+    if row.project_throttle_ms:
+        ours = f"{row.project_throttle_ms:,}", f"{row.project_paid_off:,.0f}"
+    return (title, _request(row.ask), _fates(row.kafka), *theirs, _fates(row.project), *ours)
+
+
+def _request(ask: Ask) -> str:
+    what = ask.operation.value.lower().replace("_", " ")
+    if ask.validate_only:
+        what += ", validate only"
+    if ask.new_rate is not None:
+        what = f"quota {ask.new_rate:g}; {what}"
+    return f"{what}: {' + '.join(str(topic.partitions) for topic in ask.topics)}"
+
+
+def _fates(verdicts: str) -> str:
+    """Return a text such as `2 admitted, 2 refused`; without numbers for a single topic."""
+    if len(verdicts) == 1:
+        return _WORDS[verdicts]
+    return ", ".join(f"{verdicts.count(each)} {word}" for each, word in _WORDS.items() if each in verdicts)

@@ -12,9 +12,7 @@ from rich.console import Console
 
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.clients import reason
-from quota.settings.loading import load_settings
-from quota.settings.model import Settings
-from quota.settings.storage import local_folder
+from quota.settings import Settings, load_settings
 from quota.settings.types import in_bytes
 from tests.evidence.experiment.arm import Plan, StormQuota, run_arm
 from tests.evidence.experiment.figures import Room, quota_for, scale_factor, throughput
@@ -24,17 +22,17 @@ from tests.evidence.experiment.report import storm_table, tenant_tables
 from tests.evidence.experiment.storm import PARTITIONS
 
 TOPICS = 5000
-"""The KIP's."""
+"""Number of topics in the KIP's experiment."""
 
 _OTHERS = 4000
-"""Partitions of the tenants, the deployment and the warming up."""
+"""Partitions of the tenants, the deployment and the warm-up."""
 
 _BROKER_MEMORY = "1g"
 _QUICK_TOPICS = 100
 
 
 def main() -> None:
-    """Run the program: an error is one line on standard error."""
+    """Run the program; an error is one line on standard error."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _run(_options())
@@ -69,9 +67,9 @@ def _run(options: argparse.Namespace) -> None:
     if plan.embedded and "memory" not in settings.broker.model_fields_set:
         broker = settings.broker.model_copy(update={"memory": _BROKER_MEMORY})
         settings = settings.model_copy(update={"broker": broker})
-    out = options.out or (local_folder(settings, "experiment") if options.quick else Path("docs"))
+    out = options.out or (settings.storage.local_folder("experiment") if options.quick else Path("docs"))
     out.mkdir(parents=True, exist_ok=True)
-    console.print(plan.told())
+    console.print(plan.sentence())
     without = run_arm(plan, settings, console, None)
     quota = StormQuota(options.quota or quota_for(plan.mutations, without.creation), options.burst)
     arms = [without, run_arm(plan, settings, console, quota)]
@@ -84,10 +82,10 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _plan(options: argparse.Namespace, settings: Settings) -> Plan:
-    """What is done; scaled down by as much as an embedded broker needs on this machine.
+    """Return the plan, scaled down as far as an embedded broker needs on this machine.
 
     Raises:
-        BadInput: an option is out of its range.
+        BadInput: An option is out of its range.
     """
     for name in ("scale", "quota", "burst", "limit"):
         value = getattr(options, name)
@@ -102,7 +100,7 @@ def _plan(options: argparse.Namespace, settings: Settings) -> Plan:
 
 
 def _room() -> Room:
-    """What this machine leaves to a broker beside Spark and this program."""
+    """Return the resources that this machine has for a broker, next to Spark and this program."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # a JVM takes the hard limit
     maps = Path("/proc/sys/vm/max_map_count")
     memory = Path("/proc/meminfo")

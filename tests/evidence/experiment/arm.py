@@ -1,4 +1,4 @@
-"""One arm of the experiment: a cluster, the job that decides, two tenants, and the storm."""
+"""One arm of the experiment: a cluster, the enforcing job, two tenants, and the storm."""
 
 import time
 import uuid
@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.status import Status
 
 from jobs.enforce.query import start_enforce
-from jobs.services.prepared import prepared_session
+from jobs.services.session import deployment_session
 from jobs.spark.queries import check_queries, stop_after_batch
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.model import Settings
+from quota.settings import Settings
 from tests.evidence.experiment.figures import (
     REST_SECONDS,
     Arm,
@@ -35,11 +35,11 @@ from tests.evidence.experiment.place import cluster, deciding_client, deployment
 from tests.evidence.experiment.storm import EVERY_SECONDS, PARTITIONS, PER_REQUEST, REQUESTS_PER_SECOND, Storm, Tenant
 
 DIRECT, DECIDED = "direct", "decided"
-"""The tenants: one goes straight to the cluster, the other asks for a decision first and has no quota."""
+"""The tenants: one calls the cluster directly, the other requests a decision first and has no quota."""
 
 STORM_USER = "storm"
 
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _TELL_SECONDS = 0.5
 _FIRST_BATCH_SECONDS = 90.0
 _CATCH_UP_SECONDS = 180.0
@@ -49,25 +49,25 @@ _WARM_TOPICS = 100
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What both arms do; times in seconds."""
+    """The plan of both arms; times in seconds."""
 
     embedded: bool
     factor: int
     topics: int
     limit: float
-    """For the creation, and again for the deletion: what is not admitted by then is refused."""
+    """Time limit of the creation, and of the deletion; topics not admitted by then are refused."""
     warm_up: float
     baseline: float
     least: float
-    """How long each phase is measured at least."""
+    """Shortest time for which a phase is measured."""
 
     @property
     def mutations(self) -> int:
-        """Of the creation."""
+        """Mutations of the creation."""
         return self.topics * PARTITIONS
 
-    def told(self) -> str:
-        """The storm, in a sentence."""
+    def sentence(self) -> str:
+        """Return a sentence about the storm."""
         scaled = f", scaled down by {self.factor}" if self.factor > 1 else ""
         return (
             f"{self.topics:,} topics of {PARTITIONS} partitions in requests of {PER_REQUEST} topics, "
@@ -77,25 +77,25 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class StormQuota:
-    """The quota of the storm: mutations a second, and at once; None for what the settings' window makes of it."""
+    """The quota of the storm: rate (mutations/s) and burst; a burst of None is that of the settings' window."""
 
     rate: float
     burst: float | None
 
-    def told(self, settings: Settings) -> str:
-        """In words."""
+    def words(self, settings: Settings) -> str:
+        """Return the quota in words."""
         at_once = settings.quota.window.burst(self.rate, self.burst)
         return f"{self.rate:g} mutations a second, {at_once:,.0f} at once"
 
 
 def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota | None) -> Arm:
-    """Run an arm on a cluster of its own; on a cluster that the settings name, in topics of its own.
+    """Run an arm on an embedded cluster, or in its own topics on a cluster that the settings name.
 
     Raises:
-        MutationQuotaError: the job failed, or the cluster does not do what the experiment needs.
+        MutationQuotaError: The job failed, or the cluster cannot do what the experiment needs.
     """
     name = "without a quota" if quota is None else "with a quota"
-    console.print(name if quota is None else f"{name} of {quota.told(settings)}", style="bold")
+    console.print(name if quota is None else f"{name} of {quota.words(settings)}", style="bold")
     prefix = f"experiment-{uuid.uuid4().hex[:8]}"
     with ExitStack() as stack:
         status = stack.enter_context(console.status("starting a broker and Spark"))
@@ -103,13 +103,13 @@ def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota 
         settings, alive = stack.enter_context(
             cluster(deployment(settings, prefix, folder), prefix, embedded=plan.embedded)
         )
-        spark = stack.enter_context(prepared_session(settings, "experiment", Path(folder) / "spark.log"))
+        spark = stack.enter_context(deployment_session(settings, "experiment", Path(folder) / "spark.log"))
         if quota is not None:
             write_record(settings, QuotaRecord(QuotaEntity(STORM_USER), quota.rate, quota.burst))
         query = start_enforce(spark, settings)
         stack.callback(stop_after_batch, [query])
 
-        def all_well() -> None:
+        def check() -> None:
             alive()
             check_queries([query])
 
@@ -118,27 +118,27 @@ def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota 
         tenants = {
             who: Tenant(client, settings.target_connection, f"{prefix}-{who}") for who, client in clients.items()
         }
-        for number, tenant in enumerate(tenants.values()):  # in turns
+        for number, tenant in enumerate(tenants.values()):  # alternating
             stack.enter_context(tenant.at_work(number * EVERY_SECONDS / len(tenants)))
-        course = _Course(plan, tenants, clients[DIRECT], storm, f"{prefix}-{STORM_USER}", console, status, all_well)
+        course = _Course(plan, tenants, clients[DIRECT], storm, f"{prefix}-{STORM_USER}", console, status, check)
         return course.run(name)
 
 
 @dataclass
 class _Course:
-    """What happens in an arm, one thing after the other."""
+    """The course of an arm."""
 
     plan: Plan
     tenants: Mapping[str, Tenant]
     plain: AdminClient
     client: AdminClient
-    """The storm's."""
+    """The storm's client."""
     prefix: str
-    """Of the storm's topics."""
+    """Prefix of the storm's topics."""
     console: Console
     status: Status
-    all_well: Callable[[], None]
-    """Raises if what has to run does not."""
+    check: Callable[[], None]
+    """Raises if the cluster or the job has ended."""
     began: float = 0.0
 
     def run(self, name: str) -> Arm:
@@ -163,7 +163,7 @@ class _Course:
         return Arm(name, creates, creation, deletion)
 
     def _warm_up(self) -> None:
-        """Until the job decides, and then for some time: its first batches are slow, and so is a new broker's code."""
+        """Wait for the first decision and some time more: first batches are slow, and so is a new broker's code."""
         first = Storm(self.client, _FIRST_BATCH_SECONDS, self._now)
         first.create([f"{self.prefix}-first"])
         others = Storm(self.plain, _FIRST_BATCH_SECONDS, self._now)
@@ -178,7 +178,7 @@ class _Course:
         self._rest("warming up", self.plan.warm_up)
 
     def _phase(self, name: str, begin: Callable[[Storm], None], usual: float) -> Phase:
-        """The creation or the deletion, from its first request until the cluster has caught up."""
+        """Run the creation or the deletion, from its first request until the cluster has caught up."""
         begun = self._now()
         storm = Storm(self.client, self.plan.limit, self._now)
         begin(storm)
@@ -196,17 +196,17 @@ class _Course:
         return phase
 
     def _create(self, storm: Storm) -> None:
-        """Send the requests at their times, whatever has become of those before."""
+        """Send the requests at their times, without waiting for earlier ones."""
         started = time.monotonic()
         for number, request in enumerate(portions(self._names, PER_REQUEST)):
             time.sleep(max(0.0, started + number / REQUESTS_PER_SECOND - time.monotonic()))
             storm.create(request)
 
     def _catch_up(self, name: str, settled: Sequence[Settled], answered: float, usual: float) -> float | None:
-        """When the cluster has caught up; None if it has not in time.
+        """Return the time when the cluster has caught up; None if it has not in time.
 
-        That is when topics that a tenant begins after the storm's last answer are usable as quickly as before, and
-        the cluster's metadata has the topics that the storm has made, and not those that it has deleted.
+        It has when topics that a tenant creates after the storm's last answer are usable as quickly as before, and
+        when the metadata has the topics that the storm has created, and none that it has deleted.
         """
         changed = done(settled)
         expected = changed if name == "creation" else frozenset[str]()
@@ -240,18 +240,18 @@ class _Course:
         self._wait(lambda: self._now() >= until, seconds, lambda: f"{what}: {until - self._now():.0f} s")
 
     def _wait(self, is_over: Callable[[], bool], seconds: float, doing: Callable[[], str]) -> bool:
-        """Wait for something while all is well; whether it came in time."""
+        """Wait for a condition while cluster and job run; return whether it came in time."""
         deadline = time.monotonic() + seconds
-        told = 0.0
+        updated_at = 0.0
         while not is_over():
             now = time.monotonic()
             if now > deadline:
                 return False
-            if now - told > _TELL_SECONDS:
-                self.all_well()
+            if now - updated_at > _TELL_SECONDS:
+                self.check()
                 self.status.update(doing())
-                told = now
-            time.sleep(_LOOK_SECONDS)
+                updated_at = now
+            time.sleep(_POLL_SECONDS)
         return True
 
     def _tell(self, name: str, phase: Phase) -> None:

@@ -1,17 +1,17 @@
-"""The page of the docs that tells what the experiment came to."""
+"""The page docs/experiment.md."""
 
 import os
 import platform
 import textwrap
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from jobs.spark.installation import jars_folder
-from quota.settings.model import Settings
+from quota.settings import Settings
 from tests.evidence.experiment.arm import DECIDED, DIRECT, Plan, StormQuota
 from tests.evidence.experiment.figures import Arm, Phase, between, done, summary, throughput
-from tests.evidence.experiment.report import milliseconds, storm_table, tenant_tables, waits
+from tests.evidence.experiment.report import storm_table, tenant_tables, waits
 from tests.evidence.experiment.storm import EVERY_SECONDS, PARTITIONS
+from tests.evidence.pages import milliseconds, versions
 
 _WIDTH = 118
 
@@ -58,7 +58,7 @@ _ONE_RUN = (
 
 
 def page(arms: Sequence[Arm], plan: Plan, quota: StormQuota, settings: Settings) -> str:
-    """The whole page, in Markdown."""
+    """Return the page in Markdown."""
     method = _METHOD.format(
         every=EVERY_SECONDS * 1000,
         limit=plan.limit,
@@ -74,7 +74,7 @@ def page(arms: Sequence[Arm], plan: Plan, quota: StormQuota, settings: Settings)
 
 Written by `make experiment`, which does it again.
 
-{_filled(f"{plan.told()} The storm's quota: {quota.told(settings)}.")}
+{_filled(f"{plan.sentence()} The storm's quota: {quota.words(settings)}.")}
 
 ![Each create of the tenants, and what was carried out of the storm](experiment.svg)
 
@@ -98,7 +98,7 @@ Written by `make experiment`, which does it again.
 
 
 def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
-    """What the figures say, whichever they are."""
+    """Return the reading of the figures."""
     without, with_quota = arms
     answered, usable = zip(*(waits(arm, DIRECT, "creation") for arm in arms), strict=True)
     _, deleting = zip(*(waits(arm, DIRECT, "deletion") for arm in arms), strict=True)
@@ -149,7 +149,7 @@ def _done(phase: Phase) -> str:
 
 
 def _either(arms: Sequence[Arm], tenant: str) -> str:
-    """The medians before the storm, which is the same in both arms."""
+    """Return the medians before the storm, in both arms, which are alike until then."""
     return " and ".join(milliseconds(waits(arm, tenant, "before")[0].p50) for arm in arms)
 
 
@@ -167,8 +167,7 @@ def _machine(plan: Plan, settings: Settings) -> str:
     if plan.embedded:
         (jar,) = jars_folder(settings.broker.jars).glob("kafka_2.13-*.jar")
         kafka = f"the embedded Kafka {jar.stem.removeprefix('kafka_2.13-')} (heap {settings.broker.memory})"
-    packages = ", ".join(f"{name} {version(name)}" for name in ("confluent-kafka", "pyspark"))
     return (
         f"{os.cpu_count()} cores and {memory:.0f} GB, {platform.system()}; Python {platform.python_version()}, "
-        f"{packages}; {kafka}"
+        f"{versions('confluent-kafka', 'pyspark')}; {kafka}"
     )

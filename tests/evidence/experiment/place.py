@@ -1,22 +1,22 @@
-"""Where the experiment takes place: a cluster of its own or a named one, and the clients that speak to it."""
+"""The cluster of the experiment, embedded or named in the settings, and its clients."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from confluent_kafka.admin import AdminClient
 
-from jobs.sandbox.broker import at, embedded_broker
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.clients import client_config
-from quota.kafka.topics.specs import prepare_topics
-from quota.settings.model import Settings
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import Settings
 
 _LISTING_SECONDS = 30.0
 _AT_ONCE = 50
 
 
 def deployment(settings: Settings, prefix: str, folder: str) -> Settings:
-    """Settings of a deployment of its own, which leaves nothing behind."""
+    """Return settings of a deployment with its own topics and storage root."""
     topics = {part: f"{prefix}-{part}" for part in _topics(settings)}
     return settings.model_copy(
         update={
@@ -27,16 +27,16 @@ def deployment(settings: Settings, prefix: str, folder: str) -> Settings:
 
 
 def _topics(settings: Settings) -> dict[str, str]:
-    """The names of the topics, by what they are for."""
+    """Return the names of the topics by their setting."""
     return {part: name for part, name in settings.topics if name in settings.topics.names}
 
 
 @contextmanager
 def cluster(settings: Settings, prefix: str, *, embedded: bool) -> Iterator[tuple[Settings, Callable[[], None]]]:
-    """The cluster, and what raises if it is gone."""
+    """Provide the cluster inside the block, and a function that raises if it has ended."""
     if embedded:
         with embedded_broker(settings, port=0) as broker:
-            yield at(settings, broker.address), broker.check
+            yield with_plaintext_cluster(settings, broker.address), broker.check
         return
     prepare_topics(settings)
     try:
@@ -47,7 +47,7 @@ def cluster(settings: Settings, prefix: str, *, embedded: bool) -> Iterator[tupl
 
 
 def _clear(admin: AdminClient, prefix: str) -> None:
-    """Remove the experiment's topics, slowly enough to be no storm."""
+    """Remove the experiment's topics, slowly enough not to be a storm."""
     names = [name for name in admin.list_topics(timeout=_LISTING_SECONDS).topics if name.startswith(prefix)]
     for some in portions(names, _AT_ONCE):
         for future in admin.delete_topics(list(some)).values():
@@ -55,17 +55,17 @@ def _clear(admin: AdminClient, prefix: str) -> None:
 
 
 def portions(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """Names, so many at a time."""
+    """Yield names in portions."""
     return (names[first : first + size] for first in range(0, len(names), size))
 
 
 def plain_client(settings: Settings) -> AdminClient:
-    """A client that goes straight to the cluster."""
+    """Return a client that calls the cluster directly."""
     return AdminClient(client_config(settings.target_connection))
 
 
 def deciding_client(stack: ExitStack, settings: Settings, user: str) -> QuotaAdminClient:
-    """A client that keeps to the quotas and carries out itself what is admitted."""
+    """Return a client that requests decisions and applies admitted changes itself."""
     own = {
         "client.user": user,
         "client.applied_by": "client",

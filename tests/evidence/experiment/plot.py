@@ -1,4 +1,4 @@
-"""The experiment as a picture."""
+"""The picture docs/experiment.svg."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tests.evidence.experiment.figures import Arm, Create, Phase
 from tests.evidence.experiment.storm import PARTITIONS
 
 _LOOKS = {(0, DIRECT): ("#D55E00", "o"), (1, DIRECT): ("#0072B2", "s"), (1, DECIDED): ("#009E73", "^")}
-"""Colours of Okabe and Ito, which colour-blind people tell apart, and shapes besides."""
+"""Colours of Okabe and Ito, which colour-blind people can distinguish, and shapes."""
 
 _STYLE = {
     "svg.hashsalt": "experiment",
@@ -28,7 +28,7 @@ _AFTER_SECONDS = 3.0
 
 
 def draw(arms: Sequence[Arm], rate: float, file: Path) -> None:
-    """Draw each create of the tenants, and what was carried out of the storm; side by side creation and deletion."""
+    """Draw each create of the tenants and the throughput of the storm, for creation and deletion."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(10, 8), layout="constrained")
         axes = figure.subplots(3, 2, sharex="col", sharey="row", height_ratios=(2, 3, 2))
@@ -88,7 +88,7 @@ def _dots(axes: Axes, timed: Sequence[tuple[Create, float | None]], phase: Phase
 
 
 def _steps(axes: Axes, phase: Phase, colour: str, width: float) -> None:
-    """Mutations done in each second."""
+    """Draw the mutations applied in each second."""
     per_second = Counter(int(each.at - phase.begun) for each in phase.settled if each.error is None)
     if per_second:
         heights = [per_second[second] * PARTITIONS for second in range(max(per_second) + 1)]

@@ -1,42 +1,13 @@
-"""What the experiment came to: tables, and the page of the docs."""
+"""The tables of the experiment."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from rich import box
-from rich.table import Table as Drawn
 
 from tests.evidence.experiment.figures import REST_SECONDS, Arm, Phase, Summary, between, done, summary
-
-NOTHING = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Headings and rows; the first columns, so many, are words."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: int
-
-    def drawn(self) -> Drawn:
-        """For a terminal."""
-        table = Drawn(title=self.title, title_justify="left", box=box.SIMPLE_HEAD)
-        for number, heading in enumerate(self.headings):
-            table.add_column(heading, justify="left" if number < self.words else "right")
-        for row in self.rows:
-            table.add_row(*row)
-        return table
-
-    def markdown(self) -> str:
-        """For a page."""
-        rules = ["---" if number < self.words else "---:" for number in range(len(self.headings))]
-        return "\n".join(f"| {' | '.join(row)} |" for row in (self.headings, rules, *self.rows))
+from tests.evidence.pages import NOTHING, Table, milliseconds
 
 
 def tenant_tables(arms: Sequence[Arm]) -> tuple[Table, Table]:
-    """How long an unrelated tenant's creates took to be answered, and to be usable; the arms one below the other."""
+    """Return the times until a tenant's creates were answered, and until they were usable; a row for each arm."""
     cases = [
         ((phase, tenant, arm.name), waits(arm, tenant, phase))
         for phase in ("before", "creation", "deletion")
@@ -56,7 +27,7 @@ def tenant_tables(arms: Sequence[Arm]) -> tuple[Table, Table]:
 
 
 def waits(arm: Arm, tenant: str, phase: str) -> tuple[Summary, Summary]:
-    """Of a tenant's creates of a phase: until they were answered, and until the topic was usable."""
+    """Return the times of a tenant's creates in a phase, until they were answered and until the topic was usable."""
     begun, ended = {
         "before": (float("-inf"), arm.creation.begun - REST_SECONDS),
         "creation": (arm.creation.begun, arm.creation.ended),
@@ -67,7 +38,7 @@ def waits(arm: Arm, tenant: str, phase: str) -> tuple[Summary, Summary]:
 
 
 def storm_table(arms: Sequence[Arm]) -> Table:
-    """What became of the storm, the arms side by side."""
+    """Return the outcome of the storm, with a column for each arm."""
     rows = [
         (f"{name}: {what}", *(measure(getattr(arm, name)) for arm in arms))
         for name in ("creation", "deletion")
@@ -103,8 +74,3 @@ def _count(times: Summary) -> str:
 
 def _cells(times: Summary) -> tuple[str, str, str]:
     return milliseconds(times.p50), milliseconds(times.p99), milliseconds(times.largest)
-
-
-def milliseconds(seconds: float | None) -> str:
-    """As people read it, in ms."""
-    return NOTHING if seconds is None else f"{seconds * 1000:,.0f}"

@@ -1,4 +1,4 @@
-"""The storm of topics, and the tenants that have nothing to do with it."""
+"""The storm of topics, and the unrelated tenants."""
 
 import threading
 import time
@@ -18,17 +18,17 @@ from tests.evidence.experiment.figures import Create, Settled
 PARTITIONS = 4
 PER_REQUEST = 50
 REQUESTS_PER_SECOND = 10
-"""Of the storm, as KIP-599 has them."""
+"""The storm as in KIP-599."""
 
 EVERY_SECONDS = 0.2
-"""Between two creates of a tenant."""
+"""Time between two creates of a tenant."""
 
-_PATIENCE_SECONDS = 300
+_TIMEOUT_SECONDS = 300
 _WRITING = {
     "linger.ms": 0,
-    "message.timeout.ms": _PATIENCE_SECONDS * 1000,
-    # A topic that brokers do not know yet is asked for again soon, and never given up.
-    "topic.metadata.propagation.max.ms": _PATIENCE_SECONDS * 1000,
+    "message.timeout.ms": _TIMEOUT_SECONDS * 1000,
+    # Refreshes the metadata of topics that brokers do not know yet quickly, and without an end.
+    "topic.metadata.propagation.max.ms": _TIMEOUT_SECONDS * 1000,
     "topic.metadata.refresh.fast.interval.ms": 20,
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 50,
@@ -38,13 +38,13 @@ Clock = Callable[[], float]
 
 
 class Tenant:
-    """Creates a topic of one partition at fixed times, and writes a record to each as soon as it is created.
+    """Creates topics of one partition at fixed times, and writes a record to each as soon as it is created.
 
-    It never waits for one create before it begins the next.
+    It never waits for one create before the next.
     """
 
     def __init__(self, client: AdminClient, cluster: Connection, prefix: str) -> None:
-        """Take a client for the creates, how the cluster is reached, and what the topics' names begin with."""
+        """Prepare with a client for the creates, the connection for the records, and the prefix of the topics."""
         self._client = client
         self._producer = Producer(client_config(cluster, _WRITING))
         self._prefix = prefix
@@ -55,11 +55,11 @@ class Tenant:
 
     @property
     def error(self) -> str | None:
-        """What went wrong first, if anything did."""
+        """The first error."""
         return self._first_error
 
     def creates(self, began: float) -> tuple[Create, ...]:
-        """All creates so far; times since `began`."""
+        """Return all creates so far, with times since `began`."""
         found = []
         for number, due in enumerate(list(self._due)):
             answered, usable = self._answered.get(number), self._usable.get(number)
@@ -74,7 +74,7 @@ class Tenant:
 
     @contextmanager
     def at_work(self, offset: float) -> Iterator[None]:
-        """Have it create inside the block, beginning after `offset` seconds."""
+        """Create topics inside the block, starting after `offset` seconds."""
         stop = threading.Event()
         thread = threading.Thread(target=self._work, args=(stop, time.monotonic() + offset), name=self._prefix)
         thread.start()
@@ -97,7 +97,7 @@ class Tenant:
         number = len(self._due)
         name = f"{self._prefix}-{number}"
         self._due.append(due)
-        future = self._client.create_topics([NewTopic(name, 1)], request_timeout=_PATIENCE_SECONDS)[name]
+        future = self._client.create_topics([NewTopic(name, 1)], request_timeout=_TIMEOUT_SECONDS)[name]
         future.add_done_callback(partial(self._on_created, number, name))
 
     def _on_created(self, number: int, name: str, future: Future[None]) -> None:
@@ -116,40 +116,40 @@ class Tenant:
 
 
 class Storm:
-    """Calls of a client that are not waited for, and what became of each topic."""
+    """Calls of a client that are not waited for, and the outcome of each topic."""
 
     def __init__(self, client: AdminClient, seconds: float, clock: Clock) -> None:
-        """Take a client, a time limit for all calls together, and a clock."""
+        """Prepare with a client, a time limit for all calls together, and a clock."""
         self._client = client
         self._clock = clock
         self._until = time.monotonic() + seconds
-        self._asked = 0
+        self._requested = 0
         self._settled: list[Settled] = []
 
     @property
     def settled(self) -> tuple[Settled, ...]:
-        """What is clear so far."""
+        """The outcomes so far."""
         return tuple(self._settled)
 
     @property
     def is_over(self) -> bool:
-        """Whether it is clear of all topics that were asked for."""
-        return len(self._settled) == self._asked
+        """Whether all requested topics have an outcome."""
+        return len(self._settled) == self._requested
 
     def create(self, names: Iterable[str]) -> None:
-        """Ask for topics in one request."""
+        """Create topics in one request."""
         topics = [NewTopic(name, PARTITIONS) for name in names]
         self._watch(self._client.create_topics(topics, request_timeout=self._left()))
 
     def delete(self, names: list[str]) -> None:
-        """Ask for the end of topics in one request."""
+        """Delete topics in one request."""
         self._watch(self._client.delete_topics(names, request_timeout=self._left()))
 
     def _left(self) -> float:
         return max(self._until - time.monotonic(), 1.0)
 
     def _watch(self, futures: dict[str, Future[None]]) -> None:
-        self._asked += len(futures)
+        self._requested += len(futures)
         for name, future in futures.items():
             future.add_done_callback(partial(self._on_done, name))
 

@@ -1,4 +1,4 @@
-"""A topic of mostly garbage at full speed: what good requests feel of it, and whether anything is lost."""
+"""A flood of garbage on the request topic: how long it delays good requests, and whether anything is lost."""
 
 import argparse
 import subprocess
@@ -12,33 +12,33 @@ from pathlib import Path
 from deltalake import DeltaTable
 from rich.console import Console
 
-from jobs.sandbox.broker import at, embedded_broker
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import load_settings
-from quota.settings.model import Settings
-from quota.settings.storage import table_path
+from quota.settings import Settings, load_settings
 from tests.evidence.flood.answered import Answered, answered
 from tests.evidence.flood.course import caught_up, floods, run_course
 from tests.evidence.flood.good import Good
 from tests.evidence.flood.page import Result, page, phase_table, sum_table
 from tests.evidence.flood.programs import running
 from tests.evidence.flood.resend import resend_sample
-from tests.support.deployments import deployed
+from tests.evidence.pages import terminal, write_page
+from tests.support.deployment import make_deployment
 
+_COLUMNS = 140
 _RATE = 100.0
 _WARM_REQUESTS = 500
 _SAMPLE = 5
-_PATIENCE_SECONDS = 600
+_TIMEOUT_SECONDS = 600
 
 
 def main() -> None:
-    """Run the program: exit 1 if anything was lost, doubled or wrong."""
+    """Run the program; exit 1 if anything was lost, doubled or wrong."""
     options = _options()
-    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 140)
+    console = terminal(_COLUMNS)
     try:
         result = _run(options, console)
     except (MutationQuotaError, subprocess.CalledProcessError) as error:
@@ -49,13 +49,12 @@ def main() -> None:
     if not result.is_sound:
         sys.exit(f"flood: {result.found}")
     if not options.quick:
-        (options.out / "flood.md").write_text(page(result))
-        console.print(f"written: {options.out / 'flood.md'}")
+        write_page(options.out / "flood.md", page(result), console)
     console.print("nothing was lost", style="bold green")
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.flood", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.evidence.flood", description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each phase at most; %(default)s")
     parser.add_argument("--records", type=int, default=100_000, help="bad ones of each phase at most; %(default)s")
     parser.add_argument("--quick", action="store_true", help="short phases, without the page")
@@ -72,7 +71,7 @@ def _run(options: argparse.Namespace, console: Console) -> Result:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutation-quota-")))
         settings = load_settings([f"storage.root={folder}", *options.set], environment={})
         broker = stack.enter_context(embedded_broker(settings, port=0))
-        settings = deployed(at(settings, broker.address), "flood", folder)
+        settings = make_deployment(with_plaintext_cluster(settings, broker.address), "flood", folder)
         prepare_topics(settings)
         write_record(settings, QuotaRecord(QuotaEntity(None), 1000.0))
         given = [part for each in options.set for part in ("--set", each)]
@@ -84,12 +83,12 @@ def _run(options: argparse.Namespace, console: Console) -> Result:
         def check() -> None:
             for name, process in (("enforce", enforce), ("audit", audit)):
                 if process.poll() is not None:
-                    said = (folder / f"{name}.log").read_text(errors="replace")
-                    raise MutationQuotaError(f"{name} has ended: {said[-2000:]}")
+                    output = (folder / f"{name}.log").read_text(errors="replace")
+                    raise MutationQuotaError(f"{name} has ended: {output[-2000:]}")
 
         with Good(settings, _RATE) as good:
             console.print("warming up")
-            while good.asked < _WARM_REQUESTS:
+            while good.sent < _WARM_REQUESTS:
                 time.sleep(1)
             caught_up(good, check, time.monotonic())
             phases = []
@@ -107,36 +106,36 @@ def _run(options: argparse.Namespace, console: Console) -> Result:
             mended = resend_sample(settings, folder, _SAMPLE)
             undecided = _undecided(good, mended, check)
             began = time.monotonic()
-            kept = _kept(settings, (found.decided + len(mended), found.dead), check)
-            return Result(phases, found, good.asked, len(mended), undecided, kept, time.monotonic() - began, settings)
+            audited = _audited(settings, (found.decided + len(mended), found.dead), check)
+            return Result(phases, found, good.sent, len(mended), undecided, audited, time.monotonic() - began, settings)
 
 
 def _settled(settings: Settings, good: Good, check: Callable[[], None]) -> Answered:
-    """What was found once the job has worked off what was there."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    """Return the comparison once the job has processed everything, or the time is over."""
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         check()
-        found = answered(settings, good.places)
+        found = answered(settings, good.positions)
         if not found.lost or time.monotonic() > deadline:
             return found
         time.sleep(2)
 
 
 def _undecided(good: Good, mended: Sequence[str], check: Callable[[], None]) -> int:
-    """How many of these requests have no decision in good time."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    """Return the number of these requests that have no decision in time."""
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while (left := len(set(mended) - good.others)) and time.monotonic() < deadline:
         check()
         time.sleep(1)
     return left
 
 
-def _kept(settings: Settings, total: tuple[int, int], check: Callable[[], None]) -> tuple[int, int]:
-    """Rows of the tables decisions and dead_letters once the audit has kept all, or has had its time."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+def _audited(settings: Settings, total: tuple[int, int], check: Callable[[], None]) -> tuple[int, int]:
+    """Return the rows of the tables decisions and dead_letters once the audit is complete, or the time is over."""
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         check()
-        tables = [DeltaTable(table_path(settings, name)) for name in ("decisions", "dead_letters")]
+        tables = [DeltaTable(settings.storage.table(name)) for name in ("decisions", "dead_letters")]
         decisions, letters = (table.to_pyarrow_dataset().count_rows() for table in tables)
         if (decisions >= total[0] and letters >= total[1]) or time.monotonic() > deadline:
             return decisions, letters

@@ -1,4 +1,4 @@
-"""The course of a flood: quiet and flooded phases in turns, and what came of the good requests in each."""
+"""The course of a flood: quiet and flooded phases in turns, and the good requests in each."""
 
 import subprocess
 import sys
@@ -7,57 +7,57 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
+from quota.settings import Settings
 from tests.evidence.flood.garbage import SMALL, Pour
 from tests.evidence.flood.good import Good
 
 _CATCH_UP_SECONDS = 600.0
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What happened; times in seconds."""
+    """A phase; times in seconds."""
 
     name: str
     garbage: int
     garbage_bytes: int
     seconds: float
-    """From the first bad record to the last, or of the quiet."""
+    """The time from the first bad record to the last, or the length of a quiet phase."""
     waits: Sequence[float]
-    """Of the good requests that were sent meanwhile, in order."""
+    """Waits of the good requests that were sent in the phase, sorted."""
     caught_up: float
-    """From the last bad record until no good request waited any more."""
+    """The time from the last bad record until no good request waited."""
 
     def wait(self, share: float) -> float:
-        """A percentile of the waits."""
+        """Return a percentile of the waits."""
         return self.waits[min(len(self.waits) - 1, int(share * len(self.waits)))]
 
 
-def floods(seconds: float, most: int) -> dict[str, Pour]:
-    """What is poured in, by name: at most so many small records at once."""
-    rates = {f"small, {rate:,}/s": Pour(SMALL, most, seconds, rate) for rate in (1000, 5000, 20_000)}
+def floods(seconds: float, max_records: int) -> dict[str, Pour]:
+    """Return the floods by name, each of at most so many small records, or fewer large ones."""
+    rates = {f"small, {rate:,}/s": Pour(SMALL, max_records, seconds, rate) for rate in (1000, 5000, 20_000)}
     return {
         **rates,
-        "small, full speed": Pour(SMALL, most, seconds),
-        "huge keys, full speed": Pour(("huge keys",), most // 20, seconds),
-        "100 KB, full speed": Pour(("100 KB",), most // 100, seconds),
-        "1 MB, full speed": Pour(("1 MB of text", "1 MB of zeros", "over the limit"), most // 400, seconds),
-        "1 MB, compressed": Pour(("1 MB of text",), most // 125, seconds, compression="zstd"),
+        "small, full speed": Pour(SMALL, max_records, seconds),
+        "huge keys, full speed": Pour(("huge keys",), max_records // 20, seconds),
+        "100 KB, full speed": Pour(("100 KB",), max_records // 100, seconds),
+        "1 MB, full speed": Pour(("1 MB of text", "1 MB of zeros", "over the limit"), max_records // 400, seconds),
+        "1 MB, compressed": Pour(("1 MB of text",), max_records // 125, seconds, compression="zstd"),
     }
 
 
 def run_course(
     settings: Settings, good: Good, course: dict[str, Pour], seconds: float, check: Callable[[], None]
 ) -> Iterator[Phase]:
-    """Quiet, and each flood with a quiet after it; each phase as it is over.
+    """Yield a quiet phase, then each flood with a quiet phase after it.
 
     Args:
-        settings: the deployment.
-        good: at work.
-        course: the floods.
-        seconds: of each quiet.
-        check: raises if a job has ended.
+        settings: The deployment.
+        good: The good requests, which flow.
+        course: The floods by name.
+        seconds: Length of a quiet phase.
+        check: Raises if a job has ended.
     """
     yield _quiet(good, seconds, check)
     for name, what in course.items():
@@ -66,16 +66,16 @@ def run_course(
 
 
 def caught_up(good: Good, check: Callable[[], None], until: float) -> float:
-    """Wait until what was sent before a moment is decided; seconds since then.
+    """Wait until the requests sent before `until` are decided, and return the seconds since then.
 
     Raises:
-        MutationQuotaError: in vain.
+        MutationQuotaError: They are not decided in time.
     """
-    while good.unheard(until):
+    while good.undecided(until):
         check()
         if time.monotonic() - until > _CATCH_UP_SECONDS:
-            raise MutationQuotaError(f"{good.unheard(until)} good requests wait for ever")
-        time.sleep(_LOOK_SECONDS)
+            raise MutationQuotaError(f"{good.undecided(until)} good requests wait for ever")
+        time.sleep(_POLL_SECONDS)
     return time.monotonic() - until
 
 

@@ -1,4 +1,4 @@
-"""Records that are no requests, and a process that sends them as fast as it can, or at a rate."""
+"""Invalid records, and a process that sends them at a rate or as fast as possible."""
 
 import argparse
 import random
@@ -36,7 +36,7 @@ def _wrong(chance: random.Random) -> bytes:
 
 
 def _text(size: int) -> bytes:
-    """A request but for its operation, of about so many bytes."""
+    """Return a request of about so many bytes whose operation is wrong."""
     return REQUEST.replace(b'"CREATE_TOPICS"', b'"' + b"x" * size + b'"')
 
 
@@ -52,20 +52,20 @@ KINDS: dict[str, Callable[[random.Random], Pair]] = {
     "1 MB of zeros": lambda _: (None, bytes(MEGABYTE - 2000)),
     "over the limit": lambda _: (None, _text(MEGABYTE - 100)),
 }
-"""Each kind, as one of its records."""
+"""The kinds, each as a function that returns a record of it."""
 
 SMALL = ("random bytes", "half JSON", "nested brackets", "wrong types", "null values")
 
 
 def records(kinds: Sequence[str], seed: int = 1) -> Iterator[Pair]:
-    """Records of these kinds in turns, without end."""
+    """Yield records of these kinds in turns, endlessly."""
     chance = random.Random(seed)
     return cycle([KINDS[kind](chance) for _ in range(_VARIANTS) for kind in kinds])
 
 
 @dataclass(frozen=True, slots=True)
 class Pour:
-    """How much garbage: at most so many records, for so long, at a rate a second or as fast as it goes."""
+    """An amount of garbage: a maximum number of records and of seconds, and a rate (1/s), or None for full speed."""
 
     kinds: tuple[str, ...]
     count: int
@@ -76,7 +76,7 @@ class Pour:
 
 @dataclass(frozen=True, slots=True)
 class Poured:
-    """What a topic took."""
+    """The garbage that the broker acknowledged."""
 
     records: int
     size: int
@@ -84,10 +84,10 @@ class Poured:
 
 
 def pour(servers: str, topic: str, what: Pour) -> Poured:
-    """Send until so many are sent or so much time has gone.
+    """Send records until the maximum number or time is reached.
 
     Raises:
-        RuntimeError: a record was not taken.
+        RuntimeError: The broker did not acknowledge a record.
     """
     failed: list[object] = []
     producer = Producer(
@@ -125,7 +125,7 @@ def pour(servers: str, topic: str, what: Pour) -> Poured:
 
 
 def main() -> None:
-    """Pour, and print how many records, bytes and seconds that were."""
+    """Send, and print the number of records, bytes and seconds."""
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.flood.garbage", description=__doc__)
     parser.add_argument("servers")
     parser.add_argument("topic")

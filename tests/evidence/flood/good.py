@@ -1,4 +1,4 @@
-"""Good requests at a steady rate, and how long each waits for its decision."""
+"""Good requests at a steady rate, and their waits for a decision."""
 
 import json
 import re
@@ -10,31 +10,31 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from quota.settings.model import Settings
-from tests.evidence.flood.answered import Place
-from tests.support.records import ends_of
+from quota.settings import Settings
+from tests.evidence.flood.answered import Position
+from tests.support.topics import end_offsets
 
 USERS = 10
 _ID = re.compile(rb'"request_id":"([^"]*?)-(\d+)"')
-_AT_ONCE = 500
-_LOOK_SECONDS = 0.01
+_MAX_MESSAGES = 500
+_POLL_SECONDS = 0.01
 
 
 class Good:
-    """Sends in one thread and listens in another, inside the block."""
+    """Sends requests in one thread and reads decisions in another, inside the block."""
 
     def __init__(self, settings: Settings, rate: float) -> None:
-        """Send so many a second."""
-        self.places: set[Place] = set()
-        """Where they stand."""
+        """Prepare to send at a rate, 1/s."""
+        self.positions: set[Position] = set()
+        """Positions of the requests."""
         self.others: set[str] = set()
         """Ids of other requests that were decided."""
         self._settings = settings
         self._rate = rate
-        self._sent: list[float] = []
-        self._heard: dict[int, float] = {}
+        self._sent_at: list[float] = []
+        self._decided_at: dict[int, float] = {}
         self._stop, self._end = threading.Event(), threading.Event()
-        self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._listen)]
+        self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._read)]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -49,32 +49,34 @@ class Good:
         self._threads[1].join()
 
     def stop_sending(self) -> None:
-        """Send no more; what was sent is still listened for."""
+        """Stop sending; decisions are still read."""
         self._stop.set()
         self._threads[0].join()
 
-    def unheard(self, until: float) -> int:
-        """How many that were sent before a moment (monotonic time) have no decision yet."""
-        return sum(at < until and number not in self._heard for number, at in enumerate(list(self._sent)))
+    def undecided(self, until: float) -> int:
+        """Return the number of requests sent before `until` (monotonic time) without a decision."""
+        return sum(at < until and number not in self._decided_at for number, at in enumerate(list(self._sent_at)))
 
     @property
-    def asked(self) -> int:
-        """How many were sent."""
-        return len(self._sent)
+    def sent(self) -> int:
+        """Number of requests sent."""
+        return len(self._sent_at)
 
     def waits(self, begun: float, ended: float) -> Sequence[float]:
-        """Seconds from sending to hearing, of those that were sent in between (monotonic time)."""
-        sent = enumerate(list(self._sent))
-        return sorted(self._heard[each] - at for each, at in sent if begun <= at < ended and each in self._heard)
+        """Return the waits, seconds, of requests sent in an interval (monotonic time), sorted."""
+        sent = enumerate(list(self._sent_at))
+        return sorted(
+            self._decided_at[each] - at for each, at in sent if begun <= at < ended and each in self._decided_at
+        )
 
     def _send(self) -> None:
         producer = Producer({"bootstrap.servers": self._settings.kafka.bootstrap_servers, "linger.ms": 0})
         began = time.monotonic()
         while not self._stop.is_set():
-            if (due := began + len(self._sent) / self._rate - time.monotonic()) > 0:
+            if (due := began + len(self._sent_at) / self._rate - time.monotonic()) > 0:
                 producer.poll(due)
                 continue
-            number = len(self._sent)
+            number = len(self._sent_at)
             user = f"tenant-{number % USERS}"
             request = {
                 "request_id": f"good-{number}",
@@ -83,16 +85,16 @@ class Good:
                 "api_version": 7,
                 "topics": [{"name": f"topic-{number}", "partitions": 1}],
             }
-            self._sent.append(time.monotonic())
+            self._sent_at.append(time.monotonic())
             value = json.dumps(request).encode()
             producer.produce(self._settings.topics.requests, value, user.encode(), on_delivery=self._delivered)
         producer.flush(60)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self.places.add((message.partition(), message.offset()))
+            self.positions.add((message.partition(), message.offset()))
 
-    def _listen(self) -> None:
+    def _read(self) -> None:
         topic = self._settings.topics.decisions
         consumer = Consumer(
             {
@@ -102,12 +104,12 @@ class Good:
                 "fetch.wait.max.ms": 10,
             }
         )
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in ends_of(self._settings, topic)])
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in end_offsets(self._settings, topic)])
         while not self._end.is_set():
-            for message in consumer.consume(_AT_ONCE, _LOOK_SECONDS):
+            for message in consumer.consume(_MAX_MESSAGES, _POLL_SECONDS):
                 found = _ID.search(message.value())
                 if found and found[1] == b"good":
-                    self._heard.setdefault(int(found[2]), time.monotonic())
+                    self._decided_at.setdefault(int(found[2]), time.monotonic())
                 elif found:
                     self.others.add(f"{found[1].decode()}-{found[2].decode()}")
         consumer.close()

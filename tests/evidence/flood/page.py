@@ -1,4 +1,4 @@
-"""What came out, as tables for a terminal and for the page."""
+"""The page docs/flood.md and its tables."""
 
 import os
 import platform
@@ -7,42 +7,42 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import median
 
-from quota.settings.model import Settings
-from tests.evidence.experiment.report import Table, milliseconds
+from quota.settings import Settings
 from tests.evidence.flood.answered import Answered
 from tests.evidence.flood.course import Phase
+from tests.evidence.pages import Table, milliseconds
 
 _QUIET = "quiet"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All that came out."""
+    """The results of a run of the program."""
 
     phases: Sequence[Phase]
     found: Answered
-    asked: int
-    """Good requests."""
+    sent: int
+    """Number of good requests."""
     mended: int
-    """Dead letters that were mended and sent again."""
+    """Number of dead letters that were fixed and sent again."""
     undecided: int
-    """Of these without a decision."""
-    kept: tuple[int, int]
+    """Number of these without a decision."""
+    audited: tuple[int, int]
     """Rows of the tables decisions and dead_letters."""
     audit_seconds: float
-    """How much longer than the job the audit took."""
+    """Time that the audit took after the job, seconds."""
     settings: Settings
 
     @property
     def is_sound(self) -> bool:
-        """Whether everything has its answer, once, and is kept."""
-        decided = self.found.decided == self.asked and not self.undecided
-        kept = self.kept == (self.asked + self.mended, self.found.dead)
-        return self.found.is_sound and decided and kept
+        """Whether every record has one answer, which is in Delta."""
+        decided = self.found.decided == self.sent and not self.undecided
+        audited = self.audited == (self.sent + self.mended, self.found.dead)
+        return self.found.is_sound and decided and audited
 
 
 def phase_table(phases: Sequence[Phase]) -> Table:
-    """The phases in their order; quiet is one row, the median of all its phases and their range."""
+    """Return the phases in order; the quiet ones are one row, their median and range."""
     quiet = [phase for phase in phases if phase.name == _QUIET]
     usual = median(phase.wait(0.5) for phase in quiet)
     rows = [("quiet, median of phases", "", "", *_quiet_cells(quiet), "1.0", "")]
@@ -72,23 +72,23 @@ def _quiet_cells(quiet: Sequence[Phase]) -> tuple[str, ...]:
 
 
 def sum_table(result: Result) -> Table:
-    """What became of all records."""
+    """Return the outcome of all records."""
     found = result.found
     rows = (
-        ("good requests, of these decided", f"{result.asked:,}, {found.decided:,}"),
+        ("good requests, of these decided", f"{result.sent:,}, {found.decided:,}"),
         ("bad records, of these dead letters", f"{sum(each.garbage for each in result.phases):,}, {found.dead:,}"),
         ("without an answer", f"{len(found.lost):,}"),
         ("answered twice", f"{found.doubled:,}"),
         ("answered wrongly", f"{len(found.wrong):,}"),
         ("mended and sent again, of these decided", f"{result.mended}, {result.mended - result.undecided}"),
-        ("kept in Delta: decisions, dead letters", f"{result.kept[0]:,}, {result.kept[1]:,}"),
+        ("kept in Delta: decisions, dead letters", f"{result.audited[0]:,}, {result.audited[1]:,}"),
         ("the audit was done after another", f"{result.audit_seconds:.0f} s"),
     )
     return Table("what became of them", ("", "count"), rows, words=1)
 
 
 def page(result: Result) -> str:
-    """The whole page, in Markdown."""
+    """Return the page in Markdown."""
     load = os.getloadavg()[2]
     return f"""\
 # A flood of garbage

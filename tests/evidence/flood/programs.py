@@ -1,30 +1,30 @@
-"""The jobs as processes, as an operator starts them."""
+"""The commands of a deployment as processes."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from quota.errors import MutationQuotaError
-from quota.settings.model import Settings
-from tests.support.deployments import as_options
+from quota.settings import Settings
+from tests.support.deployment import as_options
+from tests.support.programs import command_line
 
 _END_SECONDS = 180
 
 
 def command(settings: Settings, *args: str) -> list[str]:
-    """A command of the program on a deployment."""
+    """Return the command line of a command on a deployment."""
     root = ["--set", f"storage.root={settings.storage.root}"]
-    return [sys.executable, "-c", "from jobs.__main__ import main; main()", *args, *as_options(settings), *root]
+    return command_line(*args, *as_options(settings), *root)
 
 
 @contextmanager
 def running(settings: Settings, log: Path, *args: str) -> Iterator[subprocess.Popen]:
-    """A job inside the block, its output in a file.
+    """Run a job inside the block, with its output in a file.
 
     Raises:
-        MutationQuotaError: it did not end well; with the end of what it said.
+        MutationQuotaError: The job failed; the error has the end of its output.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(command(settings, *args), stdout=output, stderr=subprocess.STDOUT)

@@ -1,23 +1,23 @@
-"""A sample of the dead letters, mended and sent again by the command, as an operator does it."""
+"""A sample of the dead letters, fixed and sent again by the command, as an operator does it."""
 
 import json
 import random
 import subprocess
 from pathlib import Path
 
-from quota.settings.model import Settings
+from quota.settings import Settings
 from tests.evidence.flood.programs import command
 
-_LISTED = 200
+_MAX_LISTED = 200
 
 
 def resend_sample(settings: Settings, folder: Path, count: int) -> list[str]:
-    """Mend and send some of those that are JSON but for their operation; the request ids that they have then.
+    """Fix and send some dead letters whose operation was wrong, and return their new request ids.
 
     Raises:
-        CalledProcessError: a command failed.
+        CalledProcessError: A command failed.
     """
-    listing = command(settings, "dead-letters", "list", "--json", "--limit", str(_LISTED), "--error", "operation:")
+    listing = command(settings, "dead-letters", "list", "--json", "--limit", str(_MAX_LISTED), "--error", "operation:")
     letters = json.loads(_output(listing))["dead_letters"]
     sample = random.Random(1).sample(letters, min(count, len(letters)))
     sent = []

@@ -1,0 +1,1 @@
+"""Proves that the decisions do not depend on how the stream is cut into batches, into docs/replay.md."""

@@ -1,4 +1,4 @@
-"""Any cut of the stream gives the same decisions, by random logs through Spark. `make replay`."""
+"""Any cut of the stream gives the same decisions: random logs through Spark. `make replay`."""
 
 import argparse
 import random
@@ -12,21 +12,24 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from jobs.spark.session import end_session, spark_session
+from jobs.spark.session import start_session, stop_session
 from quota.errors import MutationQuotaError
-from quota.settings.loading import load_settings
+from quota.settings import load_settings
+from tests.evidence.pages import terminal, write_page
+from tests.evidence.reference.log import Log
 from tests.evidence.replay.chance import cases, shared_cases
 from tests.evidence.replay.engine import SparkEngine
-from tests.evidence.replay.log import Log, Run
 from tests.evidence.replay.mutants import MUTANTS, mutated
 from tests.evidence.replay.page import Result, page
 from tests.evidence.replay.plain import PlainEngine
 from tests.evidence.replay.properties import Engine, check_any_partitions, check_one_partition
+from tests.evidence.replay.run import Run
 from tests.evidence.replay.tally import Counting, mutant_table, tally_table
 
+_COLUMNS = 120
 _EXAMPLES = 60
 _TRIES = 200
-"""Logs that a mutant may take until it is noticed, without Spark."""
+"""Maximum number of logs, without Spark, until a mutant is noticed."""
 
 Check = Callable[[Engine, Log, list[Run]], None]
 
@@ -37,9 +40,9 @@ PROPERTIES: dict[str, tuple[Check, Callable[..., st.SearchStrategy[tuple[Log, li
 
 
 def main() -> None:
-    """Run the program: what does not hold is told on standard error, with the smallest log that shows it."""
+    """Run the program; a violation is printed to standard error with the smallest log that shows it."""
     options = _options()
-    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120)
+    console = terminal(_COLUMNS)
     console.print(f"{options.examples} logs of each kind, seed {options.seed}")
     try:
         _run(options, console)
@@ -54,7 +57,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.replay", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.evidence.replay", description=__doc__)
     parser.add_argument("--examples", type=int, default=_EXAMPLES, metavar="N", help="logs of each kind; %(default)s")
     parser.add_argument(
         "--seed", type=int, default=random.SystemRandom().randrange(2**32), metavar="S", help="by chance"
@@ -67,40 +70,39 @@ def _run(options: argparse.Namespace, console: Console) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
         loaded = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
-        spark = spark_session(loaded, "replay", Path(folder) / "spark.log")
+        spark = start_session(loaded, "replay", Path(folder) / "spark.log")
         try:
             engine = SparkEngine(spark)
-            tallies = {name: _hold(name, engine, options.examples, options.seed) for name in PROPERTIES}
+            tallies = {name: _check(name, engine, options.examples, options.seed) for name in PROPERTIES}
             console.print(tally_table(tallies).drawn())
             noticed = {name: _noticed(name, engine, options.seed) for name in MUTANTS}
         finally:
-            end_session(spark)
+            stop_session(spark)
     console.print(mutant_table(noticed).drawn())
     missed = [name for name, logs in noticed.items() if logs is None]
     assert not missed, f"not noticed: {', '.join(missed)}"
     seconds = time.monotonic() - began
-    (options.out / "replay.md").write_text(page(Result(options.seed, tallies, noticed, seconds)))
-    console.print(f"written: {options.out / 'replay.md'}")
+    write_page(options.out / "replay.md", page(Result(options.seed, tallies, noticed, seconds)), console)
 
 
-def _hold(name: str, engine: Engine, examples: int, chance: int) -> Counting:
-    """Check a property on so many logs, and count them."""
+def _check(name: str, engine: Engine, examples: int, chance: int) -> Counting:
+    """Check a property on random logs, and count them."""
     check, strategy = PROPERTIES[name]
     counting = Counting(engine)
 
     @seed(chance)
     @_tries(examples)
     @given(strategy())
-    def hold(case: tuple[Log, list[Run]]) -> None:
+    def holds(case: tuple[Log, list[Run]]) -> None:
         counting.logs += 1
         check(counting, *case)
 
-    hold()
+    holds()
     return counting
 
 
 def _noticed(name: str, engine: Engine, chance: int) -> int | None:
-    """How many logs it took until a mutant was noticed, the last one of them through Spark; None if it was not."""
+    """Return the number of logs until a mutant was noticed, the last one through Spark too; None if it was not."""
     with mutated(name):
         for check, strategy in PROPERTIES.values():
             tried, case = _first_broken(check, strategy(), chance)
@@ -112,19 +114,19 @@ def _noticed(name: str, engine: Engine, chance: int) -> int | None:
 def _first_broken(
     check: Check, strategy: st.SearchStrategy[tuple[Log, list[Run]]], chance: int
 ) -> tuple[int, tuple[Log, list[Run]] | None]:
-    """The first log that the stages without Spark break on, and its number."""
+    """Return the number of the first log on which the stages without Spark fail, and that log."""
     tried: list[tuple[Log, list[Run]]] = []
     broken: list[tuple[Log, list[Run]]] = []
 
     @seed(chance)
     @_tries(_TRIES)
     @given(strategy)
-    def look(case: tuple[Log, list[Run]]) -> None:
+    def try_log(case: tuple[Log, list[Run]]) -> None:
         if not broken:
             tried.append(case)
             broken.extend([case] if _breaks(check, PlainEngine(), *case) else [])
 
-    look()
+    try_log()
     return len(tried), broken[0] if broken else None
 
 

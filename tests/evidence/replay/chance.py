@@ -1,22 +1,23 @@
-"""Logs and runs by chance (hypothesis), biased towards where the order of requests makes a difference."""
+"""Random logs and runs (hypothesis), biased towards cases where the order of requests matters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from quota.algorithms.bucket import Window
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
-from tests.evidence.replay.log import ABSENT, Change, Entry, Log, Reset, Run
+from quota.records.quota import Window
+from tests.evidence.reference.log import ABSENT, Change, Entry, Log, Reset
+from tests.evidence.replay.run import Run
 
 START = 1_700_000_000_000
 USERS = ["alice", "bob", 'x","y', ""]
 CLIENTS = ["app", "é\u2028\U0001f600", None]
-_MOST_RECORDS, _MOST_CHANGES = 60, 8
+_MAX_RECORDS, _MAX_CHANGES = 60, 8
 _PARTITIONS = 3
 
 _GAPS = st.sampled_from([0, 0, 1, 40, 400, 3000, 20_000, -1, -700, -5000])
-"""Ms from one record to the next; below zero the clock steps back."""
+"""Times from one record to the next, ms; a negative one is a step back of the clock."""
 
 _BAD = st.one_of(
     st.sampled_from([None, b"", b"[" * 200, b'{"request_id": "r"}', b'{"request_id": 5, "half', b"\xff{}"]),
@@ -25,8 +26,13 @@ _BAD = st.one_of(
 _OPERATIONS = [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
 
 
-_REPEATS = [NO_DEDUPLICATION, Deduplication(3000), Deduplication(20_000, most=1), Deduplication(20_000, most=2)]
-"""The windows are among the gaps, so that a request comes in the last moment of one; and few find room."""
+_DEDUPLICATION = [
+    NO_DEDUPLICATION,
+    Deduplication(3000),
+    Deduplication(20_000, max_requests=1),
+    Deduplication(20_000, max_requests=2),
+]
+"""The windows are among the gaps, so that a request may come in the last ms of one; some have room for few requests."""
 
 
 @st.composite
@@ -49,18 +55,18 @@ def _requests(draw) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """A request that is sent again: how many requests later, and what is said otherwise then."""
+    """A request that is sent again, `later` requests later, with some fields changed."""
 
     later: int
-    otherwise: Mapping[str, object]
+    changed: Mapping[str, object]
     of_topic: Mapping[str, object]
-    """What is said otherwise of the first topic."""
+    """Changed fields of the first topic."""
 
     def of(self, before: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
-        """The request, after those before it."""
+        """Return the request, after those before it."""
         request = before[-self.later :][0]
         first, *others = request["topics"]
-        return {**request, "topics": [{**first, **self.of_topic}, *others], **self.otherwise}
+        return {**request, "topics": [{**first, **self.of_topic}, *others], **self.changed}
 
 
 _BEFORE_ALL = {
@@ -72,7 +78,7 @@ _BEFORE_ALL = {
     "purgatory_ms": 0,
     "topics": [{"name": "t0", "partitions": 1}],
 }
-"""What is sent again where nothing was sent yet."""
+"""The request that is sent again if nothing was sent before."""
 
 _AGAIN = st.builds(
     _Again,
@@ -105,34 +111,34 @@ _RECORDS = st.tuples(_GAPS, st.integers(0, _PARTITIONS - 1), _CONTENTS)
 
 
 def logs(least: int = 1) -> st.SearchStrategy[Log]:
-    """Logs of at least so many records, which may lie in any partition."""
-    sizes = st.sampled_from([least, max(least, _MOST_RECORDS // 3), max(least, _MOST_RECORDS * 2 // 3)])
+    """Return a strategy of logs with at least so many records, in any partitions."""
+    sizes = st.sampled_from([least, max(least, _MAX_RECORDS // 3), max(least, _MAX_RECORDS * 2 // 3)])
     return st.builds(
         _log,
         st.sampled_from([Window(1, 1), Window(11, 1), Window(10, 2)]),
-        sizes.flatmap(lambda size: st.lists(_RECORDS, min_size=size, max_size=_MOST_RECORDS)),
+        sizes.flatmap(lambda size: st.lists(_RECORDS, min_size=size, max_size=_MAX_RECORDS)),
         st.sampled_from([2.5, 5.0, 20.0]),
-        st.lists(st.one_of(_CHANGES, _CHANGES, _RESETS), max_size=_MOST_CHANGES),
-        st.sampled_from(_REPEATS),
+        st.lists(st.one_of(_CHANGES, _CHANGES, _RESETS), max_size=_MAX_CHANGES),
+        st.sampled_from(_DEDUPLICATION),
     )
 
 
 def _log(
-    window: Window, records: list[tuple], default: float, changes: list[Change | Reset], repeats: Deduplication
+    window: Window, records: list[tuple], default: float, changes: list[Change | Reset], rule: Deduplication
 ) -> Log:
     now, entries, requests = START, [], [_BEFORE_ALL]
     for gap, partition, content in records:
         now += gap
-        said = content.of(requests) if isinstance(content, _Again) else content
-        request, bad = (said, None) if isinstance(said, dict) else (None, said)
+        value = content.of(requests) if isinstance(content, _Again) else content
+        request, bad = (value, None) if isinstance(value, dict) else (None, value)
         requests += [request] if request else []
         entries.append(Entry(partition, now, request, bad))
     of_all = Change((None, ABSENT), default, None, 0)
-    return Log(window, entries, [of_all, *sorted(changes, key=lambda change: change.moment)], repeats)
+    return Log(window, entries, [of_all, *sorted(changes, key=lambda change: change.moment)], rule)
 
 
 def keyed(log: Log) -> Log:
-    """The same log as its producers should write it: requests that may share a bucket lie in one partition."""
+    """Return the log as producers should write it: requests that may share a bucket are in one partition."""
     of_clients = [
         change.entity[1] for change in log.changes if isinstance(change, Change) and change.entity[0] == ABSENT
     ]
@@ -161,7 +167,7 @@ def keyed(log: Log) -> Log:
 
 
 def runs(least: int = 0) -> st.SearchStrategy[Run]:
-    """Any of so many cuts and more, any number of state partitions and rows a frame, restarts, crashes."""
+    """Return a strategy of runs with at least so many cuts."""
     return st.builds(
         Run,
         cuts=st.lists(st.integers(1, 19).map(lambda part: part / 20), min_size=least, max_size=3),
@@ -175,12 +181,12 @@ def runs(least: int = 0) -> st.SearchStrategy[Run]:
 
 
 def cases(least_records: int = 1, least_cuts: int = 0) -> st.SearchStrategy[tuple[Log, list[Run]]]:
-    """Logs of which each bucket is fed by one partition, uncut and cut twice."""
+    """Return a strategy of logs whose buckets have one partition each, run uncut and cut twice."""
     cut = st.lists(runs(least_cuts), min_size=2, max_size=2)
     return st.tuples(logs(least_records).map(keyed), cut.map(lambda some: [Run(), *some]))
 
 
 def shared_cases(least_records: int = 1, least_cuts: int = 0) -> st.SearchStrategy[tuple[Log, list[Run]]]:
-    """Logs of which buckets are fed by several partitions, and two runs of the same batches."""
+    """Return a strategy of logs whose buckets have several partitions, with two runs of the same batches."""
     pairs = st.tuples(runs(least_cuts), runs()).map(lambda two: [two[0], replace(two[1], cuts=two[0].cuts)])
     return st.tuples(logs(least_records), pairs)

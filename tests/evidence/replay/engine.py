@@ -1,4 +1,4 @@
-"""The enforcing query over files: a log in, cut as a run says, and all answers that came of it."""
+"""The enforcing query over files: a log, cut into batches as in a run, and all its answers."""
 
 import os
 import random
@@ -22,7 +22,8 @@ from quota.records.quota import Quota
 from quota.timeline.change import BucketReset, QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.kafka import RECORD
-from tests.evidence.replay.log import ABSENT, Change, Log, Reset, Row, Run
+from tests.evidence.reference.log import ABSENT, Change, Log, Reset, Row
+from tests.evidence.replay.run import Run
 
 DECISIONS, DEAD_LETTERS = "decisions", "dead-letters"
 
@@ -30,44 +31,44 @@ Answer = tuple[str, bytes, bytes]
 """Topic, key and value."""
 
 _TASKS = 2
-"""Files of a batch, each read by a task of its own."""
+"""Files of a batch; each is read by one task."""
 
 _FIRST_MODIFIED = 1_700_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedQuotas:
-    """The quotas of a log: all of them, or no more than must be known by then."""
+    """A quota source that knows all changes of a log, or only those that it must know so far."""
 
     changes: Sequence[Change | Reset]
     knows_all: bool
 
-    def known(self, until: int) -> QuotaTimeline:
-        """Quotas with all changes up to `until` (epoch ms)."""
+    def read_until(self, until: int) -> QuotaTimeline:
+        """Return the quotas with at least all changes up to `until` (epoch ms)."""
         quotas = QuotaTimeline()
         for change in self.changes:
             if self.knows_all or change.moment <= until:
-                quotas.add(_as_the_job_has_it(change))
+                quotas.add(_to_change(change))
         return quotas
 
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """Spark, with a checkpoint of its own for each run."""
+    """An engine of Spark, with a checkpoint for each run."""
 
     spark: SparkSession
 
     def answers(self, log: Log, run: Run) -> list[Answer]:
-        """All that was written, copies included."""
+        """Return all answers that were written, including copies."""
         batches = run.batches(log)
         again = len(batches) if run.restart_after is None else min(run.restart_after + 1, len(batches))
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, self._configured(run):
             query = _Query(self.spark, Path(folder), log, run)
-            query.work_off(batches[:again])
+            query.process(batches[:again])
             if run.restart_after is not None:
                 if run.crash:
                     query.forget_last_commit()
-                query.work_off(batches[again:])
+                query.process(batches[again:])
             return query.written
 
     @contextmanager
@@ -88,7 +89,7 @@ class SparkEngine:
 
 @dataclass(slots=True)
 class _Query:
-    """One checkpoint, and the batches that went over it."""
+    """A query with its checkpoint and its answers."""
 
     spark: SparkSession
     folder: Path
@@ -97,8 +98,8 @@ class _Query:
     written: list[Answer] = field(default_factory=list)
     files: int = 0
 
-    def work_off(self, batches: Sequence[Sequence[Row]]) -> None:
-        """Bring batches, and run until they are answered."""
+    def process(self, batches: Sequence[Sequence[Row]]) -> None:
+        """Write batches as files, and run until they are answered."""
         chance = random.Random(self.run.arrival)
         (self.folder / "in").mkdir(exist_ok=True)
         for batch in batches:
@@ -112,8 +113,8 @@ class _Query:
         )
         quotas = LoggedQuotas(self.log.changes, self.run.knows_all)
         query = (
-            enforce(records, quotas, answering_of(self.log))
-            .writeStream.foreachBatch(self._keep)
+            enforce(records, quotas, enforce_config_of(self.log))
+            .writeStream.foreachBatch(self._on_batch)
             .option("checkpointLocation", str(self.folder / "checkpoint"))
             .trigger(availableNow=True)
             .start()
@@ -121,18 +122,18 @@ class _Query:
         query.awaitTermination()
 
     def forget_last_commit(self) -> None:
-        """As if the query had died after a batch's answers and state were written, and before it was noted as done."""
+        """Undo the last commit, as if the query had died after a batch's answers and state were written."""
         commits = self.folder / "checkpoint" / "commits"
         last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
         for file in commits.glob(f"*{last}*"):
             file.unlink()
         shutil.rmtree(commits / "_tmp", ignore_errors=True)
 
-    def _keep(self, answers: DataFrame, _: int) -> None:
+    def _on_batch(self, answers: DataFrame, _: int) -> None:
         self.written += [(row.topic, bytes(row.key), bytes(row.value)) for row in answers.collect()]
 
     def _write(self, rows: Sequence[Row]) -> None:
-        """A file, later than those before it: Spark takes them by the time at which they were modified."""
+        """Write a file that is newer than those before it: Spark reads files by their modification time."""
         schema = to_arrow_schema(RECORD)
         table = pa.Table.from_pylist([dict(zip(RECORD.names, row, strict=True)) for row in rows], schema)
         file = self.folder / "in" / f"{self.files:04}.parquet"
@@ -141,12 +142,12 @@ class _Query:
         self.files += 1
 
 
-def answering_of(log: Log) -> EnforceConfig:
-    """How a log's requests are answered."""
-    return EnforceConfig(log.window, Policy(repeats=log.repeats), DECISIONS, DEAD_LETTERS)
+def enforce_config_of(log: Log) -> EnforceConfig:
+    """Return the configuration for a log."""
+    return EnforceConfig(log.window, Policy(deduplication=log.deduplication), DECISIONS, DEAD_LETTERS)
 
 
-def _as_the_job_has_it(change: Change | Reset) -> QuotaChange | BucketReset:
+def _to_change(change: Change | Reset) -> QuotaChange | BucketReset:
     if isinstance(change, Reset):
         return BucketReset(change.tags, change.moment)
     named = {part: name for part, name in zip(("user", "client_id"), change.entity, strict=True) if name != ABSENT}

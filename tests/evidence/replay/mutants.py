@@ -1,7 +1,7 @@
-"""Ways of being wrong that the properties must catch: the test of the test.
+"""Mutants: defects in the job that the properties must notice, which tests the test.
 
-A mutant is put in place where the stages run, which with Spark are its Python workers: so the stages' functions are
-replaced by those of this module, which Spark can name to the workers, and which break what they call.
+A mutant is patched in where the stages run, and with Spark that is in its Python workers. So the functions of the
+stages are replaced by functions of this module, which Spark can import in the workers, and which patch their callees.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,23 +13,23 @@ from unittest.mock import patch
 
 import msgspec
 
-from jobs.enforce.decide import _answers_of_bucket, _decide_bucket
-from jobs.enforce.packed import to_row
+from jobs.enforce.decide import _decide_bucket, answer_requests
+from jobs.enforce.packed_request import pack_request
 from jobs.enforce.resolve import _resolve_batches
-from jobs.enforce.state import state_of
-from quota.admission.resolve import judged_by
-from quota.algorithms.bucket import tokens_at
+from jobs.enforce.state import encode_bucket
+from quota.admission.resolve import resolve_quota
 from quota.algorithms.deduplication import Deduplication
+from quota.records.quota import Window
 
 _LATER_MS = 5000
 _FOR_EVER_MS = 2**62
 
-_first, _remember = Deduplication.first, Deduplication.remember
+_find, _add, _burst = Deduplication.find, Deduplication.add, Window.burst
 
 
 @contextmanager
 def mutated(name: str) -> Iterator[None]:
-    """Have the stages broken inside the block, wherever they run."""
+    """Break the stages inside the block, wherever they run."""
     with (
         patch("jobs.enforce.decide._decide_bucket", partial(_broken, name, _decide_bucket.__name__)),
         patch("jobs.enforce.resolve._resolve_batches", partial(_broken, name, _resolve_batches.__name__)),
@@ -47,7 +47,7 @@ _STAGES = {stage.__name__: stage for stage in (_decide_bucket, _resolve_batches)
 
 @dataclass(slots=True)
 class _Forgetful:
-    """A state whose first writing is kept, and no later one."""
+    """A state that stores its first update only."""
 
     state: Any
 
@@ -65,14 +65,14 @@ class _Forgetful:
 
 
 def _bucket_of_user(record: Any, resolved: Any) -> Any:
-    row = to_row(record, resolved)
+    row = pack_request(record, resolved)
     if row["bucket"].startswith('["'):
         row["bucket"] = f'{row["bucket"].rpartition(",")[0]},""]'
     return row
 
 
-def _without_own_burst(now: Any, bucket: Any, limit: Any, window: Any) -> Any:
-    return tokens_at(now, bucket, replace(limit, quota=replace(limit.quota, burst=None)), window)
+def _without_own_burst(window: Window, rate: float, _: float | None) -> float:
+    return _burst(window, rate, None)
 
 
 def _all_charged(tokens: float, _: float, topics: Any, __: Any, *, strict: bool) -> Any:
@@ -80,8 +80,8 @@ def _all_charged(tokens: float, _: float, topics: Any, __: Any, *, strict: bool)
     return admitted, tokens - sum(topic.partitions for topic in topics)
 
 
-def _first_ever(repeats: Deduplication, *args: Any) -> Any:
-    return _first(replace(repeats, window_ms=_FOR_EVER_MS), *args) if repeats.window_ms else None
+def _find_of_any_age(rule: Deduplication, *args: Any) -> Any:
+    return _find(replace(rule, window_ms=_FOR_EVER_MS), *args) if rule.window_ms else None
 
 
 def _digest_without_costs(request: Any) -> bytes:
@@ -89,49 +89,58 @@ def _digest_without_costs(request: Any) -> bytes:
     return repr((request.user, request.client_id, request.request_id, request.operation, names)).encode()
 
 
-def _remember_refused_too(repeats: Deduplication, remembered: Any, request: Any, answered: Any) -> Any:
-    return _remember(repeats, remembered, request, msgspec.structs.replace(answered, topics=len(request.topics)))
+def _add_with_refused(rule: Deduplication, admitted: Any, request: Any, entry: Any) -> Any:
+    return _add(rule, admitted, request, msgspec.structs.replace(entry, topics=len(request.topics)))
+
+
+def _sorted_by(*names: str) -> Callable[..., Any]:
+    """Return an order of requests by these fields of their positions."""
+    return lambda items: [
+        item for _, item in sorted(items, key=lambda pair: [getattr(pair[0], name) for name in names])
+    ]
 
 
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "requests decided as they arrive": ("jobs.enforce.decide.in_order", lambda items, _: list(items)),
+    "requests decided as they arrive": (
+        "jobs.enforce.packed_request.in_order",
+        lambda items: [item for _, item in items],
+    ),
     "requests of a partition sorted by their timestamps": (
-        "jobs.enforce.decide.in_order",
-        lambda items, record_of: sorted(
-            items, key=lambda item: (record_of(item).timestamp, record_of(item).source.offset)
-        ),
+        "jobs.enforce.packed_request.in_order",
+        _sorted_by("timestamp", "offset"),
     ),
     "requests of several partitions decided one partition after the other": (
-        "jobs.enforce.decide.in_order",
-        lambda items, record_of: sorted(
-            items, key=lambda item: (record_of(item).source.partition, record_of(item).source.offset)
-        ),
+        "jobs.enforce.packed_request.in_order",
+        _sorted_by("partition", "offset"),
     ),
     "a bucket's state not saved in later batches": (
-        "jobs.enforce.decide._answers_of_bucket",
-        lambda answering, rows, state: _answers_of_bucket(answering, rows, _Forgetful(state)),
+        "jobs.enforce.decide.answer_requests",
+        lambda config, key, requests, state: answer_requests(config, key, requests, _Forgetful(state)),
     ),
-    "a burst of Q * S * W where the quota has its own": ("quota.algorithms.token_bucket.tokens_at", _without_own_burst),
+    "a burst of Q * S * W where the quota has its own": ("quota.records.quota.Window.burst", _without_own_burst),
     "quotas as of five seconds later": (
-        "quota.admission.resolve.judged_by",
-        lambda user, client, at, *rest: judged_by(user, client, at + _LATER_MS, *rest),
+        "quota.admission.resolve.resolve_quota",
+        lambda user, client, at, *rest: resolve_quota(user, client, at + _LATER_MS, *rest),
     ),
     "refused topics charged": ("quota.algorithms.token_bucket.charge", _all_charged),
-    "one bucket for all clients of a user": ("jobs.enforce.resolve.to_row", _bucket_of_user),
+    "one bucket for all clients of a user": ("jobs.enforce.resolve.pack_request", _bucket_of_user),
     "resets not followed": ("quota.algorithms.token_bucket.is_reset", lambda *_: False),
-    "requests sent again known for ever": ("quota.algorithms.deduplication.Repeats.first", _first_ever),
+    "requests sent again known for ever": ("quota.algorithms.deduplication.Deduplication.find", _find_of_any_age),
     "requests sent again known by id and topics' names": (
         "quota.algorithms.deduplication._digest",
         _digest_without_costs,
     ),
     "requests forgotten with each batch": (
-        "jobs.enforce.decide.state_of",
-        lambda bucket: state_of(msgspec.structs.replace(bucket, remembered={})),
+        "jobs.enforce.decide.encode_bucket",
+        lambda bucket: encode_bucket(msgspec.structs.replace(bucket, admitted_requests={})),
     ),
-    "refused topics remembered as paid for": ("quota.algorithms.deduplication.Repeats.remember", _remember_refused_too),
+    "refused topics remembered as paid for": (
+        "quota.algorithms.deduplication.Deduplication.add",
+        _add_with_refused,
+    ),
     "more requests remembered than a bucket may": (
-        "quota.algorithms.deduplication.Repeats.remember",
-        lambda repeats, *args: _remember(replace(repeats, most=1000), *args),
+        "quota.algorithms.deduplication.Deduplication.add",
+        lambda rule, *args: _add(replace(rule, max_requests=1000), *args),
     ),
 }
-"""What is broken: its name, and what stands there instead."""
+"""Each mutant by its name: what is patched, and the replacement."""

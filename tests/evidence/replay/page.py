@@ -1,16 +1,16 @@
-"""The page of the docs that tells what was tried."""
+"""The page docs/replay.md."""
 
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 
+from tests.evidence.pages import versions
 from tests.evidence.replay.tally import Counting, mutant_table, tally_table
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All that came out."""
+    """The results of a run of the program."""
 
     seed: int
     tallies: Mapping[str, Counting]
@@ -19,11 +19,12 @@ class Result:
 
 
 def page(result: Result) -> str:
-    """The whole page, in Markdown."""
+    """Return the page in Markdown."""
+    again = f"python -m tests.evidence.replay --seed {result.seed}"
     return f"""\
 # Any cut of the stream
 
-Written by `make replay`, which does it again: `python -m tests.replay --seed {result.seed}` draws the same logs.
+Written by `make replay`, which does it again: `{again}` draws the same logs.
 
 Random logs of requests go through the enforcing query on Spark, from files in place of a request topic's partitions:
 several users and client-ids, quotas of all levels, so that buckets are shared, with rates, bursts, changes and resets
@@ -50,7 +51,7 @@ Topics admitted, quotas, buckets and which request repeats which must be the sam
 throttle times to the millisecond but for what rounding leaves in doubt. (The bucket's arithmetic beside Kafka's own
 classes: [conformance](conformance.md).)
 
-Seed {result.seed}, {result.seconds:.0f} s, pyspark {version("pyspark")}, Python {platform.python_version()}; records,
+Seed {result.seed}, {result.seconds:.0f} s, {versions("pyspark")}, Python {platform.python_version()}; records,
 and what is counted of them, in each run anew:
 
 {tally_table(result.tallies).markdown()}

@@ -1,4 +1,4 @@
-"""The stages of the enforcing query without Spark, in this process: a thousand times quicker, for tests of the test."""
+"""The stages of the enforcing query without Spark, in this process: a thousand times faster, to test the test."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,15 @@ import jobs.enforce.decide
 import jobs.enforce.resolve
 from jobs.enforce.decide import Frames
 from schemas.kafka import RECORD
-from tests.evidence.replay.engine import Answer, LoggedQuotas, answering_of
-from tests.evidence.replay.log import Log, Row, Run
-from tests.support.packed import answer_of
+from tests.evidence.reference.log import Log, Row
+from tests.evidence.replay.engine import Answer, LoggedQuotas, enforce_config_of
+from tests.evidence.replay.run import Run
+from tests.support.rows import read_answer
 
 
 @dataclass(slots=True)
 class _State:
-    """A group's state."""
+    """The state of a group."""
 
     value: Any = None
 
@@ -38,12 +39,12 @@ class _State:
 
 @dataclass(slots=True)
 class PlainEngine:
-    """Calls what Spark calls, with rows of a bucket in any order and in several frames."""
+    """An engine that calls the stages as Spark does, with a bucket's rows in any order and in several frames."""
 
     _states: dict[str, _State] = field(default_factory=dict)
 
     def answers(self, log: Log, run: Run) -> list[Answer]:
-        """All that would be written."""
+        """Return all answers that would be written."""
         self._states = {}
         chance = random.Random(run.arrival)
         return [answer for batch in run.batches(log) for answer in self._batch(log, run, batch, chance)]
@@ -54,9 +55,9 @@ class PlainEngine:
         records = pa.RecordBatch.from_pylist(
             [dict(zip(RECORD.names, row, strict=True)) for row in rows], to_arrow_schema(RECORD)
         )
-        quotas, answering = LoggedQuotas(log.changes, run.knows_all), answering_of(log)
+        quotas, config = LoggedQuotas(log.changes, run.knows_all), enforce_config_of(log)
         groups: dict[str, list[Any]] = {}
-        for resolved in jobs.enforce.resolve._resolve_batches(quotas, answering.policy, iter([records])):  # noqa: SLF001 the stage itself
+        for resolved in jobs.enforce.resolve._resolve_batches(quotas, config.policy, iter([records])):  # noqa: SLF001 the stage itself
             for row in resolved.to_pylist():
                 groups.setdefault(row["bucket"], []).append(row["request"])
         for bucket, requests in groups.items():
@@ -67,7 +68,7 @@ class PlainEngine:
             ]
             state = self._states.setdefault(bucket, _State())
             for frame in jobs.enforce.decide._decide_bucket(  # noqa: SLF001 the stage itself
-                answering, Frames(run.frame_rows), (bucket,), frames, state
+                config, Frames(run.frame_rows), (bucket,), frames, state
             ):
                 for each in frame["answer"]:
-                    yield answer_of(each, answering.decisions_topic, answering.dead_letters_topic)
+                    yield read_answer(each, config.decisions_topic, config.dead_letters_topic)

@@ -1,29 +1,31 @@
-"""What must hold of a log and its runs, and what breaks it in one sentence."""
+"""The properties of a log and its runs, each violation explained in one sentence."""
 
 import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from tests.evidence.reference.log import Entry, Log
+from tests.evidence.reference.model import Expected, Reference
 from tests.evidence.replay.engine import DEAD_LETTERS, DECISIONS, Answer
-from tests.evidence.replay.log import Entry, Log, Run
-from tests.evidence.replay.reference import Expected, Reference, in_guaranteed_order, in_partition_order
+from tests.evidence.replay.order import in_guaranteed_order, in_partition_order
+from tests.evidence.replay.run import Run
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 """Partition and offset."""
 
 
 class Engine(Protocol):
-    """What runs the enforcing query."""
+    """An engine that runs the enforcing query."""
 
     def answers(self, log: Log, run: Run) -> list[Answer]:
-        """All that was written, copies included."""
+        """Return all answers that were written, including copies."""
 
 
 def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
-    """Where each bucket is fed by one partition: the same bytes for any cut, and those that the rules say.
+    """Check logs whose buckets have one partition each: any cut gives the same bytes, and these follow the rules.
 
     Raises:
-        AssertionError: it is not so.
+        AssertionError: The property does not hold.
     """
     found = [_once(log, run, engine.answers(log, run)) for run in runs]
     _check_rules(log, in_partition_order(log), found[0], runs[0])
@@ -32,10 +34,10 @@ def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
 
 
 def check_any_partitions(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
-    """Where buckets are fed by several partitions, and all runs have the same batches: order is kept in each batch.
+    """Check logs whose buckets have several partitions, in runs of the same batches: each batch is in order.
 
     Raises:
-        AssertionError: it is not so.
+        AssertionError: The property does not hold.
     """
     batches = [[(row[1], row[2]) for row in batch] for batch in runs[0].batches(log)]
     found = [_once(log, run, engine.answers(log, run)) for run in runs]
@@ -44,27 +46,27 @@ def check_any_partitions(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
         _check_same(found[0], answers, f"{run} beside {runs[0]}")
 
 
-def _once(log: Log, run: Run, answers: Sequence[Answer]) -> dict[Place, Answer]:
-    """Each record's answer: one, or copies of it where a batch was done twice."""
-    found: dict[Place, Answer] = {}
+def _once(log: Log, run: Run, answers: Sequence[Answer]) -> dict[Position, Answer]:
+    """Return the answer of each record: one, or equal copies if a batch was processed twice."""
+    found: dict[Position, Answer] = {}
     copies = 0
     for answer in answers:
         source = json.loads(answer[2])["source"]
-        place = source["partition"], source["offset"]
-        copies += place in found
-        assert found.setdefault(place, answer) == answer, f"{place} was answered twice, and differently ({run})"
+        position = source["partition"], source["offset"]
+        copies += position in found
+        assert found.setdefault(position, answer) == answer, f"{position} was answered twice, and differently ({run})"
     assert run.crash or not copies, f"{copies} answers were written twice without a crash ({run})"
     wanted = {(entry.partition, offset) for offset, entry in log.placed()}
     assert found.keys() == wanted, f"not answered: {wanted - found.keys()} ({run})"
     return found
 
 
-def _check_same(one: dict[Place, Answer], other: dict[Place, Answer], what: str) -> None:
-    for place, answer in one.items():
-        assert other[place] == answer, f"{place} depends on the run: {other[place]} and not {answer} ({what})"
+def _check_same(one: dict[Position, Answer], other: dict[Position, Answer], what: str) -> None:
+    for position, answer in one.items():
+        assert other[position] == answer, f"{position} depends on the run: {other[position]} and not {answer} ({what})"
 
 
-def _check_rules(log: Log, ordered: Sequence[tuple[int, Entry]], found: dict[Place, Answer], run: Run) -> None:
+def _check_rules(log: Log, ordered: Sequence[tuple[int, Entry]], found: dict[Position, Answer], run: Run) -> None:
     reference = Reference(log)
     for offset, entry in ordered:
         topic, key, value = found[entry.partition, offset]
@@ -89,14 +91,14 @@ def _check_decision(entry: Entry, expected: Expected, decision: dict[str, Any], 
         where
     )
     assert (decision["user_tag"], decision["client_tag"], decision["quota"]) == (*expected.tags, expected.rate), where
-    for told, tokens in ((decision["tokens_before"], expected.before), (decision["tokens"], expected.after)):
-        assert (told is None) == (tokens is None), where
-        assert told is None or abs(told - tokens) <= 1e-9 * max(1, abs(tokens)), where
+    for reported, tokens in ((decision["tokens_before"], expected.before), (decision["tokens"], expected.after)):
+        assert (reported is None) == (tokens is None), where
+        assert reported is None or abs(reported - tokens) <= 1e-9 * max(1, abs(tokens)), where
     repeats = decision["repeats"] and (decision["repeats"]["decision_id"], decision["repeats"]["topics"])
     assert repeats == expected.repeats, where
     low, high = expected.throttle_ms
     throttle = decision["controller_throttle_ms"]
     assert low <= throttle <= high, where
-    told = max(entry.request["request_throttle_ms"], throttle - entry.request["purgatory_ms"], 0)
-    assert (decision["throttle_time_ms"], decision["retry_at"]) == (told, entry.timestamp + told), where
+    throttle_ms = max(entry.request["request_throttle_ms"], throttle - entry.request["purgatory_ms"], 0)
+    assert (decision["throttle_time_ms"], decision["retry_at"]) == (throttle_ms, entry.timestamp + throttle_ms), where
     assert decision["timestamp"] == entry.timestamp, where

@@ -1,12 +1,13 @@
-"""What was tried, counted where it went through."""
+"""Counts of the logs, runs and answers that were checked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.evidence.experiment.report import Table
+from tests.evidence.pages import Table
+from tests.evidence.reference.log import Log
 from tests.evidence.replay.engine import Answer
-from tests.evidence.replay.log import Log, Run
 from tests.evidence.replay.properties import Engine
+from tests.evidence.replay.run import Run
 
 _REFUSED = b'"outcome":"REJECTED"', b'"outcome":"PARTIAL"'
 _REPEATED = b'"repeats":{'
@@ -28,7 +29,7 @@ _TITLES = {
 
 @dataclass(slots=True)
 class Counting:
-    """An engine whose runs are counted, records and all that is about them in each run anew."""
+    """An engine that counts its runs; records and answers count again in each run."""
 
     engine: Engine
     logs: int = 0
@@ -44,7 +45,7 @@ class Counting:
     copies: int = 0
 
     def answers(self, log: Log, run: Run) -> list[Answer]:
-        """As the engine gives them."""
+        """Return the answers of the engine."""
         found = self.engine.answers(log, run)
         latest: dict[int, int] = {}
         for entry in log.entries:
@@ -64,13 +65,13 @@ class Counting:
 
 
 def tally_table(tallies: Mapping[str, Counting]) -> Table:
-    """A column a property; a mismatch would have ended the program."""
+    """Return a table with a column for each property; a mismatch would have ended the program."""
     rows = [(title, *(f"{getattr(tally, name):,}" for tally in tallies.values())) for name, title in _TITLES.items()]
     mismatches = ("**mismatches**", *("**0**" for _ in tallies))
     return Table("what was tried", ("", *tallies), (*rows, mismatches), words=1)
 
 
 def mutant_table(noticed: Mapping[str, int | None]) -> Table:
-    """What the job was broken by, and how soon that was noticed."""
+    """Return a table of the mutants and the number of logs until each was noticed."""
     rows = tuple((name, "missed" if logs is None else str(logs)) for name, logs in noticed.items())
     return Table("the job broken on purpose", ("broken", "noticed at log"), rows, words=1)

@@ -1,4 +1,4 @@
-"""A storm for some minutes, first in peace and then with an applier that is killed again and again: what held of it."""
+"""A storm of requests, first with an undisturbed applier, then with one that is killed again and again."""
 
 import argparse
 import sys
@@ -7,29 +7,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import at, embedded_broker
-from jobs.services.prepared import prepared_session
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.services.session import deployment_session
 from jobs.spark.queries import stop_after_batch
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import load_settings
+from quota.settings import load_settings
 from tests.evidence.storm.storm import Storm
-from tests.support.appliers import applying
-from tests.support.deployments import deployed
+from tests.support.deployment import make_deployment
+from tests.support.programs import running_applier
 
-_PARTS = {"an applier in peace": 0, "an applier that is killed twenty times": 20}
+_KILLS = {"an applier in peace": 0, "an applier that is killed twenty times": 20}
 
 
 def main():
-    """Run both parts; exit 1 if anything did not hold."""
+    """Run both parts; exit 1 if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=180.0, help="of each part (default: %(default)s)")
     parser.add_argument("--rate", type=float, default=3.0, help="the quota of each tenant (default: %(default)s)")
     arguments = parser.parse_args()
     wrong = 0
-    for number, (part, kills) in enumerate(_PARTS.items()):
+    for number, (part, kills) in enumerate(_KILLS.items()):
         print(f"{part}: ten applications with forty threads for {arguments.seconds:g} s", flush=True)
         with TemporaryDirectory(prefix="mutation-quota-") as folder:
             report = _part(Path(folder), f"bench-{number}", arguments, kills)
@@ -43,13 +43,13 @@ def main():
 def _part(folder, name, arguments, kills):
     settings = load_settings([f"storage.root={folder}", "client.applied_by=applier"], environment={})
     with embedded_broker(settings, port=0) as broker:
-        settings = deployed(at(settings, broker.address), name, folder)
+        settings = make_deployment(with_plaintext_cluster(settings, broker.address), name, folder)
         prepare_topics(settings)
-        with prepared_session(settings, "storm", folder / "spark.log") as spark:
+        with deployment_session(settings, "storm", folder / "spark.log") as spark:
             write_record(settings, QuotaRecord(QuotaEntity(None), arguments.rate))
             query = start_enforce(spark, settings)
             between = (0.5, 2 * arguments.seconds / max(kills, 1) - 0.5)
-            with applying(settings, kills, between, seed=int(time.time())):
+            with running_applier(settings, kills, between, seed=int(time.time())):
                 report = Storm(settings).rage(arguments.seconds)
             stop_after_batch([query])
     return report

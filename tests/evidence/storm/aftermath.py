@@ -1,4 +1,4 @@
-"""What must hold after applications have changed topics through decisions and an applier, by the records of it all."""
+"""Checks of the records after applications have changed topics through decisions and an applier."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ from quota.records.request import Operation
 from quota.records.result import MutationResult
 
 SLACK_MS = 1000
-"""How late a decision may reach its client: what was sent until then was under way."""
+"""Time until a decision reaches its client, at most; requests sent until then were under way."""
 
 
 @dataclass
 class Report:
-    """What was found; `wrong` is empty where all of it holds."""
+    """The figures; `wrong` is empty if all checks pass."""
 
     calls: int = 0
     outcomes: Counter = field(default_factory=Counter)
@@ -41,29 +41,29 @@ class Report:
         )
 
 
-def examine(settings, calls, prefix):
-    """Look at what came of calls, each a dict of futures by topic, on topics whose names begin with `prefix`."""
+def check(settings, calls, prefix):
+    """Check the outcome of calls, each a dict of futures by topic, on topics whose names begin with `prefix`."""
     report = Report(calls=len(calls))
     for call in calls:
         report.outcomes.update(_outcome(future) for future in call.values())
     if report.outcomes["hanging"]:
         report.wrong.append(f"{report.outcomes['hanging']} futures were left hanging")
     decisions, results = _answers(settings)
-    _examine_results(report, decisions, results)
-    _examine_topics(report, settings, prefix, decisions, results)
-    _examine_futures(report, calls, results)
-    _examine_waits(report, decisions)
+    _check_results(report, decisions, results)
+    _check_topics(report, settings, prefix, decisions, results)
+    _check_futures(report, calls, results)
+    _check_waits(report, decisions)
     return report
 
 
 def _answers(settings):
-    """All decisions with the time they reached their topic, and all results, once nothing more comes."""
+    """Return all decisions with their time on the topic, and all results, once no more arrive."""
     reader = AnswerReader(settings, from_beginning=True, results=True)
     decisions, results, quiet = {}, [], 0
     while quiet < 3:
-        heard = list(reader.read(1.0))
-        quiet = 0 if heard else quiet + 1
-        for each in heard:
+        read = list(reader.read(1.0))
+        quiet = 0 if read else quiet + 1
+        for each in read:
             match each.answer:
                 case Decision(decision_id=decision_id):
                     decisions.setdefault(decision_id, (each.answer, each.at))
@@ -73,8 +73,8 @@ def _answers(settings):
     return decisions, results
 
 
-def _examine_results(report, decisions, results):
-    """Each admitted topic has one result, and none was created where one stood already."""
+def _check_results(report, decisions, results):
+    """Check that each admitted topic has one result, and that no existing topic was created."""
     report.results = len(results)
     outcome = _by_topic(results)
     for decision_id, times in Counter(result.decision_id for result in results).items():
@@ -89,11 +89,11 @@ def _examine_results(report, decisions, results):
             report.wrong.append(f"{name} was created twice")
 
 
-def _examine_topics(report, settings, prefix, decisions, results):
-    """The topics of the cluster are those that the results leave, and each was admitted."""
+def _check_topics(report, settings, prefix, decisions, results):
+    """Check that the topics of the cluster are those of the results, and that each was admitted."""
     topics = AdminClient(client_config(settings.target_connection)).list_topics(timeout=10).topics
-    stand = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
-    report.topics = len(stand)
+    existing = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
+    report.topics = len(existing)
     outcome = _by_topic(results)
     expected, admitted = {}, set()
     for decision, topic in _admitted(decisions):
@@ -101,52 +101,54 @@ def _examine_topics(report, settings, prefix, decisions, results):
         done = outcome.get((decision.decision_id, topic.name))
         if done is not None and done.error_code == 0:
             expected[topic.name] = _partitions_after(decision.operation, topic)
-    for name in stand.keys() - admitted:
+    for name in existing.keys() - admitted:
         report.wrong.append(f"{name} was created without being admitted")
-    for name in expected.keys() | stand.keys():
-        if expected.get(name) != stand.get(name):
-            report.wrong.append(f"{name} has {stand.get(name)} partitions, not {expected.get(name)}")
+    for name in expected.keys() | existing.keys():
+        if expected.get(name) != existing.get(name):
+            report.wrong.append(f"{name} has {existing.get(name)} partitions, not {expected.get(name)}")
 
 
-def _examine_futures(report, calls, results):
-    """What an application was told is done was done."""
+def _check_futures(report, calls, results):
+    """Check that every change reported as done was done."""
     done = {topic.name for result in results for topic in result.topics if topic.error_code == 0}
     for call in calls:
-        told = {name for name, future in call.items() if _outcome(future) == "done"}
-        report.wrong += [f"{name} is said to be done, and nothing was done" for name in told - done]
+        reported = {name for name, future in call.items() if _outcome(future) == "done"}
+        report.wrong += [f"{name} is said to be done, and nothing was done" for name in reported - done]
 
 
-def _examine_waits(report, decisions):
-    """Who was told to wait sends nothing before that time is over; how much longer it waits is noted."""
+def _check_waits(report, decisions):
+    """Check that a throttled client sends nothing before its time is over, and note how much longer it waits."""
     by_client = defaultdict(list)
     for decision, at in decisions.values():
         by_client[decision.client_id].append((decision, at))
-    for client, heard in by_client.items():
-        told = sorted((at, at + decision.throttle_time_ms) for decision, at in heard if decision.throttle_time_ms)
-        sent = sorted(decision.timestamp for decision, _ in heard)
-        for at, until in told:
+    for client, received in by_client.items():
+        throttles = sorted(
+            (at, at + decision.throttle_time_ms) for decision, at in received if decision.throttle_time_ms
+        )
+        sent = sorted(decision.timestamp for decision, _ in received)
+        for at, until in throttles:
             early = [moment for moment in sent if at + SLACK_MS < moment < until]
             report.wrong += [f"{client} sent at {moment}, throttled from {at} to {until}" for moment in early]
-        _examine_retries(report, client, heard, told)
+        _check_retries(report, client, received, throttles)
 
 
-def _examine_retries(report, client, heard, told):
+def _check_retries(report, client, received, throttles):
     refused = {}
-    for decision, _ in sorted(heard, key=lambda pair: (pair[0].timestamp, pair[0].source.offset)):
+    for decision, _ in sorted(received, key=lambda pair: (pair[0].timestamp, pair[0].source.offset)):
         for topic in decision.topics:
             before = refused.pop((decision.operation, topic.name), None)
             if before is not None:
                 report.waits += 1
                 if decision.timestamp - before.timestamp < before.throttle_time_ms:
                     report.wrong.append(f"{client} asked for {topic.name} again before its time")
-                muted_until = max(until for at, until in told if at <= decision.timestamp)
+                muted_until = max(until for at, until in throttles if at <= decision.timestamp)
                 report.overshoot_ms.append(decision.timestamp - muted_until)
             if topic.error_code:
                 refused[decision.operation, topic.name] = decision
 
 
 def _admitted(decisions):
-    """Admitted topics with their decisions, in the order in which they are carried out."""
+    """Yield admitted topics with their decisions, in the order in which they are applied."""
     in_order = sorted((decision for decision, _ in decisions.values()), key=lambda each: each.source.offset)
     for decision in sorted(in_order, key=lambda each: each.source.partition):
         for topic in decision.topics:

@@ -9,20 +9,20 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.options import ClientOptions
-from tests.evidence.storm.aftermath import examine
+from tests.evidence.storm.aftermath import check
 
 CALL_SECONDS = 30.0
-"""The time limit of a call."""
+"""Time limit of a call."""
 
 PREFIX = "storm-"
-"""What the names of all topics begin with."""
+"""Prefix of all topic names."""
 
 
 class Storm:
-    """Applications with several threads each, every application with a client-id of its own, two of them a user."""
+    """Applications with several threads and a client-id each; two applications share a user."""
 
     def __init__(self, settings, applications=10, threads=40, seed=599):
-        """Prepare; nothing is sent yet."""
+        """Prepare the applications, without sending."""
         self._settings = settings
         self._applications = applications
         self._threads = threads
@@ -31,7 +31,7 @@ class Storm:
         self._calls = []
 
     def rage(self, seconds):
-        """Send for so long, wait until all calls have ended, and look at what came of it."""
+        """Send for some seconds, wait for all calls to end, and check the outcome."""
         clients = [self._client(number) for number in range(self._applications)]
         until = time.monotonic() + seconds
         threads = [
@@ -45,7 +45,7 @@ class Storm:
         wait([future for call in self._calls for future in call.values()], timeout=2 * CALL_SECONDS)
         for client in clients:
             client.close(wait=False)
-        return examine(self._settings, self._calls, PREFIX)
+        return check(self._settings, self._calls, PREFIX)
 
     def _client(self, number):
         who = {"user": f"tenant-{number // 2}", "client_id": f"storm-{number}"}
@@ -54,7 +54,7 @@ class Storm:
         return QuotaAdminClient(ClientOptions.from_settings(self._settings.model_copy(update={"client": client})))
 
     def _work(self, number, client, until):
-        """Create, grow and delete topics that nobody else knows, waiting for most calls."""
+        """Create, grow and delete the thread's own topics, waiting for most calls."""
         rng = random.Random(self._random.random())
         made, count = [], 0
         while time.monotonic() < until:

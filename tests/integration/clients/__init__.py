@@ -1,0 +1,1 @@
+"""Tests of the clients and of the applier."""

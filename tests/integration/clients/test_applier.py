@@ -11,30 +11,30 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.metrics.applier import ApplierMetrics
-from jobs.sandbox.broker import Broker, at, free_port
+from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
 from quota.kafka.applier import applier as applier_module
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import Ledger, TakenOver
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.stored import read_topic
-from quota.kafka.topic_calls import TopicCalls
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.reading import read_topic
+from quota.kafka.target.calls import TopicCalls
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.entity import Tags
+from quota.records.quota import Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.resolution import Resolution, ResolvedRequest
-from tests.support.appliers import applying
-from tests.support.deployments import deployed
+from tests.support.deployment import make_deployment
 from tests.support.factories import request_json
+from tests.support.monitoring import samples
+from tests.support.programs import running_applier
 from tests.support.waiting import until
-from tests.unit.jobs.metrics.test_families import read
 
 RESULTS = msgspec.json.Decoder(MutationResult)
 
@@ -80,7 +80,7 @@ class Bench:
         """An applier that works off what is there; what it did."""
         applier = Applier(self.settings, threading.Event())
         applier.run(once=True)
-        return applier.tally
+        return applier.stats
 
     def heard(self):
         """The topics of all results by now, decision by decision in their order."""
@@ -375,19 +375,19 @@ def test_partitions_that_are_added_to_the_decisions_are_read_too(bench, monkeypa
     producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
     producer.produce(decisions, bench.decided("CREATE_TOPICS", topic("in-a-new-partition", 1)), partition=2)
     assert producer.flush(10) == 0
-    until(lambda: applier.tally.topics)
+    until(lambda: applier.stats.topics)
     stop.set()
     running.join(10)
-    assert (applier.tally.topics, bench.partitions("in-a-new-partition")) == (1, 1)
+    assert (applier.stats.topics, bench.partitions("in-a-new-partition")) == (1, 1)
 
 
 def test_an_applier_outlives_a_cluster_that_is_away_for_some_seconds(base_settings, tmp_path):
     broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
-    settings = deployed(at(base_settings, broker.address), "away", tmp_path)
+    settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "away", tmp_path)
     settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
     with broker:
         prepare_topics(settings)
-        with applying(settings):
+        with running_applier(settings):
             bench = Bench(settings)
             bench.admit("CREATE_TOPICS", topic("away-before", 1))
             until(lambda: bench.partitions("away-before") == 1)
@@ -428,8 +428,8 @@ def test_it_tells_what_became_of_topics_and_how_many_decisions_it_has_yet_to_rea
     Applier(bench.settings, threading.Event(), tally).run(once=True)
     behind = []
     for _ in range(2):
-        metrics.step()
-        found = read(metrics.families())
+        metrics.poll()
+        found = samples(metrics.families())
         behind.append(found["mutation_quota_query_lag_records", ("query", "apply")])
         bench.admit("CREATE_TOPICS", topic("another", 1))
         bench.admit("CREATE_TOPICS", topic("and-another", 1))

@@ -1,0 +1,1 @@
+"""Tests of the commands that list and change quotas, callbacks, buckets and dead letters."""

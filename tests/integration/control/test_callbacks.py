@@ -11,19 +11,20 @@ from jobs.enforce.query import start_enforce
 from quota.callbacks.groups import GroupQuotaCallback
 from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.errors import ClusterError
-from quota.kafka.cluster import publish_cluster, read_cluster
 from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import alter_callback, write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.quota_writer import alter_callback, publish_cluster, write_record
+from quota.kafka.reading import read_cluster
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.fields import LATEST
-from quota.records.quota_log import CallbackRecord, Cluster, QuotaRecord
+from quota.records.fields import MAX_EPOCH_MS
+from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord
 from tests.support.callbacks import Closing, Failing
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import request_json
-from tests.support.records import DEADLINE_SECONDS, consume, finish, produce, table
-from tests.support.waiting import until
+from tests.support.tables import read_table
+from tests.support.topics import DEADLINE_SECONDS, consume, produce
+from tests.support.waiting import finish, until
 
 CHECKOUT = str(CHECKOUT)
 
@@ -98,9 +99,9 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     assert "expected NAME=VALUE" in command("buckets", "reset", *options, "--tag", "pay", exit_code=2)
 
     finish(start_audit(spark, settings, once=True))
-    rows = {row["user"] + "/" + row["client_id"]: row for row in table(settings, "decisions")}
+    rows = {row["user"] + "/" + row["client_id"]: row for row in read_table(settings, "decisions")}
     assert dict(rows["alice/x"]["more_tags"]) == {"group": "pay"}
-    (change,) = [row for row in table(settings, "quota_changes") if row["kind"] == "callback"]
+    (change,) = [row for row in read_table(settings, "quota_changes") if row["kind"] == "callback"]
     assert (change["altered_by"], dict(change["callback_configs"])["group.pay.users"]) == ("ann", "alice;bob")
 
 
@@ -140,7 +141,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
         ("carol", 5.0),
     ]
     finish(start_audit(spark, settings, once=True))
-    (change,) = [row for row in table(settings, "quota_changes") if row["kind"] == "cluster"]
+    (change,) = [row for row in read_table(settings, "quota_changes") if row["kind"] == "cluster"]
     assert '"bob.clicks":[' in change["cluster"]
 
 
@@ -257,9 +258,11 @@ def test_a_cluster_that_does_not_fit_is_one_line(deployment):
     settings, _ = judged_by(deployment, PartitionProportionalCallback)
     prepare_topics(settings)
     fits = Cluster({f"alice.{'x' * 200}{number}": [0] for number in range(20_000)})
-    assert publish_cluster(settings, fits, "ann", None) is not None
-    assert publish_cluster(settings, fits, "ann", None) is None
-    assert read_log(settings).quotas.resolve("alice", "app", LATEST).callback == name_of(PartitionProportionalCallback)
+    assert publish_cluster(settings, ClusterRecord(fits, altered_by="ann")) is not None
+    assert publish_cluster(settings, ClusterRecord(fits, altered_by="ann")) is None
+    assert read_log(settings).quotas.resolve("alice", "app", MAX_EPOCH_MS).callback == name_of(
+        PartitionProportionalCallback
+    )
     too_large = Cluster({f"alice.{'x' * 200}{number}": [0] for number in range(60_000)})
     with pytest.raises(ClusterError, match=r"the change is not set .*Message size too large"):
-        publish_cluster(settings, too_large, "ann", None)
+        publish_cluster(settings, ClusterRecord(too_large, altered_by="ann"))

@@ -8,11 +8,12 @@ from confluent_kafka import Producer
 from jobs.enforce.query import start_enforce
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord, ResetRecord
 from tests.support.factories import request_json
-from tests.support.records import consume, finish
+from tests.support.topics import consume
+from tests.support.waiting import finish
 
 REQUESTS = 3_000
 USERS = ("alice", "bob")
@@ -58,7 +59,7 @@ def test_each_request_is_judged_by_the_quota_of_its_own_moment_and_again_alike(s
         query.stop()
     assert len(decided) == REQUESTS
 
-    changes = read_log(deployment, keep=True).entries
+    changes = read_log(deployment, with_entries=True).entries
     assert [entry.record for entry in changes] == CHANGES
 
     def in_force(entity, at):

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
 from quota.kafka.requests import AnswerReader
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from tests.support.factories import request_json
 
 MISTAKES = [

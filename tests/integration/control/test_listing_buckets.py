@@ -6,7 +6,8 @@ import pytest
 
 from jobs.buckets.store import newest_buckets
 from jobs.enforce.query import start_enforce
-from jobs.spark.queries import QueryFailed, stop_after_batch
+from jobs.spark.failures import QueryFailed
+from jobs.spark.queries import stop_after_batch
 from quota.errors import MutationQuotaError
 from tests.support.operator import Operator
 from tests.support.waiting import until
@@ -16,7 +17,7 @@ from tests.support.waiting import until
 def operator(spark, deployment):
     """Who has had alice ask for 60 of her 100 twice: 40, and -20."""
     operator = Operator(spark, deployment)
-    operator.ask("first", "second")
+    operator.request("first", "second")
     operator.enforce()
     return operator
 
@@ -27,7 +28,7 @@ def test_they_are_listed_while_enforce_runs(spark, operator, command):
     options = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[1]")
     row = command("buckets", "list", "--in-debt", "--json", *options)
     assert query.isActive
-    operator.ask("third")
+    operator.request("third")
     until(lambda: "third" in operator.decided)
     stop_after_batch([query])
     assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
@@ -66,6 +67,6 @@ def test_where_nothing_was_charged_there_are_none(spark, deployment):
     operator = Operator(spark, deployment.model_copy(update={"quota": quota}))
     with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
         newest_buckets(spark, operator.files, list)
-    operator.ask("first")
+    operator.request("first")
     operator.enforce()
     assert newest_buckets(spark, operator.files, list) == []

@@ -7,7 +7,7 @@ import msgspec
 
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import alter_quota, write_record, write_records
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
@@ -159,7 +159,7 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
     for operator in operators:
         operator.join()
 
-    log = read_log(deployment, keep=True)
+    log = read_log(deployment, with_entries=True)
     assert log.timeline.latest(ALICE, log.now).quota == Quota(rounds, rounds, rounds)
     for config in configs:
         assert sum(entry.record.altered_by == config for entry in log.entries) >= rounds
@@ -190,11 +190,11 @@ def test_a_change_of_what_was_scheduled_and_holds_keeps_it(deployment):
         return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])
 
     alter_quota(deployment, ALICE, None, bounded)
-    log = read_log(deployment, keep=True)
+    log = read_log(deployment, with_entries=True)
     assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
     assert len(log.entries) == 3
     alter_quota(deployment, ALICE, None, bounded)
-    assert len(read_log(deployment, keep=True).entries) == 3  # nothing new was asked for
+    assert len(read_log(deployment, with_entries=True).entries) == 3  # nothing new was asked for
 
 
 def test_times_that_are_past_or_no_times_are_refused(command):

@@ -3,25 +3,23 @@
 import msgspec
 import pytest
 
-import quota.algorithms.bucket
 import quota.algorithms.token_bucket
 from jobs.spark.installation import jars_folder
-from quota.algorithms.bucket import MAX_THROTTLE_MS, Window
 from quota.algorithms.kafka_rate import RateMetric
-from quota.records.fields import SINCE_EVER
-from quota.records.quota import Limit
-from tests.evidence.conformance.broker_admin import BrokerAnswer, JavaAdmin
-from tests.evidence.conformance.comparison import MismatchError, as_int, compare, half_up
-from tests.evidence.conformance.deciding_job import deciding_job
-from tests.evidence.conformance.differences import CASES, differences, strict
-from tests.evidence.conformance.oracle import kafka_oracle
-from tests.evidence.conformance.project import play
-from tests.evidence.conformance.rates import kafkas_rates, streams
-from tests.evidence.conformance.scenarios import AT_ONCE, QUICK
-from tests.evidence.conformance.sequences import START, Change, Sequence, sequences
-from tests.evidence.conformance.system import compared, play_all
-
-_tokens_at, _throttle_ms = quota.algorithms.bucket.tokens_at, quota.algorithms.bucket.throttle_ms
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
+from quota.records.fields import BEGINNING
+from quota.records.quota import Limit, Window
+from tests.evidence.conformance.broker.admin import BrokerAnswer, JavaAdmin
+from tests.evidence.conformance.broker.comparison import compare as compare_answers
+from tests.evidence.conformance.broker.comparison import play_all
+from tests.evidence.conformance.broker.job import deciding_job
+from tests.evidence.conformance.broker.scenarios import AT_ONCE, QUICK
+from tests.evidence.conformance.bucket.comparison import MismatchError, as_int, compare, half_up
+from tests.evidence.conformance.bucket.differences import CASES, differences, strict
+from tests.evidence.conformance.bucket.oracle import kafka_oracle
+from tests.evidence.conformance.bucket.project import play
+from tests.evidence.conformance.bucket.rates import kafkas_rates, streams
+from tests.evidence.conformance.bucket.sequences import START, Change, Sequence, sequences
 
 
 @pytest.fixture(scope="module")
@@ -52,22 +50,22 @@ MUTANTS = {
         lambda tokens, _stored, rate: max(0, min(MAX_THROTTLE_MS, half_up(-tokens / rate * 1000))),
     ),
     "no limit to what a bucket gains": (
-        quota.algorithms.bucket,
+        quota.algorithms.token_bucket,
         "_gain",
         lambda tokens, rate, elapsed_ms, _burst: tokens + max(0, elapsed_ms) / 1000 * rate,
     ),
     "a new rate for all the time since the last use": (
         quota.algorithms.token_bucket,
-        "tokens_at",
-        lambda now, bucket, limit, window: _tokens_at(now, bucket, Limit(limit.quota, SINCE_EVER), window),
+        "_refilled",
+        lambda now, bucket, limit, *rest: _refilled(now, bucket, Limit(limit.quota, BEGINNING), *rest),
     ),
     "a clock that steps back takes tokens": (
         quota.algorithms.token_bucket,
-        "tokens_at",
-        lambda now, bucket, limit, window: (
-            bucket.tokens - (bucket.updated_at - now) / 1000 * bucket.rate
-            if bucket and now < bucket.updated_at
-            else _tokens_at(now, bucket, limit, window)
+        "_refilled",
+        lambda now, bucket, *rest: (
+            bucket.tokens - (bucket.updated_at - now) / 1000 * bucket.quota.rate
+            if now < bucket.updated_at
+            else _refilled(now, bucket, *rest)
         ),
     ),
     "no debt is so small that it counts as none": (
@@ -80,7 +78,7 @@ MUTANTS = {
         quota.algorithms.token_bucket,
         "throttle_ms",
         lambda tokens, stored, rate: (
-            MAX_THROTTLE_MS - 1 if -tokens / rate * 1000 > MAX_THROTTLE_MS else _throttle_ms(tokens, stored, rate)
+            MAX_THROTTLE_MS - 1 if -tokens / rate * 1000 > MAX_THROTTLE_MS else throttle_ms(tokens, stored, rate)
         ),
     ),
 }
@@ -134,10 +132,10 @@ def test_a_broker_and_the_job_on_it_answer_alike(spark, broker, deployment):
 def test_a_broker_that_answers_otherwise_is_noticed(who, kafka):
     """Beyond the time that the requests took, and 1 ms, a throttle time is wrong."""
     pair = BrokerAnswer((True, True, False, False), 995, START, START + 10), _at_once(2.0)
-    assert compared(AT_ONCE, AT_ONCE.asks[0], pair, pair).kafka == "AARR"
+    assert compare_answers(AT_ONCE, AT_ONCE.asks[0], pair, pair).kafka == "AARR"
 
     with pytest.raises(MismatchError, match=who):
-        compared(AT_ONCE, AT_ONCE.asks[0], pair, (kafka, pair[1]))
+        compare_answers(AT_ONCE, AT_ONCE.asks[0], pair, (kafka, pair[1]))
 
 
 def test_a_job_that_answers_otherwise_is_noticed():
@@ -147,7 +145,7 @@ def test_a_job_that_answers_otherwise_is_noticed():
     wrong = msgspec.structs.replace(decision, throttle_time_ms=1002)
 
     with pytest.raises(MismatchError, match="the project answers AARR, 1002 ms"):
-        compared(AT_ONCE, AT_ONCE.asks[0], (kafka, decision), (kafka, wrong))
+        compare_answers(AT_ONCE, AT_ONCE.asks[0], (kafka, decision), (kafka, wrong))
 
 
 def _at_once(rate):

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
-from quota.kafka.topics.specs import prepare_topics
-from tests.evidence.flood.answered import answered, compared
+from quota.kafka.topics.preparation import prepare_topics
+from tests.evidence.flood.answered import answered, compare
 from tests.evidence.flood.garbage import SMALL, Pour, pour
 from tests.support.factories import request_json
 
@@ -63,4 +63,4 @@ def test_a_flood_of_garbage_loses_and_doubles_nothing(spark, deployment):
 )
 def test_what_is_lost_doubled_or_wrong_is_noticed(decided, dead, sound):
     """Three records, of which the first is good."""
-    assert compared({(0, 0), (0, 1), (0, 2)}, {(0, 0)}, Counter(decided), Counter(dead)).is_sound == sound
+    assert compare({(0, 0), (0, 1), (0, 2)}, {(0, 0)}, Counter(decided), Counter(dead)).is_sound == sound

@@ -4,11 +4,11 @@ import pytest
 
 from jobs.enforce.query import start_enforce
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.evidence.storm.storm import Storm
-from tests.support.appliers import applying
+from tests.support.programs import running_applier
 
 KILLS = 20
 
@@ -27,7 +27,7 @@ def enforcing(spark, deployment):
 
 def test_a_storm_with_an_applier_that_is_killed(enforcing):
     """Nothing is created that was not admitted, nothing twice, nothing is missing, and nobody is left waiting."""
-    with applying(enforcing, KILLS):
+    with running_applier(enforcing, KILLS):
         report = Storm(enforcing).rage(seconds=40)
     assert report.wrong == [], report
     assert report.outcomes["done"] > 20

@@ -1,0 +1,1 @@
+"""Tests of the jobs as programs, through failures, moves and upgrades."""

@@ -7,12 +7,12 @@ import subprocess
 import pytest
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import at, embedded_broker
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.queries import stop_after_batch
-from jobs.storage.checkpoint import begin_anew
+from jobs.storage.starting import reset_checkpoint
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
-from tests.support.deployments import deployed
+from tests.support.deployment import make_deployment
 from tests.support.operator import Operator
 from tests.support.waiting import until
 
@@ -68,10 +68,10 @@ HALVES = {
 def test_half_a_checkpoint_is_refused_and_restored_it_goes_on(operator, tmp_path):
     """Each part of it gone; no start forgives anything. Restored, the debt of -20 is still there."""
     for name in ("a", "b"):
-        operator.ask(name)
+        operator.request(name)
         operator.enforce()
     backup = shutil.copytree(operator.checkpoint, tmp_path / "backup")
-    operator.ask("c")
+    operator.request("c")
     for what, (take, said) in HALVES.items():
         take(operator.checkpoint)
         line = refusal(operator.enforce)
@@ -88,10 +88,10 @@ def test_half_a_checkpoint_is_refused_and_restored_it_goes_on(operator, tmp_path
 def test_batches_that_were_removed_are_decided_again_with_the_same_answers(operator):
     """The newest offsets are lost; what the error offers instead of a backup is done."""
     for name in ("a", "b"):
-        operator.ask(name)
+        operator.request(name)
         operator.enforce()
     remove(operator.checkpoint, "offsets/1")
-    operator.ask("c")
+    operator.request("c")
     assert "or remove of offsets and commits what is newer than 0" in refusal(operator.enforce)
     remove(operator.checkpoint, "commits/1")
     operator.enforce()
@@ -100,13 +100,13 @@ def test_batches_that_were_removed_are_decided_again_with_the_same_answers(opera
 
 def test_buckets_are_full_again_only_where_that_is_asked_for(operator):
     """A first start needs no asking; after that a checkpoint that is gone does, and nothing is thrown away."""
-    operator.ask("a")
+    operator.request("a")
     operator.enforce()
     shutil.rmtree(operator.checkpoint / "state")
     refusal(operator.enforce)
-    operator.retain(1)
-    begin_anew(operator.files, "enforce")
-    operator.ask("b")
+    operator.delete_before(1)
+    reset_checkpoint(operator.files, "enforce")
+    operator.request("b")
     operator.enforce()
     assert operator.decided == {"a": 40.0, "b": 40.0}
     (aside,) = operator.root.glob("checkpoints/enforce-set-aside-*")
@@ -116,7 +116,7 @@ def test_buckets_are_full_again_only_where_that_is_asked_for(operator):
 
 def test_buckets_of_another_version_are_not_forgotten(operator):
     """Of an older one nothing is known here; a newer one has seen more than what stands here."""
-    operator.ask("a")
+    operator.request("a")
     operator.enforce()
     older = operator.checkpoint.with_name(f"v{STATE_VERSION - 1}")
     operator.checkpoint.rename(older)
@@ -134,19 +134,19 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
     note.write_text("{")
     assert "deployment.json is damaged; restore it, or remove it" in refusal(operator.enforce)
     note.write_text(json.dumps(known))
-    operator.ask("b")
+    operator.request("b")
     operator.enforce()
     assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
 def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(operator):
     """An older checkpoint than the tables: Delta would take the next batch for one that it has, and leave it out."""
-    operator.ask("a", "b")
+    operator.request("a", "b")
     operator.enforce()
     operator.audit(max_records_per_batch=2)
     checkpoint = operator.root / "checkpoints" / "audit" / "v1"
     remove(checkpoint, "offsets/1", "commits/1")
-    operator.ask("c")
+    operator.request("c")
     operator.enforce()
     line = refusal(operator.audit)
     assert f"{checkpoint} is no whole one: it ends with batch 0, and the tables hold 1; remove that folder" in line
@@ -154,21 +154,21 @@ def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(opera
     assert "its offsets are missing; remove that folder" in refusal(operator.audit)
     shutil.rmtree(checkpoint)
     operator.audit()
-    assert operator.kept == ["a", "b", "c"]
+    assert operator.audited == ["a", "b", "c"]
     shutil.rmtree(operator.root / "tables" / "decisions")
     for _ in range(2):  # it is not made by a start that is refused
         assert "ahead of the tables, of which decisions is not there; remove that folder" in refusal(operator.audit)
     shutil.rmtree(checkpoint)
     operator.audit()
-    assert operator.kept == ["a", "b", "c"]
+    assert operator.audited == ["a", "b", "c"]
 
 
 def test_requests_that_retention_took_are_told_and_passed_over_only_if_asked(operator, caplog):
     """Of five requests three were removed before they were decided."""
-    operator.ask("a")
+    operator.request("a")
     operator.enforce()
-    operator.ask(*"bcde")
-    operator.retain(4)
+    operator.request(*"bcde")
+    operator.delete_before(4)
     topic = operator.settings.topics.requests
     lost = f"3 records were removed before enforce read them: {topic}-0 from offset 1 to 3"
     line = refusal(operator.enforce)
@@ -183,11 +183,11 @@ def test_requests_that_retention_took_are_told_and_passed_over_only_if_asked(ope
 
 def test_without_the_quotas_nothing_is_decided(operator):
     """Their topic is deleted while a request waits: a guess would be worse than an error."""
-    operator.ask("a")
+    operator.request("a")
     operator.enforce()
-    operator.ask("b")
+    operator.request("b")
     quotas = operator.settings.topics.quotas
-    operator.delete(quotas)
+    operator.delete_topic(quotas)
     line = refusal(operator.enforce, quota_timeout_seconds=1.0)
     assert f"cannot read the quotas in topic {quotas}" in line
     assert "bring the topic back, then start again" in line
@@ -212,7 +212,7 @@ def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk)
     """It is full at the first start, at the checkpoint of enforce, and at the tables of the audit."""
     storage = deployment.storage.model_copy(update={"root": str(small_disk)})
     operator = Operator(spark, deployment.model_copy(update={"storage": storage}))
-    operator.ask("a")
+    operator.request("a")
     rest = small_disk / "rest"
     rest.write_bytes(b"x" * shutil.disk_usage(small_disk).free)
     assert f"no space is left where {small_disk} is" in refusal(operator.enforce)
@@ -220,7 +220,7 @@ def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk)
     operator.enforce()
     operator.audit()
 
-    operator.ask("b")
+    operator.request("b")
     rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 8192))
     line = refusal(operator.enforce)
     assert "No space left on device" in line
@@ -234,20 +234,22 @@ def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk)
     rest.unlink()
     operator.audit()
     assert operator.decided == {"a": 40.0, "b": -20.0}
-    assert operator.kept == ["a", "b"]
+    assert operator.audited == ["a", "b"]
 
 
 def test_a_broker_that_starts_again_is_ridden_out(spark, base_settings, tmp_path):
     """One of its own, stopped under the running query; what is asked after that is decided by the same query."""
     with embedded_broker(base_settings, 0, tmp_path / "broker") as own:
-        operator = Operator(spark, deployed(at(base_settings, own.address), "restarted", tmp_path / "root"))
+        operator = Operator(
+            spark, make_deployment(with_plaintext_cluster(base_settings, own.address), "restarted", tmp_path / "root")
+        )
         query = start_enforce(spark, operator.settings)
         try:
-            operator.ask("a")
+            operator.request("a")
             until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 1)
             own.stop()
             own.start()
-            operator.ask("b")
+            operator.request("b")
             until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 2)
             assert query.isActive
         finally:
@@ -257,7 +259,7 @@ def test_a_broker_that_starts_again_is_ridden_out(spark, base_settings, tmp_path
 
 def test_the_program_says_so_in_its_last_line_and_begins_anew_when_told(operator, command):
     """As an operator starts it, after the checkpoint was lost."""
-    operator.ask("a")
+    operator.request("a")
     operator.enforce()
     shutil.rmtree(operator.checkpoint)
     once = ("enforce", "--once", "--set", f"storage.root={operator.root}")

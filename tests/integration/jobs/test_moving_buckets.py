@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from jobs.buckets.moving import begin_with_buckets, saved_buckets
+from jobs.buckets.moving import capture_buckets, restore_buckets
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
 from tests.support.operator import Operator
-from tests.unit.whatif.test_simulation import run
+from tests.support.programs import run
 
 PARTITIONS = 5
 
@@ -19,7 +19,7 @@ def operator(spark, deployment):
     """Who has had users ask for 60 of their 100 twice: 40, and -20."""
     remembering = deployment.repeats.model_copy(update={"window_seconds": 3600.0})
     operator = Operator(spark, deployment.model_copy(update={"repeats": remembering}))
-    operator.ask("first", "second")
+    operator.request("first", "second")
     operator.enforce()
     return operator
 
@@ -38,16 +38,16 @@ def states(operator):
 
 
 def test_debts_and_what_is_remembered_go_along_and_nothing_is_decided_twice(spark, operator, partitions):
-    saved = saved_buckets(spark, operator.settings)
+    saved = capture_buckets(spark, operator.settings)
     (bucket,) = saved.buckets
     assert (round(bucket.K), bucket.more is None) == (-20, False)
 
     partitions(PARTITIONS)
-    begin_with_buckets(spark, operator.settings, saved)
+    restore_buckets(spark, operator.settings, saved)
     assert states(operator) == {str(number) for number in range(PARTITIONS)}
-    assert saved_buckets(spark, operator.settings) == saved
+    assert capture_buckets(spark, operator.settings) == saved
 
-    operator.ask("third", "first")
+    operator.request("third", "first")
     operator.enforce()
     # Refused for the debt, and a repeat of what was paid for is free: as without the move.
     answers = [(each["request_id"], each["outcome"], round(each["tokens"])) for each in operator.all_decided]
@@ -62,12 +62,12 @@ def test_debts_and_what_is_remembered_go_along_and_nothing_is_decided_twice(spar
 
 
 def test_what_was_decided_since_is_not_forgotten(spark, operator):
-    saved = saved_buckets(spark, operator.settings)
-    operator.ask("third")
+    saved = capture_buckets(spark, operator.settings)
+    operator.request("third")
     operator.enforce()
     with pytest.raises(MutationQuotaError, match=r"enforce has gone on since the buckets .* export again"):
-        begin_with_buckets(spark, operator.settings, saved)
-    operator.ask("fourth")
+        restore_buckets(spark, operator.settings, saved)
+    operator.request("fourth")
     operator.enforce()
 
 
@@ -75,23 +75,23 @@ def test_a_batch_that_is_not_finished_is_finished_first(spark, operator):
     (last,) = (operator.checkpoint / "commits").glob("0")
     last.unlink()
     with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
-        saved_buckets(spark, operator.settings)
+        capture_buckets(spark, operator.settings)
     operator.enforce()
-    operator.ask("third")
+    operator.request("third")
     operator.enforce()
     (operator.checkpoint / "commits" / "1").unlink()
     with pytest.raises(MutationQuotaError, match=r"batch 1 of .* is begun and not finished; let enforce --once finish"):
-        saved_buckets(spark, operator.settings)
+        capture_buckets(spark, operator.settings)
 
 
 def test_buckets_of_other_topics_are_refused(spark, operator):
-    saved = saved_buckets(spark, operator.settings)
+    saved = capture_buckets(spark, operator.settings)
     files = Files(spark, operator.settings)
-    (topic,) = saved.at.positions
+    (topic,) = saved.header.positions
     files.write("deployment.json", json.dumps({"topics": {topic: "another"}}))
-    saved.at.topics[topic] = "this"
+    saved.header.topics[topic] = "this"
     with pytest.raises(MutationQuotaError, match=rf"of a topic {re.escape(topic)} with the id this, and .* another;"):
-        begin_with_buckets(spark, operator.settings, saved)
+        restore_buckets(spark, operator.settings, saved)
 
 
 def test_the_commands_of_an_operator(operator, command, tmp_path):
@@ -99,7 +99,7 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
     file = tmp_path / "buckets.jsonl"
     root = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[2]")
     assert f"Wrote 1 buckets to {file}.\n" in command("buckets", "export", str(file), *root)
-    operator.ask("third")
+    operator.request("third")
     begin = ("enforce", "--begin-anew", "--buckets", str(file), "--once", "--set", "enforce.state_partitions=3")
     assert "enforce begins anew; what it had is in" in command(*begin, *root)
     assert {name: round(tokens) for name, tokens in operator.decided.items()} == {

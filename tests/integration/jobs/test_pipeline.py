@@ -6,18 +6,19 @@ import shutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jobs.audit.explain import explained
+from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.storage import checkpoint_path, local_folder
 from tests.support.factories import request_json
-from tests.support.records import consume, finish, produce, table
+from tests.support.tables import read_table
+from tests.support.topics import consume, produce
+from tests.support.waiting import finish
 
 BAD_RECORDS = {
     b"no json": "value: not JSON",
@@ -57,27 +58,27 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
 
     for _ in range(2):  # a second time finds nothing new
         finish(start_audit(spark, deployment, once=True))
-    assert {(row["decision_id"], row["outcome"], row["tokens"]) for row in table(deployment, "decisions")} == {
+    assert {(row["decision_id"], row["outcome"], row["tokens"]) for row in read_table(deployment, "decisions")} == {
         (f"{topics.requests}-0-0", "ADMITTED", -5.0),
         (f"{topics.requests}-0-1", "REJECTED", -5.0),
     }
-    dead = table(deployment, "dead_letters")
+    dead = read_table(deployment, "dead_letters")
     assert {row["source"]["offset"] for row in dead if row["source"]["topic"] == topics.requests} == set(by_offset)
     (skipped,) = [row for row in dead if row["source"]["topic"] == topics.quotas]
     assert skipped["error"] == "controller_mutation_rate: expected float > 0.0 (value: -5)"
-    (change,) = table(deployment, "quota_changes")
+    (change,) = read_table(deployment, "quota_changes")
     assert (change["user"], change["client_id"], change["controller_mutation_rate"]) == ("alice", None, 5.0)
     assert (change["altered_by"], change["comment"]) == ("ann", "for the test")
 
-    why = explained(deployment, f"{topics.requests}-0-1", 1)
+    why = explain_decision(deployment, f"{topics.requests}-0-1", 1)
     assert (why.set_quota.altered_by, why.set_quota.comment) == ("ann", "for the test")
     assert (why.refill.written_by, why.refill.tokens) == (f"{topics.requests}-0-0", -5.0)
     assert [(each.decision_id, each.tokens) for each in why.before] == [(f"{topics.requests}-0-0", -5.0)]
     assert (why.recomputed.controller_throttle_ms, why.recomputed.differs) == (1000, [])
     with pytest.raises(BadInput, match="-0-2 is no decision, but a dead letter: value: null"):
-        explained(deployment, f"{topics.requests}-0-2", 0)
+        explain_decision(deployment, f"{topics.requests}-0-2", 0)
     with pytest.raises(BadInput, match="-0-99: no such decision, neither in the table nor among the latest of"):
-        explained(deployment, f"{topics.requests}-0-99", 0)
+        explain_decision(deployment, f"{topics.requests}-0-99", 0)
 
 
 def test_decisions_delivered_twice_are_kept_once(spark, deployment):
@@ -91,14 +92,14 @@ def test_decisions_delivered_twice_are_kept_once(spark, deployment):
     copies = [json.dumps(decision).encode() for _, decision in decided]
     produce(deployment, deployment.topics.decisions, *copies, *copies)
     finish(start_audit(spark, deployment, once=True))
-    shutil.rmtree(checkpoint_path(deployment, "audit", 1))
+    shutil.rmtree(deployment.storage.checkpoint("audit", 1))
     produce(deployment, deployment.topics.requests, *[request_json(1)] * 5)
     finish(start_enforce(spark, deployment, once=True))
     with pytest.raises(MutationQuotaError, match=r"-0-20 is decided \(ADMITTED, throttle 0 ms\) and not kept yet"):
-        explained(deployment, f"{deployment.topics.requests}-0-20", 0)
+        explain_decision(deployment, f"{deployment.topics.requests}-0-20", 0)
     finish(start_audit(spark, deployment, once=True))
 
-    ids = [row["decision_id"] for row in table(deployment, "decisions")]
+    ids = [row["decision_id"] for row in read_table(deployment, "decisions")]
     assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(25))
 
 
@@ -109,7 +110,7 @@ def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment
     produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
     finish(start_enforce(spark, deployment, once=True))
     told = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
-    logs = local_folder(base_settings, "broker").glob(f"**/{topics.decisions}-*/*.log")
+    logs = base_settings.storage.local_folder("broker").glob(f"**/{topics.decisions}-*/*.log")
     assert 0 < sum(log.stat().st_size for log in logs) < told / 4
 
 

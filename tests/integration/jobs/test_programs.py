@@ -14,22 +14,23 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metrics.definitions import APPLIED, METRICS, REOPENED
-from jobs.sandbox.broker import free_port, listening
+from jobs.metrics.definitions import APPLIED, REOPENED
+from jobs.sandbox.broker import free_port, is_listening
 from jobs.storage.deployment import claim_storage
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import load_settings
-from tests.evidence.chaos.processes import children
-from tests.support.audited import DAY, decision, write
-from tests.support.deployments import as_options
+from quota.settings import load_settings
+from tests.support.deployment import as_options
 from tests.support.factories import request_json
-from tests.support.operator import HARDLY_ANYTHING
-from tests.support.records import produce, table
+from tests.support.monitoring import METRICS
+from tests.support.operator import HARDLY_ANY
+from tests.support.programs import child_processes
+from tests.support.tables import DAY, decision, read_table, write_tables
+from tests.support.topics import produce
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 240
@@ -41,7 +42,7 @@ def program(tmp_path):
     started = []
 
     def _start(*args):
-        command = [sys.executable, "-u", "-c", "from jobs.__main__ import main; main()", *args]
+        command = [sys.executable, "-u", "-m", "jobs", *args]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
         process = subprocess.Popen(
             command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -108,7 +109,7 @@ def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
     """As when its heap was too small, or the system needed the memory."""
     process = program("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
     read_until(process, "running: enforce")
-    (jvm,) = [each for each in children(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    (jvm,) = [each for each in child_processes(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
     os.kill(jvm, signal.SIGKILL)
     output, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 1
@@ -120,7 +121,7 @@ def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
 def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program, deployment):
     """Of alice's 100 mutations 60 are charged twice, and then she is refused."""
     prepare_topics(deployment)
-    write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANYTHING, controller_mutation_burst=100.0))
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANY, controller_mutation_burst=100.0))
     port, topics = free_port(), deployment.topics
     options = ("--set", f"metrics.port={port}", "--set", "enforce.with_audit=true", "--set", "spark.master=local[2]")
     process = program("enforce", *as_options(deployment), *options)
@@ -150,12 +151,12 @@ def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program
 
     process.send_signal(signal.SIGINT)
     assert process.wait(DEADLINE_SECONDS) == 0
-    assert not listening(port)
+    assert not is_listening(port)
 
 
 def test_minutes_are_added_up_as_decisions_come_without_kafka_until_it_is_stopped(program, tmp_path):
     settings = load_settings([f"storage.root={tmp_path / 'root'}"], environment={})
-    write(settings, decisions=[decision(DAY, admitted=[3])])
+    write_tables(settings, decisions=[decision(DAY, admitted=[3])])
     port = free_port()
     given = {"storage.root": settings.storage.root, "minutes.trigger_seconds": 0.2, "spark.master": "local[2]"}
     given |= {"metrics.port": port, "kafka.bootstrap_servers": "127.0.0.1:1"}
@@ -163,10 +164,10 @@ def test_minutes_are_added_up_as_decisions_come_without_kafka_until_it_is_stoppe
     read_until(process, r"^running: minutes")
 
     def admitted():
-        return [row["admitted"] for row in table(settings, "tenant_minutes")]
+        return [row["admitted"] for row in read_table(settings, "tenant_minutes")]
 
     until(lambda: admitted() == [3])
-    write(settings, decisions=[decision(DAY + 1000, admitted=[4])])
+    write_tables(settings, decisions=[decision(DAY + 1000, admitted=[4])])
     until(lambda: admitted() == [7])
     until(lambda: samples(port).get(("mutation_quota_query_batches_total", ("query", "minutes"))) == 2)
     assert samples(port)["mutation_quota_metrics_failures_total",] == 0

@@ -14,16 +14,16 @@ import pytest
 
 from jobs.spark.packing import pack
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from tests.evidence.chaos.processes import children
 from tests.support.checkout import CHECKOUT
-from tests.support.deployments import as_options
+from tests.support.deployment import as_options
 from tests.support.factories import request_json
-from tests.support.operator import HARDLY_ANYTHING
-from tests.support.records import consume_all, produce
+from tests.support.operator import HARDLY_ANY
+from tests.support.programs import child_processes
 from tests.support.standalone import Standalone
+from tests.support.topics import consume_all, produce
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 180
@@ -67,10 +67,10 @@ def modules_of(package, kind="py"):
 
 @pytest.fixture(scope="module")
 def packed(wheel, tmp_path_factory):
-    """The archive of the environment, not compressed to save time, and what a driver unpacks of it."""
+    """The archive of the environment, and what a driver unpacks of it."""
     folder = tmp_path_factory.mktemp("packed")
     archive = folder / "environment.tar.gz"
-    pack(wheel, archive, Path(sys.executable).resolve(), level=0)
+    pack(wheel, archive, Path(sys.executable).resolve())
     (folder / "environment").mkdir()
     subprocess.run(["tar", "-xzf", archive, "-C", folder / "environment"], check=True, timeout=DEADLINE_SECONDS)
     shutil.copy(CHECKOUT / "jobs" / "submit.py", folder)
@@ -80,7 +80,7 @@ def packed(wheel, tmp_path_factory):
 def test_a_worker_that_dies_costs_no_decision(packed, deployment, tmp_path):
     """It is killed with its executor while requests come; each is decided, and every copy of a decision is the same."""
     prepare_topics(deployment)
-    write_record(deployment, QuotaRecord(QuotaEntity(None), HARDLY_ANYTHING, controller_mutation_burst=100.0))
+    write_record(deployment, QuotaRecord(QuotaEntity(None), HARDLY_ANY, controller_mutation_burst=100.0))
     log = tmp_path / "enforce.log"
     some = len(USERS) * SOME_ROUNDS
     with Standalone(tmp_path, workers=2) as cluster, enforcing(cluster, packed, deployment, log) as job:
@@ -151,7 +151,7 @@ def asking(deployment):
 
 def worked(cluster, worker):
     """Whether an executor of a worker has run Python."""
-    return any(children(executor) for executor in cluster.executors(worker))
+    return any(child_processes(executor) for executor in cluster.executors(worker))
 
 
 def decided(deployment):
@@ -164,5 +164,5 @@ def decided(deployment):
 
 def stop(job):
     """Tell the program to end, which spark-submit's JVM runs."""
-    (program,) = [pid for pid in children(job.pid) if b"submit.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (program,) = [pid for pid in child_processes(job.pid) if b"submit.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     os.kill(program, signal.SIGTERM)

@@ -6,11 +6,12 @@ import tarfile
 
 import pytest
 
-from jobs.sandbox.broker import at
+from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
-from tests.support.records import consume_all, produce, table
-from tests.upgrades.frozen import ENDS, FOLDER, LEFT, QUOTAS, ask, deployment_of, ends, work
+from quota.kafka.topics.preparation import prepare_topics
+from tests.support.tables import read_table
+from tests.support.topics import consume_all, produce
+from tests.upgrades.frozen import ENDS, FOLDER, LEFT, QUOTAS, deployment_of, ends, process, request
 
 ARCHIVES = sorted(FOLDER.glob("state-v*.tar.gz"))
 
@@ -19,11 +20,11 @@ ARCHIVES = sorted(FOLDER.glob("state-v*.tar.gz"))
 def test_it_goes_on_from_what_an_earlier_version_left(spark, base_settings, broker, tmp_path, archive):
     """Its checkpoints, buckets and tables, on topics with as many records; the debts go on, and no row is lost."""
     version = re.search(r"\d+", archive.name)[0]
-    settings = deployment_of(at(base_settings, broker.address), version, tmp_path)
+    settings = deployment_of(with_plaintext_cluster(base_settings, broker.address), version, tmp_path)
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     frozen = json.loads((tmp_path / ENDS).read_text())
-    kept = len(table(settings, "decisions"))
+    kept = len(read_table(settings, "decisions"))
     prepare_topics(settings)
     for record in QUOTAS:
         write_record(settings, record)
@@ -34,15 +35,15 @@ def test_it_goes_on_from_what_an_earlier_version_left(spark, base_settings, brok
             produce(settings, getattr(settings.topics, part), *missing, partition=partition)
     assert ends(settings) == frozen
 
-    ask(settings, *LEFT)
-    work(spark, settings)
+    request(settings, *LEFT)
+    process(spark, settings)
 
     values = [decision for _, decision in consume_all(settings, settings.topics.decisions) if decision]
     after = {each["user"]: (each["tokens_before"], each["outcome"]) for each in values}
     assert {user: round(tokens) for user, (tokens, _) in after.items()} == {**LEFT, "carol": 11}
     assert {user for user, (_, outcome) in after.items() if outcome == "REJECTED"} == {"alice"}
-    rows = table(settings, "decisions")
+    rows = read_table(settings, "decisions")
     assert len(rows) == kept + len(LEFT)
     assert sorted(row["user"] for row in rows) == sorted([*LEFT, "alice", "dave", *LEFT])
-    (letter,) = table(settings, "dead_letters")
+    (letter,) = read_table(settings, "dead_letters")
     assert letter["value"] == "no request"

@@ -1,0 +1,1 @@
+"""Tests with authentication, ACLs and request topics of users."""

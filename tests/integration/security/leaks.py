@@ -1,23 +1,23 @@
-"""Looking for secrets where nobody should find them."""
+"""A search for secrets in files and in the command lines of all processes."""
 
 import threading
 from pathlib import Path
 
 
-def hits(secrets, *folders):
-    """Files with a secret in them."""
+def files_with(secrets, *folders):
+    """Return the files below some folders that contain one of the secrets."""
     files = [file for folder in folders for file in folder.rglob("*") if file.is_file()]
     assert files
     return [file for file in files if any(secret in file.read_bytes() for secret in secrets)]
 
 
 class CommandLines:
-    """Looks at the command lines of all processes, again and again."""
+    """A watch on the command lines of all processes, polled inside the block."""
 
     def __init__(self, *secrets):
         self._secrets = secrets
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._poll)
         self.jvms = set()
         self.leaks = []
 
@@ -29,12 +29,12 @@ class CommandLines:
         self._end.set()
         self._thread.join()
 
-    def _look(self):
+    def _poll(self):
         while not self._end.wait(0.5):
             for file in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
                     line = file.read_bytes()
-                except OSError:  # it has ended
+                except OSError:  # the process has ended
                     continue
                 if b"SparkSubmit" in line:
                     self.jvms.add(file.parent.name)

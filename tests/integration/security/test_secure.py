@@ -17,19 +17,17 @@ from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier.applier import Applier
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_record
+from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
-from quota.kafka.stored import read_topic
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import load_settings
-from quota.settings.storage import table_path
-from tests.support.documented_acls import documented_acls
+from quota.settings import load_settings
+from tests.integration.security.leaks import CommandLines, files_with
+from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
 from tests.support.factories import request_json
-from tests.support.leaks import CommandLines, hits
-from tests.support.secure_broker import ADMIN, ADMIN_PASSWORD, secure_broker
+from tests.support.programs import run
 from tests.support.waiting import until
-from tests.unit.whatif.test_simulation import run
 
 PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
 """With all that a quoting could stumble over."""
@@ -158,8 +156,8 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
     (output / "stdout").write_text(done.stdout)
     (output / "stderr").write_text(done.stderr)
     assert "ConsumerConfig values" in done.stderr  # it was talkative
-    assert hits([b'"spark.hadoop.fs.s3a.secret.key":"*********(redacted)"'], events)  # and had the secret
-    assert hits(secrets, cluster.folder / "root", events, output) == []
+    assert files_with([b'"spark.hadoop.fs.s3a.secret.key":"*********(redacted)"'], events)  # and had the secret
+    assert files_with(secrets, cluster.folder / "root", events, output) == []
     assert seen.jvms
     assert seen.leaks == []
 
@@ -183,7 +181,7 @@ def test_certificates_take_the_place_of_passwords(cluster, spark):
     write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("someone"), 1.0))
     prepare_topics(settings, settings.topics.names[1:4])
     run_until(threading.Event(), [start_audit(spark, settings, once=True)])
-    kept = DeltaTable(table_path(settings, "quota_changes")).to_pyarrow_table().to_pylist()
+    kept = DeltaTable(settings.storage.table("quota_changes")).to_pyarrow_table().to_pylist()
     assert [each["controller_mutation_rate"] for each in kept if each["user"] == "someone"] == [1.0]
 
 

@@ -13,23 +13,23 @@ from jobs.cli.control.tenants import acl_line
 from jobs.enforce.query import NAME, start_enforce
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
-from jobs.storage.user_topics import UserTopicsMonitor
+from jobs.storage.monitors import UserTopicsMonitor
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.dead_letters import check, read_dead_letters, send
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_record
 from quota.kafka.requests import RequestWriter
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.user_topics import UserTopics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request
-from quota.settings.storage import checkpoint_path
 from schemas.buckets import STATE_VERSION
 from tests.support.factories import request_json
-from tests.support.records import DEADLINE_SECONDS, consume, consume_all, finish, produce, table
-from tests.support.waiting import until
+from tests.support.tables import read_table
+from tests.support.topics import DEADLINE_SECONDS, consume, consume_all, produce
+from tests.support.waiting import finish, until
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 BY_TOPIC = ("--set", "topics.identity=topic")
@@ -149,7 +149,7 @@ def test_a_topic_that_takes_producers_time_while_the_job_runs_gives_nobody_token
     (listed,) = read_dead_letters(deployment)
     assert now <= listed.at < now + HALF_AN_HOUR_MS
     finish(start_audit(spark, deployment, once=True))
-    (row,) = table(deployment, "dead_letters")
+    (row,) = read_table(deployment, "dead_letters")
     assert (row["error"], int(row["timestamp"].timestamp() * 1000)) == (letter["error"], listed.at)
 
 
@@ -184,17 +184,17 @@ def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, c
 
 def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
     """Offsets of the old one would have its requests passed over."""
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
+    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
+    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
     delete(by_topic, by_topic.topics.requests_of("alice"))
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
+    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
 
     def refusal():
         """The broker that is asked may take a moment to know the new one."""
         try:
-            UserTopicsMonitor(Files(spark, by_topic), by_topic).look()
+            UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
         except MutationQuotaError as error:
             return str(error)
         return None
@@ -219,7 +219,7 @@ def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_ha
         for user, partitions in (("alice", 1), ("bob", 11)):
             produce(by_topic, topics.requests_of(user), request_json(partitions, user=user, request_id=request_id))
         enforce(by_topic)
-    Path(checkpoint_path(by_topic, NAME, STATE_VERSION), "commits", str(batches - 1)).unlink()  # as a kill leaves it
+    Path(by_topic.storage.checkpoint(NAME, STATE_VERSION), "commits", str(batches - 1)).unlink()  # as a kill leaves it
     delete(by_topic, topics.requests_of("alice"))
     with pytest.raises(TopicGone, match=r"start once with its user in topics\.retired_users"):
         enforce(by_topic)

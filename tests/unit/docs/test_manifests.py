@@ -4,10 +4,10 @@ import pytest
 import yaml
 from kubeflow_spark_api.models.spark_v1beta2_spark_application import SparkV1beta2SparkApplication
 
-from jobs.spark.properties import measured
-from quota.settings.loading import load_settings
+from jobs.spark.properties import spark_defaults
+from quota.settings import load_settings
+from tests.support.broker import CERTIFICATE_PEM
 from tests.support.checkout import CHECKOUT
-from tests.unit.settings.test_connection import CERTIFICATE
 
 FOLDER = CHECKOUT / "conf" / "kubernetes"
 QUERIES = ("enforce", "audit", "minutes")
@@ -26,7 +26,7 @@ def application(query):
 def settings(tmp_path):
     """What the jobs read of the settings' manifest, with its secrets mounted here."""
     text = documents("settings")["ConfigMap"]["data"]["mutation-quota.toml"]
-    mounted = {"password": "secret", "ca.pem": CERTIFICATE}
+    mounted = {"password": "secret", "ca.pem": CERTIFICATE_PEM}
     for name, content in mounted.items():
         (tmp_path / name).write_text(content)
     file = tmp_path / "mutation-quota.toml"
@@ -43,7 +43,7 @@ def test_the_operator_knows_every_field(query):
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_what_was_measured_has_no_second_copy(query):
-    assert not application(query)["spec"]["sparkConf"].keys() & measured().keys()
+    assert not application(query)["spec"]["sparkConf"].keys() & spark_defaults().keys()
 
 
 @pytest.mark.parametrize("query", QUERIES)

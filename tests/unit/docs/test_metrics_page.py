@@ -4,9 +4,9 @@ import re
 
 import yaml
 
-from jobs.metrics.definitions import METRICS
-from quota.settings.loading import load_settings
+from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
+from tests.support.monitoring import METRICS
 
 PAGE = (CHECKOUT / "docs" / "metrics.md").read_text()
 

@@ -1,21 +1,10 @@
 """The dashboard and the alerts ask for metrics and labels that there are."""
 
-import json
 import re
 
 import pytest
-import yaml
 
-from jobs.metrics.definitions import METRICS
-from tests.support.checkout import CHECKOUT
-from tests.support.promql import asked_for
-
-CONF = CHECKOUT / "conf"
-DASHBOARD = json.loads((CONF / "grafana/dashboard.json").read_text())
-RULES = [
-    rule for group in yaml.safe_load((CONF / "prometheus/alerts.yaml").read_text())["groups"] for rule in group["rules"]
-]
-PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+from tests.support.monitoring import DASHBOARD, METRICS, PANELS, RULES, metrics_and_labels
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
 LABELS |= {f"{each.name}_bucket": {*each.labels, "le"} for each in METRICS if each.kind == "histogram"}
@@ -30,7 +19,7 @@ QUERIES = [
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_each_query_asks_for_metrics_and_labels_that_there_are(query):
-    metrics, labels = asked_for(query)
+    metrics, labels = metrics_and_labels(query)
     assert metrics
     assert metrics <= LABELS.keys()
     assert labels <= OF_PROMETHEUS.union(*(LABELS[name] for name in metrics))
@@ -47,14 +36,14 @@ def test_what_is_chosen_from_in_the_dashboard_is_there():
 def test_each_legend_names_labels_that_its_query_has():
     for panel in PANELS:
         for target in panel["targets"]:
-            metrics, _ = asked_for(target["expr"])
+            metrics, _ = metrics_and_labels(target["expr"])
             named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
             assert named <= set().union(*(LABELS[name] for name in metrics)), target
 
 
 def test_each_alert_tells_of_labels_that_it_keeps():
     for rule in RULES:
-        metrics, _ = asked_for(rule["expr"])
+        metrics, _ = metrics_and_labels(rule["expr"])
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         kept = OF_PROMETHEUS.union(*(LABELS[name] for name in metrics))
         aggregated = re.findall(r"(?:sum|max|count) by \(([^)]*)\)", rule["expr"])
@@ -65,7 +54,7 @@ def test_each_alert_tells_of_labels_that_it_keeps():
 
 def test_every_metric_is_on_the_dashboard_or_in_an_alert():
     """Which nobody looks at need not be served."""
-    asked = {name.removesuffix("_bucket") for query in QUERIES for name in asked_for(query)[0]}
+    asked = {name.removesuffix("_bucket") for query in QUERIES for name in metrics_and_labels(query)[0]}
     assert asked == {metric.name for metric in METRICS}
 
 
@@ -90,10 +79,10 @@ def test_panels_stand_beside_and_not_over_each_other():
     ],
 )
 def test_what_a_query_asks_for_is_found(query, metrics, labels):
-    assert asked_for(query) == (metrics, labels)
+    assert metrics_and_labels(query) == (metrics, labels)
 
 
 @pytest.mark.parametrize("query", ["sum(m", "m)", "m[5x]", "m ? n"])
 def test_what_is_no_query_is_told(query):
     with pytest.raises(ValueError, match=r"PromQL|brackets|too many"):
-        asked_for(query)
+        metrics_and_labels(query)

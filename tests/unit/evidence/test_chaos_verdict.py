@@ -89,7 +89,7 @@ def honest():
 
 def test_what_is_right_is_found_right():
     """One copy, one dead letter, two topics refused, and nothing wrong."""
-    found = verdict.judge(honest())
+    found = verdict.verdict_on(honest())
     assert (found.wrong, found.requests, found.decisions, found.dead_letters) == ({}, 6, 5, 1)
     assert (found.copies, found.refused, found.quota_changes) == (1, 2, 2)
 
@@ -206,7 +206,7 @@ MUTANTS = {
 def test_what_is_wrong_is_found(mutant):
     """Each way of being wrong is told as what it is."""
     change, expected = MUTANTS[mutant]
-    assert verdict.judge(change(honest())).wrong.keys() == expected
+    assert verdict.verdict_on(change(honest())).wrong.keys() == expected
 
 
 def test_every_check_can_fail():
@@ -235,5 +235,5 @@ ASKED = frozenset({(0, 0), (0, 1)})
 )
 def test_a_step_is_known_by_what_was_written(step, written):
     """Of a batch of two requests and two partitions of the state."""
-    nothing = Written(3, committed=False, asked=ASKED, answered=frozenset(), states=0, partitions=2, waiting=False)
+    nothing = Written(3, committed=False, requested=ASKED, answered=frozenset(), states=0, partitions=2, waiting=False)
     assert enforce_step(replace(nothing, **written)) is step

@@ -1,4 +1,4 @@
-"""Latency, throughput, state, audit and the decision alone, each beside its limit: `make bench`, `make bench-quick`."""
+"""Latency, throughput, state, audit and the decision, each with its limit: `make bench`, `make bench-quick`."""
 
 import argparse
 import signal
@@ -8,23 +8,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from quota.errors import MutationQuotaError
-from quota.settings.loading import load_settings
-from tests.evidence.bench.performance.audit import audit
-from tests.evidence.bench.performance.decision import decisions
+from quota.settings import load_settings
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, broker, ground
-from tests.evidence.bench.performance.latency import latency
-from tests.evidence.bench.performance.machine import load, machine
-from tests.evidence.bench.performance.many_keys import many_keys
 from tests.evidence.bench.performance.page import as_json, page, sections, table
 from tests.evidence.bench.performance.plots import draw
-from tests.evidence.bench.performance.scale_out import scale_out
-from tests.evidence.bench.performance.state_size import state_size
-from tests.evidence.bench.performance.throughput import throughput
-from tests.evidence.bench.performance.what_if import what_if
+from tests.evidence.bench.performance.sections.audit import audit
+from tests.evidence.bench.performance.sections.decision import decisions
+from tests.evidence.bench.performance.sections.latency import latency
+from tests.evidence.bench.performance.sections.many_keys import many_keys
+from tests.evidence.bench.performance.sections.scale_out import scale_out
+from tests.evidence.bench.performance.sections.state_size import state_size
+from tests.evidence.bench.performance.sections.throughput import throughput
+from tests.evidence.bench.performance.sections.what_if import what_if
+from tests.evidence.machine import load, machine
+from tests.evidence.pages import progress, terminal
 
 _COLUMNS = 160
 _QUIET_LOAD = 0.7
@@ -32,15 +31,15 @@ _QUIET_LOAD = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured."""
+    """The size of a measurement."""
 
     rounds: int
     warm: float
-    """Seconds of the load that warms up for latencies."""
+    """Time of the warm-up for latencies, seconds."""
     rates: tuple[float, ...]
     seconds: float
     keys: Mapping[int, int]
-    """Active keys of a batch, each with its rounds."""
+    """Rounds by the number of active keys in a batch."""
     backlog: int
     buckets: tuple[int, ...]
     decided: int
@@ -74,21 +73,17 @@ QUICK = Size(
 
 
 def main() -> None:
-    """Measure, and print a table a section; the full form writes the page, the JSON and the picture."""
+    """Measure, and print a table for each section; `--out` writes the page, the JSON and the picture."""
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.stdout.reconfigure(line_buffering=True)
-    console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else _COLUMNS)
-    began = time.monotonic()
-
-    def tell(line: str) -> None:
-        console.print(f"{time.monotonic() - began:5.0f} s  {line}", highlight=False)
-
+    console = terminal(_COLUMNS)
+    began, tell = time.monotonic(), progress(console)
     if load() > _QUIET_LOAD:
         tell(f"others are at work on this machine (load {load():.1f}): ratios will be noisy")
     figures: list[Figure] = []
     try:
-        load_settings(options.set, environment={})  # a bad one is told at once
+        load_settings(options.set, environment={})  # a wrong setting fails at once
         for taken in _measured(options, tell):
             figures += taken
             for name, of_section in sections(taken).items():
@@ -103,7 +98,7 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.performance", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.performance", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"three minutes: less of everything, and no {SCALE_OUT}")
     parser.add_argument("--only", nargs="+", choices=ALL, metavar="SECTION", help=", ".join(ALL))
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
@@ -112,9 +107,9 @@ def _options() -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
-    """The sections' figures, each in a session of its own: none leaves its heap to the next. The quick form has one."""
+    """Yield the figures of the sections, each in a session with a fresh heap; the quick form has one session."""
     size = QUICK if options.quick else FULL
-    wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ASKED_FOR)]
+    wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ON_REQUEST)]
     if DECISION in wanted:
         yield decisions(rounds=9)
     if wanted == [DECISION]:
@@ -150,7 +145,7 @@ def _audit(place: Ground, size: Size) -> list[Figure]:
 
 
 DECISION, SCALE_OUT = "decision", "scale out"
-"""The one needs no session, the other starts its own."""
+"""Sections without the common session: the first needs none, the second starts its own."""
 
 SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "latency": _latency,
@@ -162,11 +157,11 @@ SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
 }
 
 ALL = [DECISION, SCALE_OUT, *SECTIONS]
-ASKED_FOR = {"many keys", "what if"}
-"""Measured by `--only`: what takes long, and is not what anybody waits for."""
+ON_REQUEST = {"many keys", "what if"}
+"""Sections that only `--only` measures, because they take long."""
 
-QUICK_LEAVES_OUT = {*ASKED_FOR, SCALE_OUT}
-"""Likewise: two clusters take a minute to start."""
+QUICK_LEAVES_OUT = {*ON_REQUEST, SCALE_OUT}
+"""The quick form also leaves out the two clusters, which take a minute to start."""
 
 
 def _write(figures: list[Figure], folder: Path, seconds: float) -> None:

@@ -1,14 +1,14 @@
-"""Requests that wait, so many of so many users."""
+"""A backlog of requests of many users."""
 
 from confluent_kafka import Producer
 
-from quota.settings.model import Settings
+from quota.settings import Settings
 
 _VALUE = (
     '{"request_id":"r-%d","user":"user-%d","client_id":"app","operation":"CREATE_TOPICS","api_version":6,'
     '"topics":[{"name":"topic-%d","partitions":1}]}'
 )
-_PATIENCE_SECONDS = 120.0
+_TIMEOUT_SECONDS = 120.0
 
 
 def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
@@ -28,5 +28,5 @@ def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
                 break
         if number % 10_000 == 0:
             producer.poll(0)
-    if producer.flush(_PATIENCE_SECONDS):
-        raise TimeoutError(f"topic {topic}: the broker did not take {count} requests in {_PATIENCE_SECONDS:.0f} s")
+    if producer.flush(_TIMEOUT_SECONDS):
+        raise TimeoutError(f"topic {topic}: the broker did not take {count} requests in {_TIMEOUT_SECONDS:.0f} s")

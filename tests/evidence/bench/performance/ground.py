@@ -1,4 +1,4 @@
-"""What all figures stand on: a broker, a Spark session, deployments of their own, and the pass-through."""
+"""The ground of all measurements: a broker, a Spark session, deployments, and the pass-through query."""
 
 import shutil
 import tempfile
@@ -13,20 +13,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import sink_options
-from jobs.sandbox.broker import at, embedded_broker
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.kafka_source import read_records
 from jobs.spark.queries import trigger
-from jobs.spark.session import working_session
+from jobs.spark.session import session
 from quota.kafka.quota_writer import write_record
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings.loading import load_settings
-from quota.settings.model import Settings
-from tests.support.deployments import deployed
+from quota.settings import Settings, load_settings
+from tests.support.deployment import make_deployment
 
 PLENTY = 1e6
-"""A rate at which all is admitted, mutations/s."""
+"""A rate at which all requests are admitted, mutations/s."""
 
 _numbers = count(1)
 
@@ -42,9 +41,9 @@ class Ground:
     """Takes a line of progress."""
 
     def deployment(self, name: str) -> Settings:
-        """A new deployment, where everybody has plenty."""
+        """Return a new deployment with a quota of `PLENTY` for everyone."""
         name = f"{name}-{next(_numbers)}"
-        settings = deployed(self.settings, name, self.folder / name)
+        settings = make_deployment(self.settings, name, self.folder / name)
         prepare_topics(settings)
         write_record(settings, QuotaRecord(QuotaEntity(None), PLENTY))
         return settings
@@ -52,7 +51,7 @@ class Ground:
 
 @contextmanager
 def broker(*given: str) -> Iterator[str]:
-    """A broker's address."""
+    """Run a broker inside the block, and provide its address."""
     with working_folder() as folder:
         settings = load_settings([f"storage.root={folder}", "broker.memory=512m", *given], environment={})
         with embedded_broker(settings, port=0) as started:
@@ -61,35 +60,35 @@ def broker(*given: str) -> Iterator[str]:
 
 @contextmanager
 def ground(address: str, tell: Callable[[str], None], *given: str) -> Iterator[Ground]:
-    """A session and a folder on a broker, with settings besides the defaults."""
+    """Provide a session and a folder for a broker, with settings besides the defaults."""
     with working_folder() as folder:
-        settings = at(load_settings([f"storage.root={folder}", *given], environment={}), address)
-        with working_session(settings, "bench", folder / "spark.log") as spark:
+        settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
+        with session(settings, "bench", folder / "spark.log") as spark:
             yield Ground(spark, settings, folder, tell)
 
 
 @contextmanager
 def working_folder() -> Iterator[Path]:
-    """For what is not kept."""
+    """Provide a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as name:
         yield Path(name)
 
 
 def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """The limit: the same records from Kafka to Kafka, as they are, without state or Python."""
+    """Start the limit: a query that copies the same records from Kafka to Kafka, without state or Python."""
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", "enforce")
     topic = F.lit(settings.topics.decisions).alias("topic")
     plain = {
         "subscribe": settings.topics.requests,
         "maxOffsetsPerTrigger": str(settings.enforce.max_requests_per_batch),
-        "kafka.max.poll.records": "65536",  # it need not mind its memory
+        "kafka.max.poll.records": "65536",  # needs no bound on its memory
     }
     records = read_records(spark, settings, plain, fail_on_data_loss=True)
     return write(records.select(topic, "key", "value"), settings, "pass-through", once=once)
 
 
 def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> StreamingQuery:
-    """To Kafka, as `enforce` does it."""
+    """Start a query that writes to Kafka as `enforce` does."""
     return (
         answers.writeStream.queryName(name)
         .format("kafka")
@@ -101,7 +100,7 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
 
 
 def batches(query: StreamingQuery) -> list[tuple[int, float]]:
-    """Rows and seconds of each batch so far that had any."""
+    """Return rows and seconds of each batch so far, without empty ones."""
     return [
         (each["numInputRows"], each["durationMs"]["triggerExecution"] / 1000)
         for each in query.recentProgress
@@ -110,18 +109,18 @@ def batches(query: StreamingQuery) -> list[tuple[int, float]]:
 
 
 def rate_of(counted: Sequence[tuple[int, float]]) -> float:
-    """Rows a second of such batches."""
+    """Return the rows/s of such batches."""
     return sum(rows for rows, _ in counted) / sum(seconds for _, seconds in counted)
 
 
-def with_batches(settings: Settings, most: int) -> Settings:
-    """Of so many requests at most."""
-    enforce = settings.enforce.model_copy(update={"max_requests_per_batch": most})
+def with_batches(settings: Settings, max_requests: int) -> Settings:
+    """Return settings with batches of at most so many requests."""
+    enforce = settings.enforce.model_copy(update={"max_requests_per_batch": max_requests})
     return settings.model_copy(update={"enforce": enforce})
 
 
 def elsewhere(settings: Settings, ground: Ground) -> Settings:
-    """The same topics, from where this deployment stands in them: a copy of its storage root."""
+    """Return a deployment with the same topics and offsets: its storage root is a copy."""
     root = Path(settings.storage.root)
     copy = tempfile.mkdtemp(dir=ground.folder)
     if root.exists():

@@ -1,6 +1,6 @@
-"""Requests at a steady rate, and how long each takes until its answer is read; a process of its own.
+"""Requests at a steady rate and their latencies until the answer is read; a process of its own.
 
-Prints one JSON object: `sent`, `unanswered`, and `latencies_ms` of those sent behind the warm-up.
+Prints one JSON object: `sent`, `unanswered`, and `latencies_ms` of requests sent after the warm-up.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.support.factories import request_json
 
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 class _Answer(msgspec.Struct):
@@ -24,16 +24,16 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 def main() -> None:
-    """Send, read, and print."""
+    """Send requests, read answers, and print the latencies."""
     options = _options()
     sent: dict[str, float] = {}
     answered: dict[str, float] = {}
     done, reading = threading.Event(), threading.Event()
     reader = threading.Thread(target=_read, args=(options, answered, reading, done), daemon=True)
     reader.start()
-    reading.wait(_PATIENCE_SECONDS)
+    reading.wait(_TIMEOUT_SECONDS)
     _send(options, sent)
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while len(answered) < len(sent) and time.monotonic() < deadline:
         time.sleep(0.05)
     done.set()
@@ -69,14 +69,14 @@ def _send(options: argparse.Namespace, sent: dict[str, float]) -> None:
         value = request_json(1, user=user, request_id=name)
         sent[name] = time.monotonic()
         producer.produce(options.requests, value, user.encode())
-    producer.flush(_PATIENCE_SECONDS)
+    producer.flush(_TIMEOUT_SECONDS)
 
 
 def _read(
     options: argparse.Namespace, answered: dict[str, float], reading: threading.Event, done: threading.Event
 ) -> None:
     consumer = Consumer({"bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False})
-    partitions = consumer.list_topics(options.answers, _PATIENCE_SECONDS).topics[options.answers].partitions
+    partitions = consumer.list_topics(options.answers, _TIMEOUT_SECONDS).topics[options.answers].partitions
     consumer.assign(
         [
             TopicPartition(

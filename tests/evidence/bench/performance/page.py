@@ -1,10 +1,10 @@
-"""What came out: a table for the terminal, JSON for programs, and the page of the docs."""
+"""The page docs/performance.md, its tables, and the figures in JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
 
 from tests.evidence.bench.performance.figure import Figure
-from tests.evidence.experiment.report import NOTHING, Table
+from tests.evidence.pages import NOTHING, Table
 
 _TITLES = {
     "latency": "Latency",
@@ -57,19 +57,19 @@ Audited decisions judged again, beside enforcing and beside auditing the same; S
 
 
 def table(section: str, figures: Sequence[Figure]) -> Table:
-    """The figures of a section."""
+    """Return the figures of a section."""
     rows = tuple(_row(each) for each in figures)
     return Table(section, ("", "unit", "median", "beside", "median", "ratio", "goal", "noise"), rows, words=2)
 
 
 def sections(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
-    """By section, in the order of the page."""
+    """Return figures by section, in the order of the page."""
     found = {name: [each for each in figures if each.section == name] for name in _TITLES}
     return {name: of_section for name, of_section in found.items() if of_section}
 
 
 def page(figures: Sequence[Figure], on: Mapping[str, str | int | float], seconds: float) -> str:
-    """The whole page, in Markdown."""
+    """Return the page in Markdown."""
     parts = [
         f"## {_TITLES[name]}\n\n{_TEXTS[name]}\n\n{table(name, of_section).markdown()}\n"
         for name, of_section in sections(figures).items()
@@ -95,7 +95,7 @@ tried and what it gave: [decisions/0015](decisions/0015-what-a-batch-costs.md).
 
 
 def as_json(figures: Sequence[Figure], on: Mapping[str, str | int | float]) -> str:
-    """One object a figure, each with the machine and the versions."""
+    """Return the figures in JSON, each with the machine and the versions."""
     return json.dumps([{**each.as_json(), "on": dict(on)} for each in figures], indent=1) + "\n"
 
 
@@ -115,5 +115,5 @@ def _row(figure: Figure) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    """Three digits at least."""
+    """Return a number with at least three digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

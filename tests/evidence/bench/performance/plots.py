@@ -1,4 +1,4 @@
-"""Latency by rate, cost by active keys, and cost by the size of the state, as pictures."""
+"""The picture docs/performance.svg: latency by rate, cost by active keys, and cost by the size of the state."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +18,13 @@ _STYLE = {
     "axes.spines.right": False,
 }
 _COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73")
-"""Of Okabe and Ito, which colour-blind people tell apart; shapes besides."""
+"""Colours of Okabe and Ito, which colour-blind people can distinguish, and shapes."""
 _SHAPES = "os^D"
 _ROOM_FOR_LEGEND = 1.4
 
 
 def draw(figures: Sequence[Figure], file: Path) -> None:
-    """Three pictures side by side; one that has no figures is left out."""
+    """Draw three plots side by side, without those that have no figures."""
     drawers = {"latency": _latency, "throughput": _throughput, "state": _state}
     there = [name for name in drawers if any(each.section == name and each.at is not None for each in figures)]
     if not there:

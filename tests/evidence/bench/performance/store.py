@@ -1,4 +1,4 @@
-"""A store of many buckets in seconds: through the job, a million would take seven minutes."""
+"""A state store of many buckets, made in seconds: by the job, a million would take seven minutes."""
 
 import shutil
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
-from quota.settings.model import Settings
+from quota.settings import Settings
 from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.ground import PLENTY, Ground
 
 BUCKET = '["user-%d",""]'
-"""A user's, as `enforce` names it."""
+"""The key of a user's bucket in `enforce`."""
 
 _FIRST, _SPAN_MS = 1_790_000_000_000, 1_000_000_000
 _STATE = "state/0"
@@ -27,7 +27,7 @@ def store_buckets(
     start: Callable[..., StreamingQuery] = start_enforce,
     bucket: str = BUCKET,
 ) -> None:
-    """Have a query go on with buckets of so many users; it has had no batch yet.
+    """Give a query that has had no batch the buckets of so many users.
 
     An aggregation of one row a key writes its state as the job does: the same key and a struct. So the first batch of
     the job, which has decided something, gets what an aggregation has written in its first batch.
@@ -50,7 +50,7 @@ def store_buckets(
 def _aggregated(ground: Ground, folder: Path, count: int, bucket: str) -> Path:
     rows, made = folder / "rows", folder / "made"
     number = F.col("id")
-    # Numbers as they are in life, or the store would hold them in next to nothing.
+    # Realistic numbers, or the store would compress them to almost nothing.
     known = {"K": PLENTY * F.rand(1), "T": F.lit(_FIRST) + (F.rand(2) * _SPAN_MS).cast("long"), "rate": F.lit(PLENTY)}
     values = [known.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in STATE.fields]
     named = F.format_string(bucket, number).alias("bucket")

@@ -1,4 +1,4 @@
-"""A real broker's own quota, by Kafka's admin clients: Java's knows the error, confluent-kafka's is of old versions."""
+"""A real broker's own quota, by Java's admin client, which knows the error, and confluent-kafka's, which does not."""
 
 import time
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _THROTTLING = "org.apache.kafka.common.errors.ThrottlingQuotaExceededException"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic of a request: what it costs, and where it grows how many partitions it is to have."""
+    """One topic of a request: its cost, and its new number of partitions if it grows."""
 
     name: str
     partitions: int
@@ -27,16 +27,16 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """Which topics were admitted, the throttle time that was told, and when (ms) it was asked and answered."""
+    """The admitted topics, the reported throttle time, and the times of request and answer (epoch ms)."""
 
     admitted: tuple[bool, ...]
-    told_ms: int
+    throttle_ms: int
     sent: float
-    heard: float
+    received: float
 
 
 class JavaAdmin:
-    """Kafka's own admin client, in Spark's JVM; a new one for each request, for a throttled connection is mute."""
+    """Kafka's own admin client, in Spark's JVM; each request has a new one, because throttled connections are muted."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
         self._java = spark._jvm  # noqa: SLF001 PySpark has no other way to its JVM
@@ -45,7 +45,7 @@ class JavaAdmin:
 
     @property
     def version(self) -> str:
-        """Of the client."""
+        """Version of the client."""
         return self._kafka.common.utils.AppInfoParser.getVersion()
 
     def set_quota(self, client_id: str, rate: float | None) -> None:
@@ -62,16 +62,18 @@ class JavaAdmin:
     def ask(
         self, client_id: str, operation: Operation, topics: Sequence[Topic], *, validate_only: bool = False
     ) -> BrokerAnswer:
-        """One request, which is not sent again when it is refused."""
+        """Send one request, which is not retried when it is refused."""
         admin = self._admin(client_id)
         try:
             sent = time.time() * 1000
             futures = self._send(admin, operation, topics, validate_only=validate_only)
-            told = [_refused_ms(futures[topic.name]) for topic in topics]
-            heard = time.time() * 1000
+            throttles = [_refused_ms(futures[topic.name]) for topic in topics]
+            received = time.time() * 1000
         finally:
             admin.close()
-        return BrokerAnswer(tuple(each is None for each in told), max(each or 0 for each in told), sent, heard)
+        return BrokerAnswer(
+            tuple(each is None for each in throttles), max(each or 0 for each in throttles), sent, received
+        )
 
     def _send(self, admin, operation: Operation, topics: Sequence[Topic], *, validate_only: bool):
         clients, optional = self._kafka.clients.admin, self._java.java.util.Optional
@@ -91,7 +93,7 @@ class JavaAdmin:
 
 
 def _refused_ms(future) -> int | None:
-    """The throttle time of a topic that was refused, None of one that was admitted."""
+    """Return the throttle time of a refused topic; None if it was admitted."""
     try:
         future.get()
     except Py4JJavaError as failed:
@@ -103,11 +105,11 @@ def _refused_ms(future) -> int | None:
 
 
 def ask_as_old_client(address: str, client_id: str, operation: Operation, topics: Sequence[Topic]) -> BrokerAnswer:
-    """One request of confluent-kafka's admin client: it speaks versions before the error, and is told by a callback."""
-    told: list[float] = []
+    """Send one request by confluent-kafka: it uses versions before the error; a callback has the throttle time."""
+    throttles: list[float] = []
     config = {"bootstrap.servers": address, "client.id": client_id}
-    admin = AdminClient({**config, "throttle_cb": lambda event: told.append(event.throttle_time)})
-    admin.list_topics(timeout=_SECONDS)  # connected
+    admin = AdminClient({**config, "throttle_cb": lambda event: throttles.append(event.throttle_time)})
+    admin.list_topics(timeout=_SECONDS)  # connects
     send = {
         Operation.CREATE_TOPICS: lambda: admin.create_topics([NewTopic(each.name, each.partitions) for each in topics]),
         Operation.CREATE_PARTITIONS: lambda: admin.create_partitions(
@@ -118,8 +120,8 @@ def ask_as_old_client(address: str, client_id: str, operation: Operation, topics
     sent = time.time() * 1000
     for future in send().values():
         future.result(_SECONDS)
-    heard = time.time() * 1000
+    received = time.time() * 1000
     admin.poll(1)
-    if len(told) > 1:
-        raise ClusterError(f"{len(told)} throttle times of one request")
-    return BrokerAnswer((True,) * len(topics), round(sum(told) * 1000), sent, heard)
+    if len(throttles) > 1:
+        raise ClusterError(f"{len(throttles)} throttle times of one request")
+    return BrokerAnswer((True,) * len(topics), round(sum(throttles) * 1000), sent, received)

@@ -1,10 +1,9 @@
 """The same requests to a real broker, which enforces its own quota, and to the project's job on the same broker.
 
-The two see a request at slightly different moments. What is compared is the moment at which the debt is paid off, as
-each told it: the throttle time, and the time since its first request. Of the project both are exact: its decisions
-carry the broker's timestamps, and the time told may be up to 1 ms more, rounded up. Of the broker the first and the
-last request were each charged at some moment between sending and answer, so that its time may be off by as much as
-these two took: that is the bound, taken of the very requests, and 1 ms of rounding.
+The two receive a request at slightly different times. So the comparison is of the time when the debt is paid off, by
+the throttle time and the time since the first request. For the project both are exact: its decisions have the broker's
+timestamps, and the throttle time is rounded up by less than 1 ms. The broker charged the first and the last request at
+some time between sending and answer, so its time may be wrong by as much as these two took, and by 1 ms of rounding.
 """
 
 import time
@@ -13,13 +12,13 @@ from dataclasses import dataclass
 
 from quota.records.decision import Decision
 from quota.records.request import Mode
-from tests.evidence.conformance.broker_admin import BrokerAnswer, JavaAdmin, Topic, ask_as_old_client
-from tests.evidence.conformance.comparison import MismatchError
-from tests.evidence.conformance.deciding_job import DecidingJob
-from tests.evidence.conformance.scenarios import CREATE, Ask, Expected, Scenario
+from tests.evidence.conformance.broker.admin import BrokerAnswer, JavaAdmin, Topic, ask_as_old_client
+from tests.evidence.conformance.broker.job import DecidingJob
+from tests.evidence.conformance.broker.scenarios import CREATE, Ask, Expected, Scenario
+from tests.evidence.conformance.bucket.comparison import MismatchError
 
 Pair = tuple[BrokerAnswer, Decision]
-"""What the broker and the project answered to one request."""
+"""The answers of the broker and of the project to one request."""
 
 _ROUNDING_MS = 1.0
 _TAKES_HOLD_SECONDS = 0.5
@@ -27,24 +26,24 @@ _TAKES_HOLD_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A request, both answers, and when the debt is paid off by them: ms after the first request."""
+    """A request, both answers, and the times when the debt is paid off by them, ms after the first request."""
 
     scenario: Scenario
     ask: Ask
     kafka: str
-    kafka_told: int
+    kafka_throttle_ms: int
     kafka_paid_off: tuple[float, float]
-    """From, to: the broker's own timing is known so well."""
+    """The range in which the broker's time lies."""
     project: str
-    project_told: int
+    project_throttle_ms: int
     project_paid_off: float
 
 
 def play_all(scenarios: Iterable[Scenario], java: JavaAdmin, address: str, job: DecidingJob) -> Iterator[Row]:
-    """Play scenarios one after another, and take their quotas from the broker again.
+    """Play scenarios one after another, and remove their quotas from the broker.
 
     Raises:
-        MismatchError: an answer is not what it must be.
+        MismatchError: An answer is not the expected one.
     """
     scenarios = list(scenarios)
     java.ask("conformance-setup", CREATE, [Topic("conformance-warm-up", 1)])
@@ -53,7 +52,7 @@ def play_all(scenarios: Iterable[Scenario], java: JavaAdmin, address: str, job: 
             java.ask("conformance-setup", CREATE, scenario.before)
         java.set_quota(scenario.client_id, scenario.rate)
         job.set_quota(scenario.client_id, scenario.rate)
-    time.sleep(_TAKES_HOLD_SECONDS)  # until the controller has heard of it
+    time.sleep(_TAKES_HOLD_SECONDS)  # until the controller has the quotas
     try:
         for scenario in scenarios:
             yield from _Play(scenario, java, address, job).rows()
@@ -72,11 +71,11 @@ class _Play:
         self._changed_at = 0
 
     def rows(self) -> Iterator[Row]:
-        """Ask in time, whatever a decision takes; hear the decisions afterwards."""
-        asked = [self._ask(ask) for ask in self._scenario.asks]
-        answers = [(kafka, self._job.decision(request)) for request, kafka in asked]
+        """Send the requests in time, and read the decisions afterwards."""
+        sent = [self._ask(ask) for ask in self._scenario.asks]
+        answers = [(kafka, self._job.decision(request)) for request, kafka in sent]
         for ask, answer in zip(self._scenario.asks, answers, strict=True):
-            yield compared(self._scenario, ask, answers[0], answer, self._changed_at)
+            yield compare(self._scenario, ask, answers[0], answer, self._changed_at)
 
     def _ask(self, ask: Ask) -> tuple[str, BrokerAnswer]:
         if self._began:
@@ -99,53 +98,53 @@ class _Play:
         return self._java.ask(client, ask.operation, ask.topics, validate_only=ask.validate_only)
 
 
-def compared(scenario: Scenario, ask: Ask, first: Pair, now: Pair, changed_at: int = 0) -> Row:
-    """Both answers to a request, once they are what they must be.
+def compare(scenario: Scenario, ask: Ask, first: Pair, now: Pair, changed_at: int = 0) -> Row:
+    """Check both answers to a request, and return them.
 
     Args:
-        scenario: which.
-        ask: which request of it.
-        first: the answers to its first request.
-        now: the answers to this one.
-        changed_at: when the quota was changed, epoch ms.
+        scenario: The scenario.
+        ask: The request of the scenario.
+        first: The answers to the first request.
+        now: The answers to this request.
+        changed_at: Time of the quota change, epoch ms.
 
     Raises:
-        MismatchError: one is not.
+        MismatchError: An answer is not the expected one.
     """
     (first_kafka, first_decision), (kafka, project) = first, now
-    least, most = max(0.0, kafka.sent - first_kafka.heard), kafka.heard - first_kafka.sent
+    least, most = max(0.0, kafka.sent - first_kafka.received), kafka.received - first_kafka.sent
     row = Row(
         scenario,
         ask,
         "".join("AR"[not each] for each in kafka.admitted),
-        kafka.told_ms,
-        (kafka.told_ms + least, kafka.told_ms + most),
+        kafka.throttle_ms,
+        (kafka.throttle_ms + least, kafka.throttle_ms + most),
         "".join("AR"[topic.error_code != 0] for topic in project.topics),
         project.throttle_time_ms,
         project.throttle_time_ms + project.timestamp - first_decision.timestamp,
     )
     low, high = row.kafka_paid_off
-    _check(row, "Kafka", ask.expected, (row.kafka, row.kafka_told), (low - _ROUNDING_MS, high + _ROUNDING_MS))
+    _check(row, "Kafka", ask.expected, (row.kafka, row.kafka_throttle_ms), (low - _ROUNDING_MS, high + _ROUNDING_MS))
     expected, at = _at(ask, changed_at - first_decision.timestamp), row.project_paid_off
-    _check(row, "the project", expected, (row.project, row.project_told), (at - _ROUNDING_MS, at))
+    _check(row, "the project", expected, (row.project, row.project_throttle_ms), (at - _ROUNDING_MS, at))
     return row
 
 
 def _at(ask: Ask, changed: float) -> Expected:
-    """What the project must answer, once it is known when the quota was changed."""
+    """Return the project's expected answer, given the time of the quota change."""
     expected = ask.here or ask.expected
     when = expected.paid_off
     return Expected(expected.verdicts, when(changed) if callable(when) else when)
 
 
 def _check(row: Row, who: str, expected: Expected, answer: tuple[str, int], paid_off: tuple[float, float]) -> None:
-    verdicts, told = answer
+    verdicts, throttle_ms = answer
     low, high = paid_off
     wanted = expected.paid_off
-    timely = told == 0 if wanted is None else told > 0 and low <= wanted <= high
+    timely = throttle_ms == 0 if wanted is None else throttle_ms > 0 and low <= wanted <= high
     if verdicts != expected.verdicts or not timely:
         topics = " ".join(f"{topic.name}:{topic.partitions}" for topic in row.ask.topics)
         raise MismatchError(
-            f"{row.scenario.title}: {row.ask.operation.value} {topics}: {who} answers {verdicts}, {told} ms, paid off "
-            f"{low:.0f} to {high:.0f} ms after the first request, and not {expected.verdicts}, {wanted}"
+            f"{row.scenario.title}: {row.ask.operation.value} {topics}: {who} answers {verdicts}, {throttle_ms} ms, "
+            f"paid off {low:.0f} to {high:.0f} ms after the first request, and not {expected.verdicts}, {wanted}"
         )

@@ -1,4 +1,4 @@
-"""The project's job on the same broker: a request in, its decision out."""
+"""The project's job on the same broker."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,40 +12,40 @@ from jobs.spark.queries import check_queries, stop_after_batch
 from quota.errors import ClusterError
 from quota.kafka.quota_writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
-from quota.kafka.topics.specs import prepare_topics
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import STRICT_SINCE, Mode, MutationRequest, Operation, TopicMutation
-from quota.settings.model import Settings
-from tests.evidence.conformance.broker_admin import Topic
+from quota.settings import Settings
+from tests.evidence.conformance.broker.admin import Topic
 
 _SECONDS = 60.0
 
 
 class DecidingJob:
-    """Enforcing on Spark, with a writer of its requests and a reader of its answers."""
+    """The enforcing query, with a writer of requests and a reader of answers."""
 
     def __init__(self, settings: Settings, query: StreamingQuery) -> None:
         self._settings = settings
         self._query = query
         self._writer = RequestWriter(settings)
         self._reader = AnswerReader(settings, from_beginning=True)
-        self._heard: dict[str, Decision] = {}
-        self._asked = 0
+        self._decisions: dict[str, Decision] = {}
+        self._sent = 0
 
     def set_quota(self, client_id: str, rate: float | None) -> int:
-        """Set a client's rate, or remove it; the moment since which it holds (epoch ms)."""
+        """Set a client's rate, or remove it; return the time from which it holds (epoch ms)."""
         return write_record(self._settings, QuotaRecord(QuotaEntity(client_id=client_id), rate))
 
     def send(
         self, client_id: str, mode: Mode, operation: Operation, topics: Sequence[Topic], *, validate_only: bool = False
     ) -> str:
-        """Send a request; its id."""
+        """Send a request, and return its id."""
         since = STRICT_SINCE[operation]
-        self._asked += 1
+        self._sent += 1
         request = MutationRequest(
-            request_id=f"request-{self._asked}",
+            request_id=f"request-{self._sent}",
             operation=operation,
             api_version=since if mode is Mode.STRICT else since - 1,
             topics=[TopicMutation(topic.name, topic.partitions) for topic in topics],
@@ -58,27 +58,27 @@ class DecidingJob:
         return request.request_id
 
     def decision(self, request_id: str) -> Decision:
-        """What was decided, once it is.
+        """Wait for the decision on a request.
 
         Raises:
-            ClusterError: it is not in time.
+            ClusterError: There is no decision in time.
         """
         deadline = time.monotonic() + _SECONDS
-        while request_id not in self._heard:
+        while request_id not in self._decisions:
             check_queries([self._query])
-            self._heard |= {each.answer.request_id: each.answer for each in self._reader.read()}
+            self._decisions |= {each.answer.request_id: each.answer for each in self._reader.read()}
             if time.monotonic() > deadline:
                 raise ClusterError(f"no decision in {_SECONDS:.0f} s")
-        return self._heard[request_id]
+        return self._decisions[request_id]
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._reader.close()
 
 
 @contextmanager
 def deciding_job(spark: SparkSession, settings: Settings) -> Iterator[DecidingJob]:
-    """The job at work inside the block, warmed up."""
+    """Run the job inside the block, warmed up."""
     prepare_topics(settings)
     query = start_enforce(spark, settings)
     job = DecidingJob(settings, query)

@@ -1,25 +1,24 @@
-"""What is asked of a real broker and of the project's job beside it, and what both must answer, by hand.
+"""Requests to a real broker and to the project's job, with the answers that both must give, calculated by hand.
 
-Kafka's window is the default, S * W = 11 s: a bucket of Q mutations a second holds 11 Q. Outcomes do not hinge on
-milliseconds: what is to be refused is asked for seconds before the debt is paid off, what is to be admitted a while
-after.
+Kafka's window is the default, S * W = 11 s: a bucket of Q mutations a second holds 11 Q. Outcomes do not depend on
+milliseconds: a request to be refused comes seconds before the debt is paid off, one to be admitted some time after.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from quota.records.request import Mode, Operation
-from tests.evidence.conformance.broker_admin import Topic
+from tests.evidence.conformance.broker.admin import Topic
 
 CREATE, GROW, DELETE = Operation.CREATE_TOPICS, Operation.CREATE_PARTITIONS, Operation.DELETE_TOPICS
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A letter a topic (A admitted, R refused), and when the debt is paid off: ms after the first request.
+    """A letter for each topic (A admitted, R refused), and the time when the debt is paid off.
 
-    The throttle time is what is left until then. None: no throttle time is told. Where a quota was changed, the moment
-    depends on when: ms after the first request.
+    That time is in ms after the first request, and the throttle time ends then; None is no throttle time. If the quota
+    was changed, it depends on the time of the change, ms after the first request.
     """
 
     verdicts: str
@@ -28,23 +27,23 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request, and what it must be answered."""
+    """A request and its expected answer."""
 
     operation: Operation
     topics: tuple[Topic, ...]
     expected: Expected
     here: Expected | None = None
-    """What the project must answer, where it differs from Kafka on purpose."""
+    """The project's answer where it differs from Kafka on purpose."""
     at: float = 0.0
-    """Not earlier than so many seconds after the first request."""
+    """Earliest time of the request, seconds after the first one."""
     new_rate: float | None = None
-    """The quota is changed to it before."""
+    """The rate to which the quota is changed before the request."""
     validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Requests of one client, whose name it is."""
+    """The requests of one client-id."""
 
     client_id: str
     title: str
@@ -52,9 +51,9 @@ class Scenario:
     asks: tuple[Ask, ...]
     mode: Mode = Mode.STRICT
     before: tuple[Topic, ...] = ()
-    """Topics that are there before, made by a client without a quota."""
+    """Topics that exist before, made by a client without a quota."""
     difference: str = ""
-    """Which of docs/differences-from-kafka.md it shows."""
+    """The difference in docs/differences-from-kafka.md that it shows."""
 
 
 def _topic(name: str, partitions: int, count: int = 0) -> Topic:

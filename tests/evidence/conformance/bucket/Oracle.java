@@ -24,11 +24,11 @@ import org.apache.kafka.server.quota.ControllerMutationQuota;
 import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 
 /**
- * What a KRaft controller decides, by the controller's own classes: lines in, lines out, under a clock that is told.
+ * The decisions of a KRaft controller, by its own classes under a manual clock: reads lines and writes lines.
  *
- * <p>A sequence is a user of its own, and begins with {@code S W start plain|modelled}; {@code end} has it played.
- * Each line between is a step, and begins with how long after the step before it is, in ms (less than 0: the clock
- * steps back; {@code told+N}: N ms after the time that the last try was told to wait).
+ * <p>A sequence has a user of its own, and begins with {@code S W start plain|modelled}; {@code end} plays it. Each
+ * line between is a step with its time after the previous step in ms (negative: the clock steps back;
+ * {@code told+N}: N ms after the throttle time of the last try).
  *
  * <ul>
  *   <li>{@code try WAIT strict|permissive COST...} is answered by the time, the tokens before and after, the throttle
@@ -36,9 +36,9 @@ import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
  *   <li>{@code quota WAIT RATE|none} and {@code expire WAIT} are answered by the time.
  * </ul>
  *
- * <p>{@code plain} is Kafka as it is. {@code modelled} is Kafka kept from those differences that change what the next
- * step finds: its clock stands still where it would step back behind the last write of the bucket, its metric is read
- * (which fills the bucket) in the moment before a quota changes, and a debt within rounding that it has just refused is
+ * <p>{@code plain} is Kafka as it is. {@code modelled} is Kafka without the differences that change the outcome of
+ * later steps: its clock stands still where it would step back before the last write of the bucket, its metric is read
+ * (which fills the bucket) just before a quota changes, and a debt within rounding for which it has just refused is
  * paid off, and the topic tried again.
  */
 public final class Oracle {
@@ -123,7 +123,7 @@ public final class Oracle {
         private final boolean modelled;
         private long now;
         private long latest;
-        private long changedAt = Long.MIN_VALUE; // no step goes back behind a change of the quota: Kafka's quota has no past
+        private long changedAt = Long.MIN_VALUE; // no step goes back before a change of the quota: Kafka's quota has no past
         private long writtenAt;
         private double written;
         private String rate = "none";
@@ -204,7 +204,7 @@ public final class Oracle {
             }
         }
 
-        /** What Metrics.ExpireSensorTask does every 30 seconds in a controller. */
+        /** Does what Metrics.ExpireSensorTask does every 30 seconds in a controller. */
         private void expire() {
             if (sensor().hasExpired()) {
                 controller.metrics.removeSensor(sensor().name());

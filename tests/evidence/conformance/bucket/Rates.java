@@ -5,10 +5,10 @@ import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.stats.Rate;
 
 /**
- * What Kafka's own Rate measures: lines in, lines out.
+ * The rates that Kafka's own Rate measures: reads lines and writes lines.
  *
- * <p>{@code rate S W} begins a metric; each line {@code AT COST} behind it (ms, mutations) is recorded, measured in the
- * same ms, as a sensor with a quota does, and answered by the rate.
+ * <p>{@code rate S W} begins a metric; each line {@code AT COST} after it (ms, mutations) is recorded, measured in the
+ * same ms, as by a sensor with a quota, and answered by the rate.
  */
 public final class Rates {
     public static void main(String[] args) throws Exception {

@@ -1,9 +1,9 @@
-"""Step by step: what the project must say, by what Kafka's bucket says.
+"""The comparison of the project's bucket with Kafka's, step by step.
 
-Kafka plays the sequence first, and the project the same at the times that come of it. Admitted topics must be the
-same, tokens the same within the rounding that the bucket's additions can bring, and throttle times the same to the
-millisecond, but for what docs/differences-from-kafka.md says of them: rounded up, and capped. Nothing of what is
-expected is computed by the code under test.
+Kafka plays a sequence first, then the project plays it at the resulting times. Admitted topics must be the same,
+tokens must be equal within the rounding of the bucket's additions, and throttle times must be equal to the millisecond
+but for the differences in docs/differences-from-kafka.md: rounded up, and capped. No expected value is computed by the
+code under test.
 """
 
 import math
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from quota.records.decision import Decision
 from quota.records.request import Mode
-from tests.evidence.conformance.oracle import Answer, Oracle
-from tests.evidence.conformance.project import play
-from tests.evidence.conformance.sequences import Change, Sequence, Try
+from tests.evidence.conformance.bucket.oracle import Answer, Oracle
+from tests.evidence.conformance.bucket.project import play
+from tests.evidence.conformance.bucket.sequences import Change, Sequence, Try
 
 MAX_INT = 2**31 - 1
 EPSILON = 2.0**-52
 ROUNDINGS_A_STEP = 4
-"""A division, a product and a sum to fill a bucket, and a sum to charge it, each off by half an epsilon at most.
+"""A division, a product and a sum to fill a bucket, and a sum to charge it, each wrong by at most half an epsilon.
 
-The two are filled at different moments: a refused try writes Kafka's bucket anew, and the project's not. So both sides
-may be off, and together they are apart by `ROUNDINGS_A_STEP` epsilons of the most that they have held, a step. A bucket
-that is full has forgotten its roundings.
+The two buckets are filled at different times, because a refused try rewrites Kafka's bucket but not the project's. So
+both may be wrong, and in each step they may move apart by `ROUNDINGS_A_STEP` epsilons of the most that they have held.
+A full bucket has no rounding error.
 """
 
 
@@ -33,7 +33,7 @@ class MismatchError(AssertionError):
 
 @dataclass(slots=True)
 class Tally:
-    """What was compared, and how it came out."""
+    """Counts of the comparison."""
 
     sequences: int = 0
     tries: int = 0
@@ -46,21 +46,22 @@ class Tally:
     capped: int = 0
     within_rounding: int = 0
     ended_early: int = 0
-    """Sequences that came upon a debt that rounding alone decides about."""
+    """Sequences that ended at a debt that only rounding decides about."""
     largest_tokens: float = 0.0
-    """The largest difference in tokens, and how large the bucket was."""
+    """The largest difference in tokens."""
     at_tokens: float = 0.0
+    """The size of that bucket."""
     largest_share: float = 0.0
-    """The largest part of what was tolerated that a difference came to."""
+    """The largest difference as a share of the tolerance."""
     exact: int = 0
-    """Tries whose tokens were the same to the last bit."""
+    """Tries whose tokens were equal to the last bit."""
 
 
 def compare(oracle: Oracle, sequences: Iterable[Sequence]) -> Tally:
     """Play sequences through both.
 
     Raises:
-        MismatchError: with the number of the sequence, the step and both answers.
+        MismatchError: An answer differs; the error names the sequence, the step and both answers.
     """
     tally = Tally()
     for number, sequence in enumerate(sequences):
@@ -79,11 +80,11 @@ class _Comparison:
     step: int = 0
     rate: float = 0.0
     full_at: int = 0
-    """The step at which the bucket was full for the last time."""
-    most: float = 0.0
-    """The most tokens or debt that it has held since."""
+    """The last step at which the bucket was full."""
+    largest: float = 0.0
+    """The most tokens or debt since then."""
     written: float = 0.0
-    """What it held when a topic was charged for the last time; the documented rounding is in proportion to it."""
+    """Tokens after the last charge; the documented rounding is in proportion to it."""
 
     def run(self, answers: list[Answer], decisions: list[Decision | None]) -> None:
         latest = 0
@@ -119,11 +120,11 @@ class _Comparison:
         self.tally.within_rounding += kafka.verdicts.count("F")
 
     def _hinges_on_rounding(self, step: Try, kafka: Answer, project: Decision) -> bool:
-        """Whether they disagree about a debt so near to what counts as none that not even Kafka's own bits decide it.
+        """Whether they disagree about a debt so close to the limit that not even Kafka's own bits decide it.
 
-        What follows is not comparable: the sequence ends.
+        Later steps are not comparable, so the sequence ends.
         """
-        self._look_at(kafka)
+        self._observe(kafka)
         ours = _admitted(project)
         if ours == kafka.admitted:
             return False
@@ -131,32 +132,32 @@ class _Comparison:
         debt = sum(step.costs[:first]) - kafka.before
         return abs(debt - (1e-9 + 1e-12 * abs(self.written))) <= self.tolerance
 
-    def _look_at(self, kafka: Answer) -> None:
+    def _observe(self, kafka: Answer) -> None:
         if kafka.before >= self.rate * self.sequence.window.num * self.sequence.window.size_seconds:
-            self.full_at, self.most = self.step, 0.0
-        self.most = max(self.most, abs(kafka.before), abs(kafka.after))
+            self.full_at, self.largest = self.step, 0.0
+        self.largest = max(self.largest, abs(kafka.before), abs(kafka.after))
 
     @property
     def tolerance(self) -> float:
-        """Tokens that the roundings since the bucket was full can come to."""
-        return (self.step - self.full_at + 1) * ROUNDINGS_A_STEP * EPSILON * self.most
+        """Largest rounding error since the bucket was full, tokens."""
+        return (self.step - self.full_at + 1) * ROUNDINGS_A_STEP * EPSILON * self.largest
 
-    def _throttle_agrees(self, step: Try, kafka: Answer, told: int) -> bool:
+    def _throttle_agrees(self, step: Try, kafka: Answer, reported: int) -> bool:
         throttled = "R" in kafka.verdicts if step.mode is Mode.STRICT else kafka.after < 0
         if not throttled:
-            return told == 0 == kafka.told_ms
+            return reported == 0 == kafka.throttle_ms
         wait = -kafka.after / self.rate * 1000
         if wait >= MAX_INT:
             self.tally.capped += 1
-            return told == MAX_INT and kafka.told_ms == as_int(half_up(wait))
+            return reported == MAX_INT and kafka.throttle_ms == as_int(half_up(wait))
         # Kafka's tokens are in doubt by the tolerance, and a debt within the documented rounding counts as none:
-        # so far may the wait lie above a whole millisecond without being rounded up to the next.
+        # by so much the wait may exceed a whole millisecond without being rounded up to the next.
         doubt = self.tolerance / self.rate * 1000
         forgiven = doubt + (1e-9 + 1e-12 * max(abs(self.written), abs(kafka.after))) / self.rate * 1000
-        self.tally.equal_to_the_ms += told == kafka.told_ms
-        self.tally.rounded_up += told == kafka.told_ms + 1
-        rounded_up = max(0, math.ceil(wait - forgiven)) <= told <= math.ceil(wait + doubt)
-        return rounded_up and told - kafka.told_ms in {0, 1}
+        self.tally.equal_to_the_ms += reported == kafka.throttle_ms
+        self.tally.rounded_up += reported == kafka.throttle_ms + 1
+        rounded_up = max(0, math.ceil(wait - forgiven)) <= reported <= math.ceil(wait + doubt)
+        return rounded_up and reported - kafka.throttle_ms in {0, 1}
 
     def _keep_largest(self, difference: float, tokens: float) -> None:
         if difference > self.tally.largest_tokens:
@@ -169,7 +170,7 @@ class _Comparison:
             f"admitted {_admitted(project)}, tokens {project.tokens_before!r} -> "
             f"{project.tokens!r}, {project.controller_throttle_ms} ms"
         )
-        theirs = f"{kafka.verdicts}, tokens {kafka.before!r} -> {kafka.after!r}, {kafka.told_ms} ms"
+        theirs = f"{kafka.verdicts}, tokens {kafka.before!r} -> {kafka.after!r}, {kafka.throttle_ms} ms"
         raise MismatchError(
             f"{what}: sequence {self.number}, step {self.step} of {len(self.sequence.steps)} ({step}) at {kafka.at}, "
             f"rate {self.rate!r}, {self.sequence.window}\n  Kafka:   {theirs}\n  project: {ours}"
@@ -181,12 +182,12 @@ def _admitted(project: Decision) -> list[bool]:
 
 
 def half_up(value: float) -> int:
-    """Java's Math.round."""
+    """Round as Java's Math.round does."""
     whole = math.floor(value)
     return whole + (value - whole >= 1 / 2)
 
 
 def as_int(value: int) -> int:
-    """The throttle time that Kafka tells of a long: what is left of it in an int, and at least 0."""
+    """Return a long as Kafka reports it in a throttle time: truncated to an int, and at least 0."""
     low = min(value, 2**63 - 1) % 2**32
     return max(0, low - 2**32 if low > MAX_INT else low)

@@ -1,6 +1,6 @@
-"""The differences on purpose (docs/differences-from-kafka.md) that a bucket shows: each a case of its own.
+"""The differences on purpose (docs/differences-from-kafka.md) of a bucket, as cases.
 
-Both answers stand beside their case, worked out by hand, and both are asked for. Kafka is played as it is.
+Each case has both answers, calculated by hand, and both are checked. Kafka is played as it is.
 """
 
 from collections.abc import Sequence as Steps
@@ -9,26 +9,26 @@ from fractions import Fraction
 
 import msgspec
 
-from quota.algorithms.bucket import Window
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.decision import Decision
+from quota.records.quota import Window
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import Mode
-from tests.evidence.conformance.comparison import MAX_INT, MismatchError
-from tests.evidence.conformance.oracle import Answer, Oracle
-from tests.evidence.conformance.project import play
-from tests.evidence.conformance.sequences import Change, Expire, Sequence, Step, Told, Try
+from tests.evidence.conformance.bucket.comparison import MAX_INT, MismatchError
+from tests.evidence.conformance.bucket.oracle import Answer, Oracle
+from tests.evidence.conformance.bucket.project import play
+from tests.evidence.conformance.bucket.sequences import Change, Expire, Sequence, Step, Throttle, Try
 
 KIP, DEFAULT = Window(100, 1), Window()
 _REFUSED_TRIES = 50_000
 _ONE_ROUNDING = 2.0**-34
-"""Of a K between half a million and a million: half its last bit, in tokens."""
+"""Half the last bit of a K between half a million and a million, tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What happens, and what the last request of it is answered by Kafka and here."""
+    """A difference: the steps, and the answers of Kafka and of the project to the last request."""
 
     difference: str
     happens: str
@@ -37,13 +37,13 @@ class Case:
     window: Window = DEFAULT
     steps: tuple[Step, ...] = ()
     options: tuple[tuple[str, float], ...] = ()
-    """Of the project's quotas, which Kafka has not."""
+    """Options of the project's quotas, which Kafka does not have."""
     here: int | None = None
-    """Ms after the first step at which the project gets the last request, if not when Kafka does."""
+    """Time of the project's last request if it differs from Kafka's, ms after the first step."""
 
 
-def strict(wait: int | Told, *costs: int) -> Try:
-    """A request of a client that knows the error."""
+def strict(wait: int | Throttle, *costs: int) -> Try:
+    """Return a request of a client that knows the error."""
     return Try(wait, Mode.STRICT, costs)
 
 
@@ -97,7 +97,7 @@ CASES = (
         "likewise, and 1 mutation after the told time, 333 ms and 334 ms",
         "refused, K = -0.001, 0 ms",
         "admitted, K = 0.002",
-        steps=(Change(0, 3.0), strict(0, 34), strict(0, 1), strict(Told(), 1)),
+        steps=(Change(0, 3.0), strict(0, 34), strict(0, 1), strict(Throttle(), 1)),
         here=334,
     ),
     Case(
@@ -143,10 +143,10 @@ CASES = (
 
 
 def differences(oracle: Oracle) -> list[Case]:
-    """All of them, once both answers are what the cases say.
+    """Check the answers of all cases, and return the cases.
 
     Raises:
-        MismatchError: one is not.
+        MismatchError: An answer is not that of its case.
     """
     for case in CASES:
         sequence = Sequence(case.window, case.steps)
@@ -155,17 +155,17 @@ def differences(oracle: Oracle) -> list[Case]:
         if case.here is not None:
             times[-1] = times[0] + case.here
         decision = play(sequence, times, **dict(case.options))[-1]
-        for whose, said, told in (
+        for side, expected, answer in (
             ("Kafka", case.kafka, _kafkas(answers[-1])),
             ("the project", case.project, _ours(decision)),
         ):
-            if said != told:
-                raise MismatchError(f"{case.difference} ({case.happens}): {whose} answers {told}, and not {said}")
+            if expected != answer:
+                raise MismatchError(f"{case.difference} ({case.happens}): {side} answers {answer}, and not {expected}")
     return [*CASES, refused_tries(oracle), no_number(oracle, "nan", "NaN"), no_number(oracle, "inf", "1e999")]
 
 
 def refused_tries(oracle: Oracle) -> Case:
-    """What so many refused tries make of a bucket: Kafka rounds at each of them."""
+    """Return the case of many refused tries: Kafka rounds at each of them."""
     rate, wait = 0.7, 7
     tries: Steps[Step] = [strict(wait, 1)] * _REFUSED_TRIES
     sequence = Sequence(DEFAULT, (Change(0, rate), strict(0, 1_000_000), *tries))
@@ -184,7 +184,7 @@ def refused_tries(oracle: Oracle) -> Case:
 
 
 def no_number(oracle: Oracle, rate: str, written: str) -> Case:
-    """A rate that is no number, or none that ends: Kafka takes it."""
+    """Return the case of a rate of NaN or infinity: Kafka accepts it."""
     steps = (Change(0, float(rate)), *[strict(0, 1_000_000_000)] * 3)
     kafka = oracle.plain(Sequence(DEFAULT, steps))
     admitted = [answer.verdicts for answer in kafka[1:]] == ["A"] * 3
@@ -203,18 +203,18 @@ def no_number(oracle: Oracle, rate: str, written: str) -> Case:
 
 
 def _kafkas(answer: Answer) -> str:
-    return _told(answer.verdicts, answer.before, answer.told_ms)
+    return _outcome(answer.verdicts, answer.before, answer.throttle_ms)
 
 
 def _ours(decision: Decision) -> str:
-    return _told(_verdicts(decision), decision.tokens_before, decision.controller_throttle_ms)
+    return _outcome(_verdicts(decision), decision.tokens_before, decision.controller_throttle_ms)
 
 
 def _verdicts(decision: Decision) -> str:
     return "".join("A" if topic.error_code == 0 else "R" for topic in decision.topics)
 
 
-def _told(verdicts: str, before: float, told_ms: int) -> str:
-    """The last topic's fate, K before the request, and the throttle time of a refusal."""
+def _outcome(verdicts: str, before: float, throttle_ms: int) -> str:
+    """Return the verdict on the last topic, K before the request, and the throttle time if it was refused."""
     digits = f"{before:.1e}" if abs(before) < 1e-9 else f"{round(before, 6):.12g}"
-    return f"admitted, K = {digits}" if verdicts[-1] == "A" else f"refused, K = {digits}, {told_ms} ms"
+    return f"admitted, K = {digits}" if verdicts[-1] == "A" else f"refused, K = {digits}, {throttle_ms} ms"

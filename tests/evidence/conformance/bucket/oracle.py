@@ -1,4 +1,4 @@
-"""Kafka's own quota of controller mutations, in a JVM of its own: `Oracle.java` behind a small face."""
+"""Kafka's own controller mutation quota, in a JVM of its own (`Oracle.java`)."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quota.errors import BadInput, ClusterError
-from tests.evidence.conformance.sequences import START, Sequence, Try
+from tests.evidence.conformance.bucket.sequences import START, Sequence, Try
 
 CLASSES = (
     "org.apache.kafka.server.quota.ControllerMutationQuotaManager",
@@ -18,28 +18,28 @@ CLASSES = (
     "org.apache.kafka.common.metrics.Sensor",
     "org.apache.kafka.common.metrics.stats.TokenBucket",
 )
-"""What is asked: the classes of a KRaft controller, and what they keep a bucket in."""
+"""The classes in question: those of a KRaft controller, and those in which they store a bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What Kafka did with a step. All but the time is of tries alone."""
+    """Kafka's answer to a step; all fields but the time are for tries only."""
 
     at: int
     before: float = 0.0
     after: float = 0.0
-    told_ms: int = 0
+    throttle_ms: int = 0
     verdicts: str = ""
     """A letter a topic: A admitted, R refused, F refused for a debt within rounding, and admitted without it."""
 
     @property
     def admitted(self) -> list[bool]:
-        """For each topic, once what is forgiven is forgiven."""
+        """Whether each topic is admitted, without debts within rounding."""
         return [verdict != "R" for verdict in self.verdicts]
 
 
 class Oracle:
-    """Plays sequences; lines in, lines out, a whole sequence at a time."""
+    """Plays sequences: writes a whole sequence as lines, and reads its answers."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -50,7 +50,7 @@ class Oracle:
         return self._play(sequence, "plain")
 
     def modelled(self, sequence: Sequence) -> list[Answer]:
-        """By Kafka kept from the differences that change what a later step finds (see Oracle.java)."""
+        """Play a sequence without the differences that change the outcome of later steps (see Oracle.java)."""
         return self._play(sequence, "modelled")
 
     def _play(self, sequence: Sequence, how: str) -> list[Answer]:
@@ -70,10 +70,10 @@ class Oracle:
 
 @contextmanager
 def kafka_oracle(jars: Path) -> Iterator[Oracle]:
-    """Kafka's classes from a folder of the broker's jars, inside the block.
+    """Run Kafka's classes from a folder of the broker's jars, inside the block.
 
     Raises:
-        BadInput: there is no java.
+        BadInput: There is no java.
     """
     java = shutil.which("java")
     if java is None:
@@ -84,11 +84,11 @@ def kafka_oracle(jars: Path) -> Iterator[Oracle]:
         try:
             yield Oracle(process)
         finally:
-            process.stdin.close()  # what it reads until
+            process.stdin.close()  # its end of input
 
 
 def _answer(line: str, is_try: bool) -> Answer:
     if not is_try:
         return Answer(int(line))
-    at, before, after, told, verdicts = line.split(" ")
-    return Answer(int(at), float(before), float(after), int(told), verdicts)
+    at, before, after, throttle_ms, verdicts = line.split(" ")
+    return Answer(int(at), float(before), float(after), int(throttle_ms), verdicts)

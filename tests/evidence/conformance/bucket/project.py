@@ -1,18 +1,17 @@
-"""The project's bucket, as the job drives it."""
+"""The project's bucket, charged as by the job."""
 
 from collections.abc import Sequence as Steps
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Bucket
-from quota.algorithms.token_bucket import TokenBucket
+from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import SINCE_EVER
+from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota
 from quota.records.record import Record, Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
 from quota.timeline.resolution import Resolution, ResolvedRequest
-from tests.evidence.conformance.sequences import Change, Sequence, Try
+from tests.evidence.conformance.bucket.sequences import Change, Sequence, Try
 from tests.support.factories import PERMISSIVE, STRICT
 
 _NAMES = [f"topic-{number}" for number in range(10)]
@@ -21,13 +20,13 @@ _NAMES = [f"topic-{number}" for number in range(10)]
 def play(
     sequence: Sequence, times: Steps[int], *, validate_only: bool = False, **options: float | None
 ) -> list[Decision | None]:
-    """What `quota.admission.decide.decide` says to each try at these times (epoch ms); None for what is no try.
+    """Return the decisions of `quota.admission.decide.decide` on the tries; None for other steps.
 
     Args:
-        sequence: the steps.
-        times: of each step.
-        validate_only: of the tries.
-        options: of each quota, over its rate.
+        sequence: The steps.
+        times: The time of each step, epoch ms.
+        validate_only: Whether the tries are validate_only.
+        options: Options of each quota besides its rate.
     """
     bucket: Bucket | None = None
     resolution = Resolution(Tags("alice", ""), None, None)
@@ -37,11 +36,11 @@ def play(
         if isinstance(step, Change):
             limit = None
             if step.rate is not None:
-                limit = Limit(Quota(step.rate, **options), at if number else SINCE_EVER)
+                limit = Limit(Quota(step.rate, **options), at if number else BEGINNING)
             resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"))
         elif isinstance(step, Try):
-            asked = _resolved(step, at, resolution, validate_only=validate_only)
-            bucket, (decision,) = decide(bucket, [asked], TokenBucket(sequence.window))
+            resolved = _resolved(step, at, resolution, validate_only=validate_only)
+            bucket, (decision,) = decide(bucket, [resolved], TokenBucket(sequence.window))
         decisions.append(decision)
     return decisions
 

@@ -1,4 +1,4 @@
-"""Kafka's own metric of a rate, in a JVM of its own (`Rates.java`), and random charges for it."""
+"""Kafka's own rate metric, in a JVM of its own (`Rates.java`), and random charges for it."""
 
 import random
 import subprocess
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quota.algorithms.bucket import Window
+from quota.records.quota import Window
 
 _WINDOWS = (Window(), Window(1, 1), Window(2, 1), Window(10, 2), Window(100, 1), Window(3, 30))
 _WAITS_MS = (0, 1, 300, 999, 1000, 1001, 2000, 9999, 60_000)
-_MOST = 5000
+_MAX_CHARGE = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Charges of one metric in the order of time: epoch ms, and whole mutations, so that sums are exact."""
+    """Charges of one metric by time: epoch ms, and whole mutations, so that sums are exact."""
 
     window: Window
     charges: tuple[tuple[int, int], ...]
@@ -26,20 +26,20 @@ class Stream:
 
 
 def streams(seed: int, count: int) -> Iterator[Stream]:
-    """Charges at once, at the edges of windows, and after long pauses."""
+    """Yield streams with charges at once, at the edges of windows, and after long pauses."""
     chance = random.Random(seed)
     for _ in range(count):
         window, now, charges = chance.choice(_WINDOWS), chance.randrange(10**12), []
         for _ in range(chance.randint(1, 200)):
             now += chance.choice([*_WAITS_MS, chance.randrange(3000), window.total_ms - 1, window.total_ms])
-            charges.append((now, chance.randint(0, _MOST)))
+            charges.append((now, chance.randint(0, _MAX_CHARGE)))
         yield Stream(window, tuple(charges))
 
 
-def kafkas_rates(jars: Path, asked: Sequence[Stream]) -> Iterator[list[float]]:
-    """What Kafka's class measures at each charge."""
+def kafkas_rates(jars: Path, requested: Sequence[Stream]) -> Iterator[list[float]]:
+    """Yield the rates that Kafka's class measures at the charges of each stream."""
     command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(Path(__file__).with_name("Rates.java"))]
-    told = subprocess.run(command, input="".join(map(str, asked)), capture_output=True, text=True, check=True)
-    lines = iter(told.stdout.splitlines())
-    for stream in asked:
+    done = subprocess.run(command, input="".join(map(str, requested)), capture_output=True, text=True, check=True)
+    lines = iter(done.stdout.splitlines())
+    for stream in requested:
         yield [float(next(lines)) for _ in stream.charges]

@@ -1,19 +1,19 @@
-"""Long sequences of requests and quota changes, by chance with a seed, biased towards where buckets differ."""
+"""Long random sequences of requests and quota changes, from a seed, biased towards cases in which buckets differ."""
 
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quota.algorithms.bucket import Window
+from quota.records.quota import Window
 from quota.records.request import Mode
 
 START = 1_700_000_000_000
-"""When sequences begin, epoch ms. A bucket of Kafka's has filled up since 1970: by now it is full."""
+"""Start of the sequences, epoch ms. Kafka's buckets fill from 1970 on, so they are full at this time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """As long after the last try as it was told to wait, and so many ms more."""
+class Throttle:
+    """A wait of the last try's throttle time and `more` ms."""
 
     more: int = 0
 
@@ -23,9 +23,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A request, `wait` ms after the step before it (below zero: the clock steps back); a cost for each topic."""
+    """A request `wait` ms after the previous step (negative: a step back in time), with a cost for each topic."""
 
-    wait: int | Told
+    wait: int | Throttle
     mode: Mode
     costs: tuple[int, ...]
 
@@ -35,7 +35,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A quota, in mutations a second, that holds from `wait` ms after the step before it on; None removes it."""
+    """A quota (mutations/s) from `wait` ms after the previous step on; a rate of None removes it."""
 
     wait: int
     rate: float | None
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Kafka looks for sensors that nobody has recorded at for an hour."""
+    """Kafka's search for sensors without a record for an hour."""
 
     wait: int
 
@@ -56,7 +56,7 @@ class Expire:
 
 
 _JAVA = {"nan": "NaN", "inf": "Infinity"}
-"""How Java reads what Python writes differently."""
+"""Java's names of floats that Python writes differently."""
 
 Step = Try | Change | Expire
 
@@ -73,24 +73,24 @@ _STEPS = (50, 400)
 _LARGEST_COST = 1_000_000_000
 _WINDOWS = [Window(), Window(1, 1), Window(2, 1), Window(11, 5), Window(100, 1), Window(10, 2), Window(3600, 1)]
 _RATES = [0.001, 0.1, 1 / 3, 0.7, 1.0, 2.5, 3.0, 5.0, 10.0, 1000.0, 1e6]
-_OLD, _STEP_BACK, _TOLD, _CHANGE, _HUGE = 0.3, 0.06, 0.15, 0.03, 0.01
+_OLD, _STEP_BACK, _THROTTLE, _CHANGE, _HUGE = 0.3, 0.06, 0.15, 0.03, 0.01
 
 
 def sequences(seed: int, count: int) -> Iterator[Sequence]:
-    """So many sequences; the number of each and the seed say which."""
+    """Yield so many sequences, each determined by the seed and its number."""
     for number in range(count):
         yield random_sequence(random.Random(f"{seed}-{number}"))
 
 
 def random_sequence(chance: random.Random) -> Sequence:
-    """One sequence, whose costs and times are in proportion to its quota, so that the bucket stays about empty."""
+    """Return a sequence with costs and times in proportion to its quota, so that the bucket is nearly empty."""
     window = chance.choice([*_WINDOWS, Window(chance.randint(1, 500), chance.randint(1, 60))])
     rate = _rate(chance)
     steps: list[Step] = [Change(0, rate)]
     old = chance.choice([0.0, 1.0, _OLD])  # sequences of new clients, of old ones, of both
     steady = chance.random() < 1 / 4  # a quarter without changes, and without steps back
     for _ in range(chance.randint(*_STEPS)):
-        # Two changes with no use between them are two changes for Kafka; the project knows the last (differences.py).
+        # Kafka applies two changes without a use between them both; the project only the last (differences.py).
         if not steady and chance.random() < _CHANGE and isinstance(steps[-1], Try):
             rate = rate * chance.choice([0.5, 2.0, 10.0, 0.01]) if chance.random() < 1 / 2 else _rate(chance)
             rate = min(max(rate, _RATES[0]), _RATES[-1])
@@ -111,7 +111,7 @@ def _topics(chance: random.Random) -> int:
 
 
 def _cost(chance: random.Random, rate: float, window: Window) -> int:
-    """From nothing to huge; mostly parts of what the bucket holds."""
+    """Return a cost from zero to huge, mostly a part of the burst."""
     if chance.random() < _HUGE:
         return int(10 ** chance.uniform(0, 9))
     burst = rate * window.num * window.size_seconds
@@ -126,17 +126,17 @@ def _cost(chance: random.Random, rate: float, window: Window) -> int:
     return min(_LARGEST_COST, max(0, round(chance.choices(kinds, [1, 4, 4, 6, 2, 4])[0]())))
 
 
-def _wait(chance: random.Random, rate: float, window: Window, *, steady: bool) -> int | Told:
+def _wait(chance: random.Random, rate: float, window: Window, *, steady: bool) -> int | Throttle:
     kind = chance.random()
-    if kind < _TOLD:
-        return Told(chance.choice([-1, 0, 0, 0, 1]))
-    if kind < _TOLD + _STEP_BACK and not steady:
+    if kind < _THROTTLE:
+        return Throttle(chance.choice([-1, 0, 0, 0, 1]))
+    if kind < _THROTTLE + _STEP_BACK and not steady:
         return -_gap(chance, rate, window)
     return _gap(chance, rate, window)
 
 
 def _gap(chance: random.Random, rate: float, window: Window) -> int:
-    """Ms from one step to the next: none, a few, the time of some mutations, of a burst, or a day."""
+    """Return the ms to the next step: none, a few, the time of some mutations or of a burst, or up to a day."""
     burst_ms = window.num * window.size_seconds * 1000
     kinds: list[Callable[[], float]] = [
         lambda: 0,

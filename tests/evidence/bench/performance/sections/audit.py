@@ -1,4 +1,4 @@
-"""What the audit costs: rows into Delta, commits and files, and an analyst's queries of millions of rows."""
+"""The audit: rows into Delta, commits and files, and an analyst's queries of millions of rows."""
 
 import time
 from collections.abc import Iterator
@@ -9,10 +9,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from jobs.audit.query import start_audit
-from jobs.audit.tables import DECISIONS
+from jobs.audit.specs import DECISIONS
 from jobs.enforce.query import start_enforce
-from quota.settings.model import Settings
-from quota.settings.storage import table_path
+from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of
@@ -34,11 +33,11 @@ QUERIES = {
     "all decisions of a user, of a day": "SELECT * FROM decisions WHERE date = '{day}' AND user = 'user-7'",
     "one decision by its id and day": "SELECT * FROM decisions WHERE date = '{day}' AND decision_id = '{id}'",
 }
-"""By what they answer."""
+"""Queries by their question."""
 
 
 def audit(ground: Ground, backlog: int, rows: int, rounds: int) -> list[Figure]:
-    """Figures of a backlog of so many decisions, and of a table of so many rows."""
+    """Measure a backlog of so many decisions, and a table of so many rows."""
     return [*_drained(ground, backlog, rounds), *_queried(ground, rows, rounds)]
 
 
@@ -51,12 +50,12 @@ def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
         copied = elsewhere(settings, ground)
         query = start_audit(ground.spark, copied, once=True)
         query.awaitTermination()
-        if turn:  # cold, it takes twice as long
+        if turn:  # the first round is cold and takes twice as long
             rates.append(rate_of(batches(query)))
             ground.tell(f"audit: {rates[-1]:,.0f} rows/s")
     yield Figure("audit", "decisions into Delta, of a backlog", "rows/s", tuple(rates))
     yield Figure("audit", "a batch of them at the default trigger", "1/min", (60 / settings.audit.trigger_seconds,))
-    table = DeltaTable.forPath(ground.spark, table_path(copied, DECISIONS.name))
+    table = DeltaTable.forPath(ground.spark, copied.storage.table(DECISIONS.name))
     added = table.history().where("operation = 'WRITE'").select(F.col("operationMetrics.numFiles").cast("int"))
     files = [row[0] for row in added.collect()]
     yield Figure("audit", "files of a batch", "files", tuple(float(each) for each in files))
@@ -67,9 +66,9 @@ def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:
     began = time.monotonic()
     _make(ground, settings, rows)
     ground.tell(f"audit: a table of {rows:,} rows made in {time.monotonic() - began:.0f} s")
-    spark = ground.spark.newSession()  # an analyst's, and not the job's, whose settings are for small batches
+    spark = ground.spark.newSession()  # an analyst's session: the job's settings are for small batches
     spark.conf.set("spark.sql.codegen.wholeStage", "true")
-    spark.read.format("delta").load(table_path(settings, DECISIONS.name)).createOrReplaceTempView("decisions")
+    spark.read.format("delta").load(settings.storage.table(DECISIONS.name)).createOrReplaceTempView("decisions")
     day = spark.sql("SELECT max(date) FROM decisions").collect()[0][0]
     wanted = spark.sql(f"SELECT decision_id FROM decisions WHERE date = '{day}' LIMIT 1").collect()[0][0]  # noqa: S608
     times: dict[str, list[float]] = {what: [] for what in QUERIES}
@@ -82,7 +81,7 @@ def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:
 
 
 def _make(ground: Ground, settings: Settings, rows: int) -> None:
-    """A decisions table of ten days, a tenth of it refused."""
+    """Write a table of decisions over ten days, a tenth of them refused."""
     number = F.col("id")
     refused = number % 10 == 0
     columns = {field.name: F.lit(None).cast(field.dataType) for field in DECISIONS.schema}
@@ -98,7 +97,7 @@ def _make(ground: Ground, settings: Settings, rows: int) -> None:
         "tokens": number.cast("double") % 55,
     }
     frame = ground.spark.range(0, rows, 1, DAYS).select(*[columns[name].alias(name) for name in DECISIONS.schema.names])
-    frame.write.format("delta").partitionBy("date").save(table_path(settings, DECISIONS.name))
+    frame.write.format("delta").partitionBy("date").save(settings.storage.table(DECISIONS.name))
 
 
 def _topic(refused: Column) -> Column:

@@ -1,4 +1,4 @@
-"""The decision alone, in plain Python, beside the rate limiters that Python has, in memory."""
+"""The decision alone, in plain Python, compared with Python's rate limiters in memory."""
 
 import itertools
 import statistics
@@ -17,8 +17,8 @@ from limits.strategies import (
 from pyrate_limiter import Duration, Limiter, Rate
 
 from quota.admission.decide import decide
-from quota.algorithms.bucket import Window
 from quota.algorithms.token_bucket import TokenBucket
+from quota.records.quota import Window
 from quota.timeline.resolution import ResolvedRequest
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.support.factories import resolved
@@ -34,7 +34,7 @@ Side = Callable[[], object]
 
 
 def decisions(rounds: int) -> list[Figure]:
-    """How many a second of processor time; the best library is the limit of ours."""
+    """Measure decisions a second of processor time; the best library is the limit."""
     libraries, ours = dict(_libraries()), dict(_ours())
     rates: dict[str, list[float]] = {name: [] for name in [*libraries, *ours]}
     for _, (name, side) in itertools.product(range(rounds), [*libraries.items(), *ours.items()]):
@@ -47,7 +47,7 @@ def decisions(rounds: int) -> list[Figure]:
 
 
 def _libraries() -> Iterator[tuple[str, Side]]:
-    """All is admitted: to refuse costs them less, and leaves nothing to compare."""
+    """Yield the libraries, which admit everything: to refuse costs them less, and is not comparable."""
     users = [f"user-{number % USERS}" for number in range(REQUESTS)]
     for strategy in (FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter):
         yield f"limits, {strategy.__name__}", partial(_hit_all, strategy(MemoryStorage()), users)
@@ -55,7 +55,7 @@ def _libraries() -> Iterator[tuple[str, Side]]:
 
 
 def _ours() -> Iterator[tuple[str, Side]]:
-    """Strict requests for one topic of one partition, which all is admitted of."""
+    """Yield our sides: strict requests for one topic of one partition, all admitted."""
     requests = [resolved(1, user=f"user-{number % USERS}", rate=PLENTY, offset=number) for number in range(REQUESTS)]
     yield VERDICT, partial(_admit_all, requests)
     yield RECORD, partial(_decide_all, requests)
@@ -76,7 +76,7 @@ def _admit_all(requests: list[ResolvedRequest]) -> None:
     algorithm, buckets = TokenBucket(Window()), {}
     for request in requests:
         user = request.request.user
-        buckets[user] = algorithm.admit(buckets.get(user), request).state
+        buckets[user], _ = algorithm.admit(buckets.get(user), request)
 
 
 def _decide_all(requests: list[ResolvedRequest]) -> None:

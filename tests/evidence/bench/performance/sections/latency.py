@@ -1,4 +1,4 @@
-"""From produce to consume of the decision, enforcing and auditing, beside the pass-through."""
+"""Latency from produce to consume of the decision, enforcing and auditing, compared with the pass-through."""
 
 import json
 import subprocess
@@ -10,34 +10,34 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from quota.settings.model import Settings
+from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
-from tests.evidence.bench.performance.throughput import EMPTY, PASS_THROUGH, start_empty
-from tests.evidence.experiment.figures import percentile
+from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
+from tests.evidence.percentiles import percentile
 
 USERS = 50
 LIMIT_RATE = 200.0
-"""Requests a second that have goals, and at which the other limit is measured, too: the stateful stage alone."""
+"""The rate (requests/s) with goals, at which the stateful stage alone is measured as well."""
 
 WARM_RATE = 1000.0
 
 ENFORCE = "enforce and audit"
 WARM = {ENFORCE: 1.0, EMPTY: 0.2, PASS_THROUGH: 0.2}
-"""Shares of the warm-up: the JVM compiles for about a minute what it runs, and the first side runs nearly all of it.
+"""Shares of the warm-up: the JVM compiles for about a minute, and the first side runs nearly all of the code.
 
 The audit's part is compiled only as often as the audit has a batch.
 """
 
 UNCOUNTED_SECONDS = 2.0
-"""Of each load, before what counts."""
+"""Time at the start of each load that does not count."""
 
 PERCENTILES = (50, 90, 99)
 GOALS = {(LIMIT_RATE, 50): Goal(3), (LIMIT_RATE, 99): Goal(4)}
 
 
 def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float, warm: float) -> list[Figure]:
-    """Figures of each rate and percentile; the sides alternate."""
+    """Measure each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
     for side, share in WARM.items():
         ground.tell(f"latency: warming up {side}")
@@ -79,7 +79,7 @@ _SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {
 def _measured(
     ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], seconds: float
 ) -> dict[float, list[float]]:
-    """Latencies in ms at each rate, one after the other."""
+    """Return the latencies in ms at each rate, one after another."""
     settings = ground.deployment("latency")
     queries = start(ground, settings)
     try:
@@ -94,14 +94,14 @@ def _measured(
 
 
 def _counted_seconds(settings: Settings, rate: float, seconds: float) -> float:
-    """At the rate that has goals, as long as from one batch of the audit to the next: one falls into each time."""
+    """Return the counted time; at the rate with goals it covers one batch of the audit."""
     return max(seconds, settings.audit.trigger_seconds) if rate == LIMIT_RATE else seconds
 
 
 def load(settings: Settings, rate: float, seconds: float):
-    """What the load generator prints."""
+    """Run the load generator, and return its output."""
     topics = settings.topics
-    told = {
+    options = {
         "servers": settings.kafka.bootstrap_servers,
         "requests": topics.requests,
         "answers": topics.decisions,
@@ -112,5 +112,5 @@ def load(settings: Settings, rate: float, seconds: float):
         "users": USERS,
     }
     command = [sys.executable, "-m", "tests.evidence.bench.performance.load"]
-    command += [f"--{name}={value}" for name, value in told.items()]
+    command += [f"--{name}={value}" for name, value in options.items()]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)

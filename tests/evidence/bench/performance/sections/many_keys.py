@@ -1,4 +1,4 @@
-"""Other ways to keep a bucket, behind the same decision: groups of buckets as one binary, and transformWithState."""
+"""Other ways to store buckets, with the same decision: groups of buckets as one binary, and transformWithState."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from jobs.enforce.decide import EnforceConfig, answers_of
-from jobs.enforce.packed import unpacked
+from jobs.enforce.decide import EnforceConfig, answer_requests
+from jobs.enforce.packed_answer import unpack_answer
 from jobs.enforce.query import enforce_config, start_enforce
 from jobs.enforce.resolve import resolve_requests
 from jobs.spark.kafka_source import read_requests
+from jobs.spark.worker import prepare_worker
 from quota.kafka.quota_log import KafkaQuotas
-from quota.settings.model import Settings
+from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, elsewhere, with_batches, write
-from tests.evidence.bench.performance.throughput import BATCH, drain
+from tests.evidence.bench.performance.sections.throughput import BATCH, drain
 
 GROUPS = 32
 
@@ -36,24 +37,25 @@ _decode = msgspec.msgpack.Decoder(dict[str, list[Any]]).decode
 
 @dataclass(slots=True)
 class Held:
-    """One bucket's state, as the decision asks for it."""
+    """One bucket's state, with the interface that the decision needs."""
 
     get: tuple[Any, ...] | None
 
     @property
     def exists(self) -> bool:
-        """Whether there is any."""
+        """Whether there is a state."""
         return self.get is not None
 
     def update(self, state: tuple[Any, ...]) -> None:
-        """Put another in its place."""
+        """Replace the state."""
         self.get = state
 
 
 def decide_group(
-    answering: EnforceConfig, _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
+    config: EnforceConfig, _: tuple[int], frames: Iterable[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """Decide for all buckets of a group, whose states are one binary: all of it is read and written for any of them."""
+    """Decide for all buckets of a group, whose states are one binary that is always read and written as a whole."""
+    prepare_worker(__name__)
     requests: dict[str, list[bytes]] = {}
     for frame in frames:
         for bucket, request in zip(frame["bucket"], frame["request"], strict=True):
@@ -62,7 +64,7 @@ def decide_group(
     answers: list[bytes] = []
     for bucket, of_bucket in requests.items():
         held = Held(tuple(states[bucket]) if bucket in states else None)
-        answers += answers_of(answering, bucket, of_bucket, held)
+        answers += answer_requests(config, bucket, of_bucket, held)
         if held.get is not None:
             states[bucket] = list(held.get)
     state.update((_encode(states),))
@@ -70,38 +72,39 @@ def decide_group(
 
 
 class Decider(StatefulProcessor):
-    """The same by transformWithState's rows: a bucket a key."""
+    """The decision in transformWithState with rows: one bucket for each key."""
 
-    def __init__(self, answering: EnforceConfig) -> None:
-        self._answering = answering
+    def __init__(self, config: EnforceConfig) -> None:
+        self._config = config
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Have a state."""
+        """Create the state."""
+        prepare_worker(__name__)
         self._state = handle.getValueState("bucket", STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803 Spark's names
-        """Decide for one bucket."""
+        """Decide the requests of one bucket."""
         before = self._state.get() if self._state.exists() else None
         held = Held(None if before is None else tuple(before))
-        for answer in answers_of(self._answering, key[0], [row.request for row in rows], held):
+        for answer in answer_requests(self._config, key[0], [row.request for row in rows], held):
             yield Row(answer=answer)
         if held.get is not None and held.get != before:
             self._state.update(held.get)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
 
-def _grouped(resolved: DataFrame, answering: EnforceConfig) -> DataFrame:
+def _grouped(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     group = F.pmod(F.hash("bucket"), F.lit(GROUPS)).cast(IntegerType())
     grouped = resolved.withColumn("group", group).groupBy("group")
     return grouped.applyInPandasWithState(
-        partial(decide_group, answering), ANSWERED, _STATES, "append", GroupStateTimeout.NoTimeout
+        partial(decide_group, config), ANSWERED, _STATES, "append", GroupStateTimeout.NoTimeout
     )
 
 
-def _by_rows(resolved: DataFrame, answering: EnforceConfig) -> DataFrame:
-    return resolved.groupBy("bucket").transformWithState(Decider(answering), ANSWERED, "Append", "None")
+def _by_rows(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
+    return resolved.groupBy("bucket").transformWithState(Decider(config), ANSWERED, "Append", "None")
 
 
 def _start(
@@ -111,11 +114,11 @@ def _start(
     *,
     once: bool = False,
 ) -> StreamingQuery:
-    answering = enforce_config(settings)
-    quotas = KafkaQuotas.of(settings, settings.enforce.quota_timeout_seconds)
-    resolved = resolve_requests(read_requests(spark, settings), quotas, answering.policy)
-    columns = unpacked(F.col("answer"), answering.decisions_topic, answering.dead_letters_topic)
-    return write(plan(resolved, answering).select(*columns), settings, plan.__name__.strip("_"), once=once)
+    config = enforce_config(settings)
+    quotas = KafkaQuotas.from_settings(settings, settings.enforce.quota_timeout_seconds)
+    resolved = resolve_requests(read_requests(spark, settings), quotas, config.policy)
+    columns = unpack_answer(F.col("answer"), config.decisions_topic, config.dead_letters_topic)
+    return write(plan(resolved, config).select(*columns), settings, plan.__name__.strip("_"), once=once)
 
 
 PER_BUCKET = "a bucket a key"
@@ -127,13 +130,13 @@ PLANS: dict[str, Callable[..., StreamingQuery]] = {
 
 
 def many_keys(ground: Ground, keys: Sequence[int], rounds: int, seconds: float) -> list[Figure]:
-    """Requests a second of each plan beside a bucket a key; a batch has a request or more of each key."""
+    """Measure requests/s of each plan, compared with one bucket for each key; a batch has requests of all keys."""
     taken: dict[tuple[int, str], list[float]] = {}
     for active in keys:
         settings = with_batches(ground.deployment(f"keys-{active}"), BATCH)
         fill(settings, 4 * BATCH, active)
         for start in PLANS.values() if active == keys[0] else ():
-            drain(ground, elsewhere(settings, ground), start, seconds)  # or the first one would be measured cold
+            drain(ground, elsewhere(settings, ground), start, seconds)  # or the first plan would be measured cold
         for turn in range(rounds):
             for name, start in PLANS.items():
                 rate = drain(ground, elsewhere(settings, ground), start, seconds)

@@ -1,4 +1,4 @@
-"""Draining a backlog on Spark standalone, with one worker process and with two."""
+"""Draining a backlog on Spark standalone, with one worker and with two."""
 
 import os
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from tests.support.standalone import Standalone
 USERS = 1000
 BATCHES = 6
 WARM = 3
-"""The first, which do not count."""
+"""First batches, which do not count."""
 
 
 def scale_out(address: str, backlog: int, tell: Callable[[str], None], *given: str) -> list[Figure]:
-    """Requests a second of the batches of one and of two workers of a core each."""
+    """Measure requests/s of the batches, with one and with two workers of one core each."""
     one, two = (_drained(address, workers, backlog, tell, *given) for workers in (1, 2))
     return [Figure("scale out", "two workers", "1/s", two, "one worker", one)]
 
@@ -36,6 +36,8 @@ def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], Non
             fill(settings, backlog, USERS)
             query = start_enforce(place.spark, settings, once=True)
             query.awaitTermination()
-            rates = tuple(rows / seconds for rows, seconds in batches(query)[WARM:BATCHES])  # a rest may follow
+            rates = tuple(
+                rows / seconds for rows, seconds in batches(query)[WARM:BATCHES]
+            )  # a smaller batch may follow
     tell(f"scale out: {workers} workers: {', '.join(f'{each:,.0f}' for each in rates)}/s")
     return rates

@@ -1,27 +1,27 @@
-"""What a batch costs by the number of buckets that the store holds, and what a bucket takes."""
+"""The cost of a batch by the number of stored buckets, and the size of a bucket."""
 
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.enforce.query import start_enforce
-from quota.settings.model import Settings
+from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, batches, with_batches
-from tests.evidence.bench.performance.machine import peak_mebibytes
 from tests.evidence.bench.performance.store import store_buckets
+from tests.evidence.machine import peak_mebibytes
 
 ACTIVE = 1000
 BATCHES = 6
 WARM = 2
-"""Batches that load the store, and do not count."""
+"""First batches, which load the store and do not count."""
 
 GOAL = Goal(1.25)
 
 
 def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure]:
-    """Batch times at each size beside those of the smallest; the sizes alternate."""
+    """Measure batch times at each size, compared with the smallest; the sizes alternate."""
     deployments = {}
     for size in sizes:
         began = time.monotonic()
@@ -46,7 +46,7 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
 
 
 def _measured(ground: Ground, settings: Settings, size: int) -> list[float]:
-    """The ms of batches of a request of each active key; their users lie far apart."""
+    """Return the ms of batches with a request of each active key, whose users lie far apart."""
     step = max(size // ACTIVE, 1)
     for _ in range(WARM + BATCHES):
         fill(settings, ACTIVE, ACTIVE, every=step)

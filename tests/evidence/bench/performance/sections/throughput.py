@@ -1,4 +1,4 @@
-"""Draining a backlog: what it costs by the number of active keys in a batch."""
+"""Draining a backlog: the cost by the number of active keys in a batch."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,10 +11,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from jobs.enforce.packed import unpacked
+from jobs.enforce.packed_answer import unpack_answer
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_requests
-from quota.settings.model import Settings
+from jobs.spark.worker import prepare_worker
+from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
@@ -38,19 +39,20 @@ _GIVE_UP_SECONDS = 400.0
 
 
 def start_empty(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """The other limit: applyInPandasWithState with these schemas, whose function hands each record back."""
-    request = F.concat(F.lit(b"d-0000001"), "value")  # by the layout of an answer
+    """Start the other limit: applyInPandasWithState with these schemas, whose function returns each record."""
+    request = F.concat(F.lit(b"d-0000001"), "value")  # in the layout of a packed answer
     answers = (
         read_requests(spark, settings)
         .select(F.col("key").cast("string").alias("bucket"), request.alias("request"))
         .groupBy("bucket")
-        .applyInPandasWithState(_hand_back, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
-        .select(*unpacked(F.col("answer"), settings.topics.decisions, settings.topics.dead_letters))
+        .applyInPandasWithState(_return_records, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
+        .select(*unpack_answer(F.col("answer"), settings.topics.decisions, settings.topics.dead_letters))
     )
     return write(answers, settings, "empty", once=once)
 
 
-def _hand_back(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+def _return_records(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    prepare_worker(__name__)
     for frame in frames:
         yield pd.DataFrame({"answer": frame["request"]})
     state.update((1.0, 1, 1.0, None, None, None, None))
@@ -62,14 +64,14 @@ SIDES: dict[str, Callable[..., StreamingQuery]] = {
     ENFORCE: start_enforce,
 }
 BUCKETS = {EMPTY: "user-%d", ENFORCE: BUCKET}
-"""What a user's is called."""
+"""The keys of users' buckets."""
 
 FEW = 10_000
-"""With more active keys a batch takes half a minute: their buckets are made before, and its start does not matter."""
+"""With more active keys a batch takes half a minute, so their buckets are made before and every batch counts."""
 
 
 def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds: float) -> list[Figure]:
-    """Requests a second by active keys, each with its rounds, and what a key costs beside the empty function."""
+    """Measure requests/s by active keys, and the cost of a key compared with the empty function."""
     placed: dict[tuple[int, str], Settings] = {}
     for active in rounds:
         ground.tell(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
@@ -80,7 +82,7 @@ def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds:
         fill(settings, backlog, active)
     ground.tell("throughput: warming up")
     for (active, side), settings in placed.items():
-        if active <= FEW:  # with more it would take minutes, and warm up nothing else
+        if active <= FEW:  # with more it would take minutes, and warm up no other code
             drain(ground, elsewhere(settings, ground), SIDES[side], seconds)
     taken: dict[tuple[int, str], list[float]] = {}
     for turn, (active, side) in product(range(max(rounds.values())), placed):
@@ -95,7 +97,7 @@ def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds:
 def drain(
     ground: Ground, settings: Settings, start: Callable[..., StreamingQuery], seconds: float, uncounted: int = 1
 ) -> float:
-    """Requests a second of the batches behind the uncounted, within so many seconds, but of one at least."""
+    """Return requests/s of the batches after the uncounted, within so many seconds, of at least one batch."""
     query = start(ground.spark, settings, once=True)
     began, counted = time.monotonic(), []
     while query.isActive and (time.monotonic() - began < seconds or not counted):
@@ -108,7 +110,7 @@ def drain(
     if query.exception():
         raise query.exception()
     if not counted:
-        raise ValueError(f"{query.name}: no batch of the backlog is behind the first {uncounted}, which do not count")
+        raise ValueError(f"{query.name}: no batch of the backlog is after the first {uncounted}, which do not count")
     return rate_of(counted)
 
 
@@ -122,7 +124,7 @@ def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> It
 
 
 def _per_key(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
-    """What a key more costs in a batch of the same size, from the fewest keys to the most."""
+    """Yield the cost of one more key in a batch of the same size, from the fewest keys to the most."""
     few, many = min(keys), max(keys)
     if few == many:
         return

@@ -1,15 +1,15 @@
-"""Judging audited decisions again, beside enforcing and auditing them."""
+"""Re-evaluating audited decisions, compared with enforcing and auditing them."""
 
 import time
 from collections.abc import Callable, Sequence
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.whatif.backtest import judge_requests
+from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.candidates import parse_candidates
-from jobs.whatif.recorded import add_recorded, audited_requests
+from jobs.whatif.recorded import add_recorded_changes, read_audited_requests
 from quota.callbacks.timeline import CallbackTimeline
-from quota.settings.model import Settings
+from quota.settings import Settings
 from quota.whatif.result import Result
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
@@ -17,11 +17,11 @@ from tests.evidence.bench.performance.ground import Ground
 
 USERS = 1000
 CANDIDATES = {0: (), 2: ("window-num=5", "algorithm=sampled-rate")}
-"""By their number; the recorded quotas are judged by besides."""
+"""Candidates by their number, besides the recorded quotas."""
 
 
 def what_if(ground: Ground, requests: int) -> list[Figure]:
-    """Requests a second, of all of a table."""
+    """Measure requests/s over a whole table."""
     settings = ground.deployment("what-if")
     fill(settings, requests, USERS)
 
@@ -55,5 +55,5 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
 def _judged(ground: Ground, settings: Settings, texts: Sequence[str]) -> Result:
     recorded = CallbackTimeline(settings.quota.callbacks)
     tried = parse_candidates(texts, recorded, settings)
-    add_recorded(recorded, ground.spark, settings)
-    return judge_requests(audited_requests(ground.spark, settings), tried, repeating=0)
+    add_recorded_changes(recorded, ground.spark, settings)
+    return evaluate_candidates(read_audited_requests(ground.spark, settings), tried, repeating=0)

@@ -1,0 +1,48 @@
+"""Decisions of every kind, and their effective topics by `quota.records.decision.Charges`."""
+
+from itertools import product
+
+import msgspec
+
+from quota.records.decision import Outcome, Repeat, Shadow, TopicDecision
+from quota.records.record import Source
+from tests.support.factories import decided
+
+OUTCOMES = ("admitted", "refused", "charged")
+
+TOPICS = [
+    TopicDecision("a", 3, 0, "NONE", None),
+    TopicDecision("b", 50, 0, "NONE", None),
+    TopicDecision("c", 700, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
+    TopicDecision("d", 9000, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
+]
+SHADOWS = [None, [0, 0, 89, 89], [89, 89, 0, 0], [0, 89, 0, 89]]
+
+
+def effective_decisions():
+    """Return decisions with and without a quota, in shadow, validate-only, and repeated with any number of topics."""
+    kinds = product((False, True), (None, 0, 1, 2, 3, 4), SHADOWS, (None, 5.0), (TOPICS, TOPICS[::-1], TOPICS[:0]))
+    decisions = []
+    for number, (validate_only, paid, codes, quota, topics) in enumerate(kinds):
+        source = Source("requests", 0, number)
+        fields = {
+            "decision_id": str(source),
+            "source": source,
+            "validate_only": validate_only,
+            "repeats": None if paid is None else Repeat("requests-0-0", min(paid, len(topics))),
+            "shadow": None if codes is None else Shadow(Outcome.PARTIAL, codes[: len(topics)], 0, 0),
+            "quota": quota,
+            "topics": topics,
+        }
+        decisions.append(msgspec.structs.replace(decided(1), **fields))
+    return decisions
+
+
+def effective_sums(decision):
+    """Return the number of topics, then the mutations, of each of `OUTCOMES`."""
+    effective = decision.topics[decision.free_topics :]
+    admitted, refused = (
+        [each.partitions for each in effective if bool(each.error_code) is bad] for bad in (False, True)
+    )
+    found = (admitted, refused, decision.charged)
+    return (*map(len, found), *map(sum, found))

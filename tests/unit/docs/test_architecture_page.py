@@ -1,0 +1,73 @@
+"""docs/architecture.md and CONTRIBUTING.md name what is there."""
+
+import ast
+import re
+import tomllib
+
+import pytest
+
+from tests.support.checkout import CHECKOUT
+
+PAGE = (CHECKOUT / "docs" / "architecture.md").read_text()
+CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
+FILES = set(re.findall(r"`((?:quota|jobs|schemas|tests|conf)/[\w/.-]+?\.\w+)(?:`|:)", PAGE + CONTRIBUTING))
+FUNCTIONS = sorted(set(re.findall(r"`((?:quota|jobs|schemas)/[\w/]+\.py):([\w.]+)`", PAGE)))
+FOLDERS = {path.parent for half in ("quota", "jobs", "schemas") for path in (CHECKOUT / half).rglob("__init__.py")}
+
+CONTRACTS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+
+
+def defined(path):
+    """The classes and functions of a file, with the methods of its classes."""
+    for node in ast.parse((CHECKOUT / path).read_text()).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        if isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef))
+
+
+@pytest.mark.parametrize("path", sorted(FILES))
+def test_files_are_where_the_pages_say(path):
+    assert (CHECKOUT / path).exists()
+
+
+@pytest.mark.parametrize(("path", "name"), FUNCTIONS)
+def test_functions_are_where_the_page_says(path, name):
+    assert name in set(defined(path))
+
+
+def test_the_page_has_a_row_for_each_package():
+    """The two halves themselves have a paragraph."""
+    rows = set(re.findall(r"^\| `([\w/]+)/` \|", PAGE, re.MULTILINE))
+    packages = {str(folder.relative_to(CHECKOUT)) for folder in FOLDERS} - {"quota", "jobs"}
+    assert rows == packages
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDERS), ids=lambda folder: str(folder.relative_to(CHECKOUT)))
+def test_a_package_says_what_it_is_for_and_what_it_may_import(folder):
+    doc = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+    assert doc
+    assert "May import: " in doc
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDERS), ids=lambda folder: str(folder.relative_to(CHECKOUT)))
+def test_no_folder_has_more_than_a_dozen_or_so_entries(folder):
+    entries = [each for each in folder.iterdir() if each.name not in {"__pycache__", "__init__.py"}]
+    assert len(entries) <= 14
+
+
+def test_the_picture_has_each_floor_above_what_it_may_import():
+    """By the contracts that `make lint` checks; what is private or has no floor of its own is not drawn."""
+    picture = PAGE[PAGE.index("```mermaid") : PAGE.index("```\n", PAGE.index("```mermaid") + 3)]
+    halves = {"jobs": picture[: picture.index("subgraph quota")], "quota": picture[picture.index("subgraph quota") :]}
+    for contract in CONTRACTS:
+        half = contract.get("containers", [None])[0]
+        if half not in halves:
+            continue
+        places = [
+            [halves[half].index(name) for name in re.findall(r"\w+", layer) if not name.startswith("_renamed")]
+            for layer in contract["layers"]
+            if layer not in {"submit", "__main__"}
+        ]
+        highest, lowest = [min(each) for each in places], [max(each) for each in places]
+        assert all(above < below for above, below in zip(highest, lowest[1:], strict=False))
