@@ -1,4 +1,4 @@
-# `make` alone prints what there is to do. Each target does its own set-up, once.
+# `make` alone prints the targets. Each target does its own set-up, once.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 
-# Each has a broker and a Spark of its own; most of the time a test waits for one of them.
+# Two processes, each with a broker and a Spark of its own: most of the time a test waits for one of them.
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
@@ -14,13 +14,17 @@ TWO := --numprocesses 2 --dist worksteal
 
 help: ## print this
 	@echo "usage: make TARGET"
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) ":" } /^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+##@ run
 
 run: setup ## broker, enforce and audit with a live view; Ctrl-C ends it
 	@$(BIN)/mutation-quota run
 
 demo: setup ## KIP-599's worked example through Kafka, Spark and Delta, checked
 	@$(BIN)/mutation-quota demo
+
+##@ test
 
 test: setup ## all tests, by two at a time
 	@$(BIN)/pytest $(TWO)
@@ -33,6 +37,8 @@ test-spark: setup ## transforms and file-driven streams on Spark
 
 test-integration: setup ## the slow part: a real broker, the jobs, Delta
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
+
+##@ evidence
 
 bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; 12 to 14 minutes
 	@$(BIN)/python -m tests.evidence.bench.performance --out docs
@@ -70,14 +76,17 @@ flood: setup ## garbage at full speed beside good requests; about five minutes
 guard: $(PACKAGES) ## the cheap ratios of the benchmark, which a change may lose; seconds
 	@$(BIN)/python -m tests.evidence.bench.guard
 
+##@ develop
+
 schemas: $(PACKAGES) ## JSON Schemas of the records, and the columns in docs/tables.md, anew from the code
 	@$(BIN)/python -m schemas.json_schemas
 	@$(BIN)/python -m schemas.table_docs
 
-lint: $(PACKAGES) ## ruff and mypy
+lint: $(PACKAGES) ## ruff, mypy, and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
 
 format: $(PACKAGES) ## let ruff lay out the code
 	@$(BIN)/ruff format .
