@@ -77,9 +77,14 @@ def at_source(source: Source) -> ds.Expression:
     )
 
 
+def to_datetime(epoch_ms: int) -> datetime:
+    """Return a time in epoch ms, exactly."""
+    return _EPOCH + epoch_ms * _MS
+
+
 def to_timestamp(epoch_ms: int) -> pa.Scalar:
     """Return a time in epoch ms as the tables store it."""
-    return pa.scalar(_EPOCH + epoch_ms * _MS, pa.timestamp("us", "UTC"))
+    return pa.scalar(to_datetime(epoch_ms), pa.timestamp("us", "UTC"))
 
 
 def to_epoch_ms(time: datetime | None) -> int | None:

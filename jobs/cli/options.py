@@ -28,6 +28,7 @@ EffectiveAt = Annotated[
     str | None,
     typer.Option("--effective-at", metavar="TIME", help="From then on: ISO 8601, epoch ms, +2h. Now by default."),
 ]
+ScheduledAt = Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")]
 Requests = Annotated[
     str | None,
     typer.Option(

@@ -1,10 +1,10 @@
 """Times in options."""
 
 import re
-import time
 from datetime import UTC, datetime, timedelta
 
 from quota.errors import BadInput
+from quota.kafka.timing import now_ms
 from quota.records.fields import MAX_EPOCH_MS
 from quota.text import format_time
 
@@ -12,11 +12,6 @@ _RELATIVE = re.compile(r"([+-])(\d{1,9})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _MIN_DIGITS = 12
 """Digits of the shortest epoch ms: fewer are epoch seconds, or a date such as 20270101, and ambiguous."""
-
-
-def now_ms() -> int:
-    """Return the present time, epoch ms."""
-    return time.time_ns() // 1_000_000
 
 
 def parse_time(option: str, text: str) -> int:

@@ -9,13 +9,13 @@ import typer
 from confluent_kafka import KafkaException
 
 from jobs.cli.options import print_json
-from jobs.cli.times import now_ms
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.clients import client_config, cluster_errors, reason
+from quota.kafka.timing import now_ms
 from quota.settings import Settings
 from quota.text import format_time
 

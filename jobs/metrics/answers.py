@@ -1,7 +1,6 @@
 """The metrics of answers: decisions and dead letters as they arrive, and the length of the quota topic."""
 
 import threading
-import time
 from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric as Family
@@ -11,7 +10,7 @@ from jobs.metrics.families import decision_families, number_family
 from jobs.metrics.totals import DecisionTotals
 from quota.kafka.reading import EndOffsets
 from quota.kafka.requests import AnswerReader
-from quota.kafka.timing import Every
+from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
 
 _ENDS_SECONDS = 5.0
@@ -54,9 +53,8 @@ class AnswerMetrics:
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""
-        now = time.time_ns() // 1_000_000
         with self._lock:
-            families = list(decision_families(self._totals, now, self._max_tenants))
+            families = list(decision_families(self._totals, now_ms(), self._max_tenants))
         return iter([*families, number_family(metric.QUOTA_RECORDS, self._quota_records)])
 
     def close(self) -> None:

@@ -4,13 +4,14 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import duckdb
 import msgspec
 import pyarrow.dataset as ds
 
+from jobs.audit.reader import to_datetime
 from jobs.report import queries
 from jobs.report.changes import ChangeRow, describe_change
 from jobs.report.figures import Figures, Letters, Series
@@ -52,14 +53,14 @@ class ReportScope:
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the queries."""
-        first, last = (_to_datetime(ms) for ms in (self.first or 0, MAX_EPOCH_MS if self.last is None else self.last))
+        first, last = (to_datetime(ms) for ms in (self.first or 0, MAX_EPOCH_MS if self.last is None else self.last))
         dates = {"first_date": first.date(), "last_date": last.date(), "first_wait_date": self._first_wait.date()}
         return {"first": first, "last": last, "user": self.user} | dates
 
     @property
     def _first_wait(self) -> datetime:
         """The moment before which all throttle times ended before `first`."""
-        return _to_datetime(max(0, (self.first or 0) - MAX_THROTTLE_MS))
+        return to_datetime(max(0, (self.first or 0) - MAX_THROTTLE_MS))
 
 
 def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Figures:
@@ -92,7 +93,7 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
         ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
         since = max(period.start, scope.first or 0)
         series = _series(db, period, names, others, intervals | {"end": period.end, "since": since})
-        within = {"first": _to_datetime(since), "last": _to_datetime(period.end - 1)}
+        within = {"first": to_datetime(since), "last": to_datetime(period.end - 1)}
         changes = [ChangeRow(*row) for row in _run(db, queries.CHANGES, parameters | within)]
         return Figures(
             start=period.start,
@@ -188,7 +189,3 @@ def _letters(db: duckdb.DuckDBPyConnection, period: Period, parameters: Mapping[
 def _run(db: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     named = {name: parameters[name] for name in set(_PARAMETER.findall(query))}
     return db.execute(query, named).fetchall()
-
-
-def _to_datetime(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, tz=UTC)

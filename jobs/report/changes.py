@@ -32,8 +32,7 @@ def describe_change(row: ChangeRow) -> Change:
     match row.kind:
         case "quota" | "cancel":
             entity = QuotaEntity.from_key(row.entity or "")
-            parts = {"user": entity.user, "client-id": entity.client_id}
-            names = {part: name for part, name in parts.items() if isinstance(name, str)}
+            names = entity.names
             configs = {"burst": row.burst, "max_debt_ms": row.max_debt_ms, "shadow": row.shadow}
             value = "removed" if row.rate is None else f"{row.rate:g} mutations/s {format_configs(configs)}".rstrip()
             # A change that is cancelled too late has taken effect; its record repeats the quota that it cancels

@@ -6,13 +6,13 @@ an error that does not say what to do. Hence the checks.
 
 import logging
 import re
-import time
 from collections.abc import Sequence
 
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
+from quota.kafka.timing import now_ms
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def replace_checkpoint(files: Files, query: str, version: int, prepared: str) ->
 def _set_aside(files: Files, query: str) -> None:
     folder = f"checkpoints/{query}"
     if files.names(folder):
-        aside = f"{folder}-set-aside-{time.time_ns() // 1_000_000}"
+        aside = f"{folder}-set-aside-{now_ms()}"
         files.rename(folder, aside)
         _log.warning("%s begins anew; what it had is in %s/%s", query, files.root, aside)
 

@@ -12,7 +12,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.reading import message_source, topic_partitions
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Deadline, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
 from quota.records.record import Record
@@ -120,7 +120,7 @@ class QuotaLog:
     @property
     def now(self) -> int:
         """The present, epoch ms; not before the latest change, which a broker with a clock ahead of ours may stamp."""
-        return max(self._latest_timestamp, time.time_ns() // 1_000_000)
+        return max(self._latest_timestamp, now_ms())
 
     def read_to_end(self) -> None:
         """Read everything up to the topic's present end.

@@ -1,6 +1,11 @@
-"""Time limits and intervals, by the monotonic clock."""
+"""The present time, and time limits and intervals by the monotonic clock."""
 
 import time
+
+
+def now_ms() -> int:
+    """Return the present time, epoch ms."""
+    return time.time_ns() // 1_000_000
 
 
 class Deadline:

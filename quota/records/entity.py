@@ -38,6 +38,12 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The record key of the entity's quota: the entity as JSON, always spelled the same."""
         return _encode(self)
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The names in the entity, by KIP-257's tags; a part that is left out or a default has none."""
+        parts = {"user": self.user, "client-id": self.client_id}
+        return {tag: name for tag, name in parts.items() if isinstance(name, str)}
+
     @classmethod
     def from_key(cls, key: str) -> "QuotaEntity":
         """Return the entity with this key."""

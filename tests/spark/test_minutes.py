@@ -54,12 +54,6 @@ DECIDED = [
 
 
 @pytest.fixture
-def settings(base_settings, tmp_path):
-    storage = base_settings.storage.model_copy(update={"root": str(tmp_path / "a root with spaces")})
-    return base_settings.model_copy(update={"storage": storage})
-
-
-@pytest.fixture
 def work_off(spark, settings):
     """Run the query over what is there, as the command does."""
 

@@ -20,12 +20,6 @@ from tests.support.factories import DECISION_RECORD as DECISION
 from tests.support.rows import frame, kafka_rows
 
 
-@pytest.fixture
-def settings(base_settings, tmp_path):
-    storage = base_settings.storage.model_copy(update={"root": str(tmp_path / "a root with spaces")})
-    return base_settings.model_copy(update={"storage": storage})
-
-
 @pytest.mark.parametrize("written", [1, 2])
 def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(spark, settings, monkeypatch, written):
     """The audit dies after so many of its three tables; the same batch comes again."""

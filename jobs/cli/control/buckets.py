@@ -22,9 +22,10 @@ from jobs.cli.options import (
     print_json,
     read_settings,
 )
-from jobs.cli.times import now_ms, parse_future_time
+from jobs.cli.times import parse_future_time
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
+from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.text import format_tags, format_time
 

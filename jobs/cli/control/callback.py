@@ -12,6 +12,7 @@ from jobs.cli.options import (
     EffectiveAt,
     Json,
     Overrides,
+    ScheduledAt,
     parse_pair,
     print_json,
     read_settings,
@@ -98,7 +99,7 @@ def alter(
 
 def cancel(
     context: typer.Context,
-    effective_at: Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")],
+    effective_at: ScheduledAt,
     comment: Comment = None,
     overrides: Overrides = None,
     config: ConfigFile = None,

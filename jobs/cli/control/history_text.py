@@ -56,14 +56,9 @@ def _concerns(record: QuotaLogRecord, entity: QuotaEntity) -> bool:
         case QuotaRecord():
             return record.entity == entity
         case ResetRecord(bucket):
-            return bucket.items() <= _name_tags(entity).items()
+            return bucket.items() <= entity.names.items()
         case _:
             return False
-
-
-def _name_tags(entity: QuotaEntity) -> dict[str, str]:
-    parts = {"user": entity.user, "client-id": entity.client_id}
-    return {tag: name for tag, name in parts.items() if isinstance(name, str)}
 
 
 def _change_json(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> dict[str, Any]:

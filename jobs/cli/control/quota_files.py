@@ -21,8 +21,9 @@ from jobs.cli.options import (
     print_json,
     read_settings,
 )
-from jobs.cli.times import now_ms, parse_future_time, parse_time
+from jobs.cli.times import parse_future_time, parse_time
 from quota.errors import BadInput
+from quota.kafka.timing import now_ms
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time
@@ -32,6 +33,7 @@ from quota.timeline.plan import Step, plan, quota_record, rollback_plan
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and do nothing.")]
 QuotaFile = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, in YAML; export writes such a file.")]
 
 
@@ -53,7 +55,7 @@ def validate(file: QuotaFile) -> None:
 def apply(
     context: typer.Context,
     file: QuotaFile,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and do nothing.")] = False,
+    dry_run: DryRun = False,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
     as_json: Json = False,
@@ -77,7 +79,7 @@ def apply(
 def rollback(
     context: typer.Context,
     to: Annotated[str, typer.Option(metavar="TIME", help="ISO 8601, epoch ms, or from now as in -2h.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and do nothing.")] = False,
+    dry_run: DryRun = False,
     comment: Comment = None,
     as_json: Json = False,
     overrides: Overrides = None,

@@ -25,6 +25,7 @@ from jobs.cli.options import (
     EffectiveAt,
     Json,
     Overrides,
+    ScheduledAt,
     User,
     print_json,
     read_settings,
@@ -81,7 +82,7 @@ def alter(
 
 def cancel(
     context: typer.Context,
-    effective_at: Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")],
+    effective_at: ScheduledAt,
     user: User = None,
     user_defaults: UserDefaults = False,
     client: Client = None,

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
-from deltalake import DeltaTable
 
 from quota.kafka.clients import client_config
+from tests.support.tables import read_table
 
 _TIMEOUT_SECONDS = 30.0
 _MAX_MESSAGES = 1000
@@ -54,9 +54,6 @@ def gather(settings, undisturbed):
         reader.close()
         return found
 
-    def rows(name):
-        return DeltaTable(settings.storage.table(name)).to_pyarrow_table().to_pylist()
-
     return Evidence(
         records(topics.requests),
         records(topics.quotas),
@@ -64,9 +61,9 @@ def gather(settings, undisturbed):
         records(topics.dead_letters),
         records(undisturbed.topics.decisions),
         records(undisturbed.topics.dead_letters),
-        rows("decisions"),
-        rows("dead_letters"),
-        rows("quota_changes"),
+        read_table(settings, "decisions"),
+        read_table(settings, "dead_letters"),
+        read_table(settings, "quota_changes"),
     )
 
 

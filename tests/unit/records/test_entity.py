@@ -37,3 +37,9 @@ def test_an_entity_reads_as_in_kafkas_tools():
 
 def test_a_name_cannot_write_to_an_operators_terminal():
     assert "\x1b" not in str(QuotaEntity("\x1b[2J"))
+
+
+def test_the_names_of_an_entity_are_those_of_its_parts_that_are_no_defaults():
+    assert levels("alice", "app")[0][0].names == {"user": "alice", "client-id": "app"}
+    assert levels("alice", "app")[4][0].names == {}
+    assert levels("alice", "app")[6][0].names == {"client-id": "app"}
