@@ -82,6 +82,7 @@ COMMANDS: dict[str, Command] = {
     "audit": services.audit,
     "minutes": services.minutes,
     "apply": services.apply,
+    "gateway": services.gateway,
     "simulate": simulate.simulate,
     "explain": explain.explain,
     "run": services.run,

@@ -88,6 +88,22 @@ def apply(
     run_apply(read_settings(context, overrides, config, server), once=once)
 
 
+def gateway(
+    context: typer.Context,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    server: BootstrapServer = None,
+) -> None:
+    """Speak Kafka's protocol in front of the cluster, so that unmodified clients obey the quotas.
+
+    Clients connect to the gateway and are authenticated by the brokers. All requests are passed on; those that create,
+    grow or delete topics wait for their decision first. Prints `ready HOST:PORT` when clients can connect.
+    """
+    from jobs.services.gateway import run_gateway
+
+    run_gateway(read_settings(context, overrides, config, server))
+
+
 def run(
     context: typer.Context, overrides: Overrides = None, config: ConfigFile = None, server: BootstrapServer = None
 ) -> None:

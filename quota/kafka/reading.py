@@ -44,6 +44,18 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
     return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
 
 
+def read_brokers(connection: Connection, timeout_seconds: float) -> dict[int, tuple[str, int]]:
+    """Read the addresses that the brokers of a cluster tell clients: host and port by node id.
+
+    Raises:
+        ClusterError: the cluster cannot be reached.
+    """
+    config = client_config(connection)
+    with cluster_errors(f"reach Kafka at {connection}", config):
+        brokers = AdminClient(config).list_topics(timeout=timeout_seconds).brokers
+    return {node: (str(each.host), each.port) for node, each in brokers.items()}
+
+
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:
     """Return the partitions of a topic.
 

@@ -1,6 +1,7 @@
 """Writing requests, and reading their answers."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,14 @@ _POLL_SECONDS = 0.01
 _MAX_MESSAGES = 1000
 _REFRESH_SECONDS = 30.0
 _REFRESH_TIMEOUT_SECONDS = 1.0
+
+_REQUEST_ID = re.compile(r'\{"request_id":"([^"]*)"')
+"""The start of each of our requests, by which even a dead letter that is cut off is recognized."""
+
+UNDELIVERED = frozenset(
+    {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
+)
+"""Errors of requests that are valid but could not be delivered: such a request may still be answered."""
 
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
 """Called by `poll` or `flush` when a request is in its topic, or could not be delivered."""
@@ -188,3 +197,9 @@ class AnswerReader:
         if new:
             self._consumer.incremental_assign(new)
             self._assigned |= {(each.topic, each.partition) for each in new}
+
+
+def rejected_id(letter: DeadLetter, topic: str) -> str | None:
+    """Return the id of a rejected request, if it came through our topic: anybody may write to another one."""
+    found = _REQUEST_ID.match(letter.value or "")
+    return found[1] if found and letter.source.topic == topic else None

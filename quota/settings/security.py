@@ -113,11 +113,11 @@ class SecuritySettings(Section):
             self.security_protocol,
             self.sasl_mechanism,
             self.sasl_username,
-            _secret_value(self.sasl_password, self.sasl_password_file),
+            secret_value(self.sasl_password, self.sasl_password_file),
             _read_text(self.ssl_ca_location),
             _read_text(self.ssl_certificate_location),
             _read_text(self.ssl_key_location),
-            _secret_value(self.ssl_key_password, self.ssl_key_password_file),
+            secret_value(self.ssl_key_password, self.ssl_key_password_file),
             self.ssl_endpoint_identification_algorithm,
         )
 
@@ -152,7 +152,7 @@ class SecuritySettings(Section):
             )
 
 
-def _secret_value(secret: SecretStr, file: str) -> str:
+def secret_value(secret: SecretStr, file: str) -> str:
     """Return a secret, read from its file if one is set.
 
     Raises:

@@ -1,7 +1,6 @@
 """The dispatcher: carries on a conversation over Kafka, and completes the futures of its calls."""
 
 import logging
-import re
 import threading
 import time
 import uuid
@@ -19,7 +18,7 @@ from quota.client.task import Task
 from quota.errors import ClusterError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.admin.outcomes import closed_error, kafka_error, outcome_error
-from quota.kafka.requests import Answer, AnswerReader, RequestWriter
+from quota.kafka.requests import UNDELIVERED, Answer, AnswerReader, RequestWriter, rejected_id
 from quota.kafka.target.target import Stopped, Target
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
@@ -35,14 +34,6 @@ _MAX_SECONDS = 3600.0
 """librdkafka's maximum for a time limit."""
 _MIN_SECONDS = 0.1
 _JOIN_SECONDS = 5.0
-_REQUEST_ID = re.compile(r'\{"request_id":"([^"]*)"')
-"""The start of each of our requests, by which even a dead letter that is cut off is recognized."""
-
-_UNDELIVERED = frozenset(
-    {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
-)
-"""Errors of requests that are valid but could not be delivered: such a request may still be answered."""
-
 Futures = dict[str, Future[None]]
 FindMutations = Callable[[float], list[TopicMutation]]
 """Returns the mutations of a call; takes the time limit of its calls to the cluster, in seconds."""
@@ -219,7 +210,7 @@ class Dispatcher:
             self._completions.append(partial(self._on_delivery, request.request_id, cause, None))
 
     def _on_delivery(self, request_id: str, error: KafkaError | None, _: Message | None) -> None:
-        if error is not None and error.code() not in _UNDELIVERED:
+        if error is not None and error.code() not in UNDELIVERED:
             self._run(partial(self._conversation.on_rejection, request_id, error.code(), error.name(), error.str()))
 
     def _on_proceeded(self, call: Call, topics: list[TopicMutation]) -> None:
@@ -255,12 +246,6 @@ class Dispatcher:
             self._completions.append(partial(future.set_result, None))
         else:
             self._completions.append(partial(_fail, future, error))
-
-
-def rejected_id(letter: DeadLetter, topic: str) -> str | None:
-    """Return the id of a rejected request, if it came through our topic: anybody may write to another one."""
-    found = _REQUEST_ID.match(letter.value or "")
-    return found[1] if found and letter.source.topic == topic else None
 
 
 def _fail(future: Future[None], error: BaseException) -> None:

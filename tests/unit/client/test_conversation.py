@@ -11,7 +11,7 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.client.call import Call, CallOptions, NoAnswer, Throttled, Wait
 from quota.client.conversation import AppliedBy, Conversation, Effects
-from quota.kafka.admin.dispatcher import rejected_id
+from quota.kafka.requests import rejected_id
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import ErrorCode, Outcome
 from quota.records.entity import QuotaEntity, Tags

@@ -1,0 +1,1 @@
+"""The gateway as a server: sockets, TLS, and the questions to the enforcing job."""

@@ -1,0 +1,266 @@
+"""A client's connection, and the one to its broker."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol as Interface
+from typing import cast
+
+from jobs.gateway.listeners import Listener
+from jobs.gateway.questions import Questions
+from quota.errors import MutationQuotaError
+from quota.gateway.channel import Channel
+from quota.gateway.gate import ChannelError, Gate
+from quota.gateway.mutation import Ask, Verdict
+
+_log = logging.getLogger(__name__)
+
+_MAX_HELD_BYTES = 64 * 1024
+"""Bytes that are read of a client that has to wait. Beyond them it is not read, so that its end is seen later."""
+
+
+class Surroundings(Interface):
+    """What a connection needs of the server that accepted it."""
+
+    gate: Gate
+    questions: Questions
+
+    def opened(self, connection: "ClientConnection") -> str | None:
+        """Take a new connection; return the reason if it must be closed."""
+
+    def closed(self, connection: "ClientConnection") -> None:
+        """Forget a connection."""
+
+    def watch_mutes(self) -> None:
+        """Note that a channel may be due at another time than before."""
+
+    async def connect(self, listener: Listener, make: Callable[[], "BrokerConnection"]) -> "BrokerConnection":
+        """Connect to the broker behind a listener."""
+
+
+class ClientConnection(asyncio.Protocol):
+    """One client: `asyncio` calls its methods, and the channel decides what is sent.
+
+    The connection to the broker is made when the first request has been recognized as one.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_broker_is_slow",
+        "_connecting",
+        "_listener",
+        "_pending",
+        "_reading",
+        "_surroundings",
+        "_transport",
+        "active_at",
+        "channel",
+        "peer",
+        "started_at",
+    )
+
+    def __init__(self, surroundings: Surroundings, listener: Listener) -> None:
+        self._surroundings = surroundings
+        self._listener = listener
+        self._transport: asyncio.Transport | None = None
+        self._broker: BrokerConnection | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._pending: list[bytes] = []
+        self._broker_is_slow = False
+        self._reading = True
+        self.channel = Channel(surroundings.gate, self)
+        self.started_at = self.active_at = time.monotonic()
+        self.peer = ""
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection, unless there are too many."""
+        self._transport = cast("asyncio.Transport", transport)
+        name = transport.get_extra_info("peername")
+        self.peer = str(name[0]) if name else "unknown"
+        reason = self._surroundings.opened(self)
+        if reason:
+            self.close("too_many", reason)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the client."""
+        self.active_at = time.monotonic()
+        self._surroundings.gate.stats.client_bytes += len(data)
+        self.run(self.channel.from_client, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
+        """Close the connection to the broker, too."""
+        self._transport = None
+        self._surroundings.closed(self)
+        if self.channel.is_mutating:
+            self._surroundings.questions.forget(self._decided)
+        self.channel.close()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._broker is not None:
+            self._broker.close()
+
+    def pause_writing(self) -> None:
+        """Read no more from the broker than the client takes."""
+        if self._broker is not None:
+            self._broker.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read on from the broker."""
+        if self._broker is not None:
+            self._broker.resume_reading()
+
+    # quota.gateway.gate.Ports
+
+    def to_client(self, data: bytes) -> None:
+        """Send bytes to the client."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def to_broker(self, data: bytes) -> None:
+        """Send bytes to the broker, or keep them until it is connected."""
+        if self._broker is not None:
+            self._broker.write(data)
+            return
+        self._pending.append(data)
+        if self._connecting is None:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect_to_broker())
+
+    def ask(self, question: Ask) -> None:
+        """Have mutations decided."""
+        self._surroundings.questions.ask(question, self._decided)
+
+    def now(self) -> int:
+        """Return the time of a monotonic clock [ms]."""
+        return now_monotonic_ms()
+
+    # For the server and the other connection
+
+    def run(self, action: Callable[..., None], *args: object) -> None:
+        """Give the channel an input; close the connections if it fails."""
+        try:
+            action(*args)
+        except MutationQuotaError as error:
+            self.close(error.reason if isinstance(error, ChannelError) else "malformed", str(error))
+        except Exception:  # noqa: BLE001 whatever one client does must not harm the others
+            _log.exception("closing the connection of %s: an unexpected error", self.peer)
+            self.close("internal", "")
+        else:
+            self._read_as_far_as_allowed()
+        self._surroundings.watch_mutes()
+
+    def close(self, reason: str = "", message: str = "") -> None:
+        """Close both connections once what was sent is delivered, and count the reason if there is one."""
+        if reason:
+            self._surroundings.gate.stats.closed[reason] += 1
+        if message:
+            _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s: %s", self.peer, message)
+        if self._transport is not None:
+            self._transport.close()
+
+    def from_broker(self, data: bytes) -> None:
+        """Take bytes of the broker."""
+        self.active_at = time.monotonic()
+        self._surroundings.gate.stats.broker_bytes += len(data)
+        self.run(self.channel.from_broker, data)
+
+    def broker_is_slow(self, *, is_slow: bool) -> None:
+        """Read from the client only as fast as the broker takes it."""
+        self._broker_is_slow = is_slow
+        self._read_as_far_as_allowed()
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the broker has accepted the client."""
+        return self.channel.user is not None
+
+    def _decided(self, verdict: Verdict) -> None:
+        self.run(self.channel.decided, verdict)
+
+    def _read_as_far_as_allowed(self) -> None:
+        held = self.channel.is_waiting and self.channel.held_bytes > _MAX_HELD_BYTES
+        connecting = self._broker is None and bool(self._pending)
+        reading = not (held or connecting or self._broker_is_slow)
+        if reading != self._reading and self._transport is not None and not self._transport.is_closing():
+            self._reading = reading
+            if reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    async def _connect_to_broker(self) -> None:
+        try:
+            broker = await self._surroundings.connect(self._listener, lambda: BrokerConnection(self))
+        except (OSError, TimeoutError) as error:
+            self.close("broker", f"the broker cannot be reached: {error}")
+            return
+        self._broker = broker
+        if self._transport is None:
+            broker.close()
+            return
+        pending, self._pending = self._pending, []
+        for data in pending:
+            broker.write(data)
+        self._read_as_far_as_allowed()
+
+
+class BrokerConnection(asyncio.Protocol):
+    """The connection to a broker that belongs to one client."""
+
+    __slots__ = ("_client", "_transport")
+
+    def __init__(self, client: ClientConnection) -> None:
+        self._client = client
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the broker."""
+        self._client.from_broker(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
+        """Close the client's connection: it finds out by itself whether the broker is back."""
+        self._transport = None
+        self._client.close()
+
+    def pause_writing(self) -> None:
+        """Tell the client's connection that the broker takes no more now."""
+        self._client.broker_is_slow(is_slow=True)
+
+    def resume_writing(self) -> None:
+        """Tell the client's connection that the broker takes more."""
+        self._client.broker_is_slow(is_slow=False)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the broker."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def pause_reading(self) -> None:
+        """Leave the broker's bytes where they are."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read the broker's bytes again."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+
+_LEVELS = {"broker": logging.WARNING, "answer": logging.WARNING}
+"""The levels of the log for reasons to close that are not the client's fault."""
+
+
+def now_monotonic_ms() -> int:
+    """Return the time of the clock by which channels are muted [ms]."""
+    return time.monotonic_ns() // 1_000_000

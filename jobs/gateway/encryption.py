@@ -1,0 +1,66 @@
+"""TLS: ended at the gateway, and begun anew to the brokers."""
+
+import ssl
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from quota.errors import BadInput
+from quota.settings.connection import Security
+from quota.settings.gateway import GatewaySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption:
+    """TLS on both sides; None where a side is in plain text."""
+
+    clients: ssl.SSLContext | None = None
+    brokers: ssl.SSLContext | None = None
+
+
+def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
+    """Read the certificates.
+
+    Raises:
+        BadInput: a certificate cannot be used, or clients would lose their identity.
+    """
+    if brokers.has_tls and not brokers.has_sasl and brokers.ssl_certificate:
+        raise BadInput(
+            "gateway: all clients would become the principal of the gateway's own certificate, since theirs cannot be "
+            "passed on; use a listener with SASL_SSL for the gateway (docs/gateway.md)"
+        )
+    return Encryption(_for_clients(settings), _for_brokers(brokers))
+
+
+def _for_clients(settings: GatewaySettings) -> ssl.SSLContext | None:
+    if not settings.ssl_certificate_location:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location, settings.key_password)
+    except (ssl.SSLError, OSError) as error:
+        raise BadInput(
+            f"gateway.ssl_certificate_location {settings.ssl_certificate_location} and gateway.ssl_key_location "
+            f"{settings.ssl_key_location} cannot be used together: {_reason(error)}"
+        ) from None
+    return context
+
+
+def _for_brokers(security: Security) -> ssl.SSLContext | None:
+    if not security.has_tls:
+        return None
+    context = ssl.create_default_context(cadata=security.ssl_ca or None)
+    if security.ssl_endpoint_identification == "none":
+        context.check_hostname = False
+    if security.ssl_certificate:
+        with tempfile.TemporaryDirectory() as folder:  # the module takes files only
+            chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
+            chain.write_text(security.ssl_certificate)
+            key.write_text(security.ssl_key)
+            context.load_cert_chain(chain, key, security.ssl_key_password or None)
+    return context
+
+
+def _reason(error: OSError) -> str:
+    reason = getattr(error, "reason", None) or error.strerror or str(error)
+    return str(reason).replace("_", " ").lower()

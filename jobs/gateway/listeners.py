@@ -1,0 +1,55 @@
+"""The gateway's ports, the broker behind each, and the addresses that clients are told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from quota.errors import BadInput
+from quota.gateway.addresses import Address, Addresses
+from quota.settings.gateway import GatewaySettings
+
+_MAX_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A port of the gateway, and the broker behind it."""
+
+    port: int
+    broker: Address
+
+
+def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
+    """Return the listeners, and what becomes of the addresses in answers.
+
+    Args:
+        settings: the gateway's settings.
+        told: the addresses that brokers tell clients, by node id.
+
+    Raises:
+        BadInput: clients would be led past the gateway, or there are not enough ports.
+    """
+    listeners = [Listener(*each) for each in settings.ports] or _listeners_of(settings.first_port, told)
+    own = [(settings.advertised_host or settings.address, each.port) for each in listeners]
+    if settings.advertised_by == "brokers":
+        addresses = Addresses({each: each for each in own})
+        advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"
+    else:
+        addresses = Addresses(dict(zip((each.broker for each in listeners), own, strict=True)))
+        advice = "gateway.listeners must name each broker as it is advertised"
+    if foreign := addresses.foreign(told.values()):
+        raise BadInput(
+            f"clients would be led past the gateway: brokers tell them {_join(foreign)}, where the gateway knows "
+            f"{_join(addresses.told)}; {advice}"
+        )
+    return listeners, addresses
+
+
+def _listeners_of(first_port: int, told: Mapping[int, Address]) -> list[Listener]:
+    """Return a listener for each broker, in the order of their node ids."""
+    if first_port + len(told) - 1 > _MAX_PORT:
+        raise BadInput(f"gateway.first_port={first_port} leaves no ports for {len(told)} brokers")
+    return [Listener(first_port + index, told[node]) for index, node in enumerate(sorted(told))]
+
+
+def _join(addresses: Sequence[Address]) -> str:
+    return ", ".join(f"{host}:{port}" for host, port in addresses)

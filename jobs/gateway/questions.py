@@ -1,0 +1,154 @@
+"""The mutations whose decisions are awaited."""
+
+import asyncio
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from quota.gateway.mutation import Ask, Verdict
+from quota.gateway.stats import GatewayStats
+from quota.kafka.requests import Answer, rejected_id
+from quota.kafka.timing import now_ms
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
+from quota.records.request import MutationRequest
+from quota.settings.sections import TopicSettings
+
+_MAX_UNDECIDED = 10_000
+
+Tell = Callable[[Verdict], None]
+
+
+@dataclass(eq=False, slots=True)
+class _Question:
+    """What is awaited, and by whom."""
+
+    request: MutationRequest
+    content: bytes
+    asked_at: float
+    tell: list[tuple[Tell, asyncio.TimerHandle]]
+
+
+class Questions:
+    """Asks for decisions, and tells each to those who wait for it; used on one event loop.
+
+    Request ids begin alike for all gateways. What can happen only once in the world has an id by its content, so that
+    a gateway that carries on after another was killed asks for the same; where the job remembers admitted requests
+    (`repeats.window_seconds`) it is not charged again. Anything else has the id of its last try if that is undecided.
+    """
+
+    def __init__(self, send: Callable[[MutationRequest], None], topics: TopicSettings, stats: GatewayStats) -> None:
+        self._send = send
+        self._topics = topics
+        self._stats = stats
+        self._waiting: dict[str, _Question] = {}
+        self._undecided = _Undecided()
+
+    def __len__(self) -> int:
+        """Return the number of questions that are not answered."""
+        return len(self._waiting)
+
+    def ask(self, ask: Ask, tell: Tell) -> None:
+        """Have mutations decided; `tell` takes the verdict later, or that there is none in time."""
+        request_id = self._undecided.id_of(ask.content) or _new_id(ask)
+        question = self._waiting.get(request_id)
+        is_new = question is None
+        if question is None:
+            request = msgspec.structs.replace(ask.request, request_id=request_id, expires_at=now_ms() + ask.timeout_ms)
+            question = self._waiting[request_id] = _Question(request, ask.content, time.monotonic(), [])
+        timer = asyncio.get_running_loop().call_later(ask.timeout_ms / 1000, self._expire, request_id, tell)
+        question.tell.append((tell, timer))
+        if is_new:
+            self._send(question.request)
+
+    def answer(self, answer: Answer) -> None:
+        """Take an answer of the job, to whomever."""
+        match answer:
+            case Decision(request_id=request_id):
+                question = self._waiting.get(request_id)
+                if question is not None and _answers(answer, question.request):
+                    self._stats.add_decision(time.monotonic() - question.asked_at)
+                    self._tell(request_id, answer, "")
+                elif self._undecided.is_late(request_id):
+                    self._stats.late += 1
+            case DeadLetter(error=error):
+                request_id = rejected_id(answer, answer.source.topic) or ""
+                question = self._waiting.get(request_id)
+                if question is not None and rejected_id(answer, self._topics.requests_of(question.request.user)):
+                    self._tell(request_id, None, error)
+
+    def fail(self, request_id: str, reason: str) -> None:
+        """Take the reason why a request cannot be decided."""
+        if request_id in self._waiting:
+            self._tell(request_id, None, reason)
+
+    def forget(self, tell: Tell) -> None:
+        """Forget somebody who waits no longer."""
+        for request_id, question in list(self._waiting.items()):
+            for each in [each for each in question.tell if each[0] == tell]:
+                each[1].cancel()
+                question.tell.remove(each)
+            if not question.tell:
+                del self._waiting[request_id]
+
+    def _tell(self, request_id: str, decision: Decision | None, invalid: str) -> None:
+        question = self._waiting.pop(request_id)
+        self._undecided.remove(question.content)
+        waited_ms = _since(question.asked_at)
+        for tell, timer in question.tell:
+            timer.cancel()
+            tell(Verdict(decision, waited_ms, invalid))
+
+    def _expire(self, request_id: str, tell: Tell) -> None:
+        question = self._waiting[request_id]
+        question.tell = [each for each in question.tell if each[0] != tell]
+        if not question.tell:
+            del self._waiting[request_id]
+            self._undecided.add(question.content, request_id)
+        self._stats.undecided += 1
+        tell(Verdict(None, _since(question.asked_at)))
+
+
+class _Undecided:
+    """Requests that were not decided in time, the latest ones."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[bytes, str] = OrderedDict()
+        self._awaited: set[str] = set()
+
+    def add(self, content: bytes, request_id: str) -> None:
+        self._ids[content] = request_id
+        self._awaited.add(request_id)
+        if len(self._ids) > _MAX_UNDECIDED:
+            self._awaited.discard(self._ids.popitem(last=False)[1])
+
+    def remove(self, content: bytes) -> None:
+        self._awaited.discard(self._ids.pop(content, ""))
+
+    def id_of(self, content: bytes) -> str | None:
+        return self._ids.get(content)
+
+    def is_late(self, request_id: str) -> bool:
+        """Return whether a decision is on one of them, for the first time."""
+        if request_id not in self._awaited:
+            return False
+        self._awaited.discard(request_id)
+        return True
+
+
+def _new_id(ask: Ask) -> str:
+    return f"gateway-{ask.content.hex() if ask.once else uuid.uuid4().hex}"
+
+
+def _answers(decision: Decision, request: MutationRequest) -> bool:
+    """Return whether a decision is on this request: others may choose the same id."""
+    asked = (request.user, request.operation, [each.name for each in request.topics])
+    return asked == (decision.user, decision.operation, [each.name for each in decision.topics])
+
+
+def _since(moment: float) -> int:
+    return int((time.monotonic() - moment) * 1000)

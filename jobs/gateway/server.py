@@ -1,0 +1,145 @@
+"""The gateway's listeners, and the connections that came through them."""
+
+import asyncio
+import errno
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
+from jobs.gateway.encryption import Encryption
+from jobs.gateway.listeners import Listener
+from jobs.gateway.questions import Questions
+from quota.errors import BadInput
+from quota.gateway.channel import Channel
+from quota.gateway.gate import Gate
+from quota.kafka.timing import Deadline
+from quota.settings.gateway import GatewaySettings
+
+_log = logging.getLogger(__name__)
+
+_TICK_SECONDS = 0.2
+_CONNECT_SECONDS = 10.0
+_BACKLOG = 1024
+
+
+class GatewayServer:
+    """Serves clients on all listeners until it is stopped; used on one event loop."""
+
+    def __init__(self, gate: Gate, questions: Questions, settings: GatewaySettings, encryption: Encryption) -> None:
+        self.gate = gate
+        self.questions = questions
+        self._settings = settings
+        self._encryption = encryption
+        self._connections: dict[Channel, ClientConnection] = {}
+        self._by_ip: Counter[str] = Counter()
+        self._alarm: tuple[int, asyncio.TimerHandle] | None = None
+
+    async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
+        """Serve until `stop` is set; then finish the mutations under way.
+
+        Raises:
+            BadInput: a port cannot be listened on.
+        """
+        servers = [await self._listen(each) for each in listeners]
+        for each in listeners:
+            _log.info("gateway: %s:%d leads to %s:%d", self._settings.address, each.port, *each.broker)
+        print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
+        while not stop.is_set():
+            self._close_silent_ones()
+            await asyncio.sleep(_TICK_SECONDS)
+        for server in servers:
+            server.close()
+        await self._drain()
+
+    # jobs.gateway.connection.Surroundings
+
+    def opened(self, connection: ClientConnection) -> str | None:
+        """Take a new connection; return the reason if there are too many."""
+        self._connections[connection.channel] = connection
+        self._by_ip[connection.peer] += 1
+        self.gate.stats.accepted += 1
+        self.gate.stats.connections = len(self._connections)
+        if len(self._connections) > self._settings.max_connections:
+            return f"there are more than gateway.max_connections={self._settings.max_connections}"
+        if self._by_ip[connection.peer] > self._settings.max_connections_per_ip:
+            return f"this address has more than gateway.max_connections_per_ip={self._settings.max_connections_per_ip}"
+        return None
+
+    def closed(self, connection: ClientConnection) -> None:
+        """Forget a connection."""
+        if self._connections.pop(connection.channel, None) is not None:
+            self._by_ip -= Counter((connection.peer,))
+        self.gate.stats.connections = len(self._connections)
+
+    def watch_mutes(self) -> None:
+        """Have `_on_alarm` called when the next channel is due."""
+        next_at = self.gate.mutes.next_at()
+        if next_at is None or (self._alarm is not None and self._alarm[0] <= next_at):
+            return
+        if self._alarm is not None:
+            self._alarm[1].cancel()
+        seconds = max(next_at - now_monotonic_ms(), 0) / 1000
+        self._alarm = (next_at, asyncio.get_running_loop().call_later(seconds, self._on_alarm))
+
+    async def connect(self, listener: Listener, make: Callable[[], BrokerConnection]) -> BrokerConnection:
+        """Connect to the broker behind a listener."""
+        host, port = listener.broker
+        brokers = self._encryption.brokers
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, made = await loop.create_connection(
+                make, host, port, ssl=brokers, server_hostname=host if brokers else None
+            )
+        return made
+
+    async def _listen(self, listener: Listener) -> asyncio.Server:
+        clients = self._encryption.clients
+        seconds = self._settings.authentication_timeout_seconds if clients else None
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.create_server(
+                partial(ClientConnection, self, listener),
+                self._settings.address,
+                listener.port,
+                ssl=clients,
+                ssl_handshake_timeout=seconds,
+                backlog=_BACKLOG,
+            )
+        except OSError as error:
+            address = f"{self._settings.address}:{listener.port}"
+            if error.errno == errno.EADDRINUSE:
+                raise BadInput(
+                    f"gateway: {address} is in use; gateway.first_port or gateway.listeners names others"
+                ) from None
+            raise BadInput(f"gateway.address: {address} cannot be listened on: {error.strerror}") from None
+
+    def _on_alarm(self) -> None:
+        """Begin the requests that are due."""
+        self._alarm = None
+        for channel in self.gate.mutes.due(now_monotonic_ms()):
+            connection = self._connections.get(channel)
+            if connection is not None:
+                connection.run(channel.resume)
+        self.watch_mutes()
+
+    def _close_silent_ones(self) -> None:
+        """Close connections that do not authenticate in time, or are idle for too long."""
+        now = time.monotonic()
+        for each in list(self._connections.values()):
+            if not each.is_authenticated and now - each.started_at > self._settings.authentication_timeout_seconds:
+                each.close("authentication_timeout", "it has not authenticated in time")
+            elif not each.channel.is_waiting and now - each.active_at > self._settings.connections_max_idle_seconds:
+                each.close("idle")
+
+    async def _drain(self) -> None:
+        """Finish the mutations under way, for a limited time, and close all connections."""
+        deadline = Deadline(self._settings.drain_seconds)
+        while not deadline.has_passed and any(channel.is_mutating for channel in self._connections):  # noqa: ASYNC110
+            await asyncio.sleep(_TICK_SECONDS)
+        for each in list(self._connections.values()):
+            each.close()
+        await asyncio.sleep(_TICK_SECONDS)

@@ -1,0 +1,97 @@
+"""The service that speaks Kafka's protocol in front of the target cluster."""
+
+import asyncio
+import logging
+import resource
+import threading
+from pathlib import Path
+
+from jobs.background import background
+from jobs.gateway.encryption import make_encryption
+from jobs.gateway.listeners import plan_listeners
+from jobs.gateway.questions import Questions
+from jobs.gateway.server import GatewayServer
+from jobs.services.signals import stop_signals
+from jobs.spark.installation import jars_folder
+from quota.gateway.gate import Gate
+from quota.gateway.mutation import Rules
+from quota.gateway.mutes import Mutes
+from quota.gateway.offered import OfferedApis
+from quota.gateway.stats import GatewayStats
+from quota.kafka.decider import Decider
+from quota.kafka.reading import read_brokers
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import Settings
+from quota.settings.connection import Connection
+from quota.wire.protocol import Protocol
+
+_log = logging.getLogger(__name__)
+
+_LOG_SECONDS = 10.0
+
+
+def run_gateway(settings: Settings) -> None:
+    """Serve clients until stopped.
+
+    Raises:
+        BadInput: the settings do not fit the cluster, such as addresses that lead past the gateway.
+        ClusterError: a cluster does not answer, or topics are not as the gateway needs them.
+    """
+    with stop_signals() as stop:
+        asyncio.run(_serve(settings, stop))
+
+
+async def _serve(settings: Settings, stop: threading.Event) -> None:
+    own, target = settings.gateway, settings.target_connection
+    encryption = make_encryption(own, target.security)
+    protocol = Protocol.of_jar(Path(own.kafka_clients or jars_folder(settings.broker.jars)))
+    servers = ",".join(f"{host}:{port}" for _, (host, port) in own.ports) or target.servers
+    told = read_brokers(Connection(servers, target.security), settings.kafka.timeout_seconds)
+    listeners, addresses = plan_listeners(own, told)
+    prepare_topics(settings, [settings.topics.requests, settings.topics.decisions, settings.topics.dead_letters])
+    gate = Gate(
+        protocol=protocol,
+        offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
+        addresses=addresses,
+        rules=Rules(own.when_silent, own.decision_timeout_ms, own.default_partitions, settings.kafka.bootstrap_servers),
+        mutes=Mutes(own.mute_by),
+        authenticates=target.security.has_sasl,
+        subject_claim=own.oauth_subject_claim,
+        max_request_bytes=own.max_request_bytes,
+    )
+    decider = Decider(settings)
+    questions = Questions(decider.ask, settings.topics, gate.stats)
+    loop = asyncio.get_running_loop()
+    decider.start(
+        lambda answer: loop.call_soon_threadsafe(questions.answer, answer),
+        lambda request_id, reason: loop.call_soon_threadsafe(questions.fail, request_id, reason),
+    )
+    _raise_file_limit(own.max_connections)
+    try:
+        with background(lambda end: _log_progress(gate.stats, end), "progress"):
+            await GatewayServer(gate, questions, own, encryption).serve(listeners, stop)
+    finally:
+        decider.close()
+    _log.info("%s", gate.stats)
+
+
+def _raise_file_limit(max_connections: int) -> None:
+    """Allow as many open files as the system lets this process have; warn if they are too few."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and hard < 2 * max_connections:
+        _log.warning(
+            "gateway.max_connections=%d needs %d open files, and this process may have %d",
+            max_connections,
+            2 * max_connections,
+            hard,
+        )
+
+
+def _log_progress(stats: GatewayStats, end: threading.Event) -> None:
+    """Log the counts every 10 s, if they have changed."""
+    logged = str(stats)
+    while not end.wait(_LOG_SECONDS):
+        if logged != str(stats):
+            logged = str(stats)
+            _log.info("%s", logged)

@@ -1,0 +1,95 @@
+"""The addresses of brokers in their answers, which must be the gateway's own: clients would connect past it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from quota.gateway.api_keys import ApiKey, ErrorCode
+from quota.wire.protocol import Protocol
+
+Address = tuple[str, int]
+"""Host and port."""
+
+NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR})
+"""The APIs whose answers name addresses in any version."""
+
+_NO_NODE = {"nodeId": -1, "host": "", "port": -1}
+
+
+class Addresses:
+    """The gateway's address for each address that brokers tell clients.
+
+    Where brokers advertise the gateway's addresses themselves, the two are the same.
+    """
+
+    def __init__(self, by_told: Mapping[Address, Address]) -> None:
+        self._by_told = dict(by_told)
+        self._is_identity = all(told == own for told, own in by_told.items())
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether answers are rewritten."""
+        return not self._is_identity
+
+    @property
+    def told(self) -> list[Address]:
+        """The addresses that brokers may tell."""
+        return list(self._by_told)
+
+    def foreign(self, told: Iterable[Address]) -> list[Address]:
+        """Return the addresses that lead past the gateway."""
+        return [each for each in told if each not in self._by_told]
+
+    def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:
+        """Replace the addresses in the body of an answer.
+
+        Brokers whose addresses are not known are left out, so that clients wait for them as for brokers that are down.
+
+        Args:
+            protocol: the codecs.
+            key: one of `NAMING_BROKERS`.
+            version: the version of the answer.
+            body: the answer behind its header.
+
+        Returns:
+            The body, and the addresses left out.
+
+        Raises:
+            Malformed: the body is no such answer.
+        """
+        codec = protocol.response(key, version)
+        if key == ApiKey.FIND_COORDINATOR:
+            answer = codec.read(body)
+            changed, foreign = self._coordinators(answer)
+            return (codec.write(answer) if changed else body), foreign
+        head, end = codec.read_head(body, "brokers")
+        kept, foreign = self._brokers(head["brokers"])
+        if kept is head["brokers"]:
+            return body, foreign
+        return codec.write_head({**head, "brokers": kept}, "brokers") + body[end:], foreign
+
+    def _brokers(self, brokers: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Address]]:
+        foreign = self.foreign((each["host"], each["port"]) for each in brokers)
+        if self._is_identity and not foreign:
+            return brokers, foreign
+        kept = []
+        for each in brokers:
+            own = self._by_told.get((each["host"], each["port"]))
+            if own is not None:
+                kept.append({**each, "host": own[0], "port": own[1]})
+        return kept, foreign
+
+    def _coordinators(self, answer: dict[str, Any]) -> tuple[bool, list[Address]]:
+        """Replace the addresses in an answer to FindCoordinator; return whether it changed, and those left out."""
+        changed, foreign = False, []
+        for each in answer.get("coordinators") or [answer]:
+            told = each.get("host", ""), each.get("port", -1)
+            if each["errorCode"] or (self._is_identity and told in self._by_told):
+                continue
+            changed = True
+            own = self._by_told.get(told)
+            if own is not None:
+                each |= {"host": own[0], "port": own[1]}
+            else:
+                foreign.append(told)
+                each |= {**_NO_NODE, "errorCode": int(ErrorCode.COORDINATOR_NOT_AVAILABLE)}
+        return changed, foreign

@@ -1,0 +1,46 @@
+"""The keys of the APIs that the gateway looks into or withholds."""
+
+import enum
+
+from quota.records.request import Operation
+
+
+class ApiKey(enum.IntEnum):
+    """Keys of Kafka's protocol."""
+
+    PRODUCE = 0
+    FETCH = 1
+    METADATA = 3
+    FIND_COORDINATOR = 10
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    SASL_AUTHENTICATE = 36
+    CREATE_PARTITIONS = 37
+    DESCRIBE_CLUSTER = 60
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+    STREAMS_GROUP_HEARTBEAT = 88
+
+
+OPERATIONS = {
+    ApiKey.CREATE_TOPICS: Operation.CREATE_TOPICS,
+    ApiKey.CREATE_PARTITIONS: Operation.CREATE_PARTITIONS,
+    ApiKey.DELETE_TOPICS: Operation.DELETE_TOPICS,
+}
+"""The requests that KIP-599 limits."""
+
+
+class ErrorCode(enum.IntEnum):
+    """Error codes of Kafka's protocol that the gateway reads or answers itself."""
+
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    REQUEST_TIMED_OUT = 7
+    COORDINATOR_NOT_AVAILABLE = 15
+    UNSUPPORTED_SASL_MECHANISM = 33
+    UNSUPPORTED_VERSION = 35
+    INVALID_REQUEST = 42
+    SASL_AUTHENTICATION_FAILED = 58
+    THROTTLING_QUOTA_EXCEEDED = 89

@@ -1,0 +1,76 @@
+"""A client's authentication, in the messages of SaslHandshake and SaslAuthenticate that pass through the gateway."""
+
+from typing import Any
+
+from quota.gateway.api_keys import ErrorCode
+from quota.gateway.sasl import MECHANISMS, AuthenticationRefused, SaslExchange
+
+Answer = dict[str, Any]
+
+
+class Authentication:
+    """Overhears a client's exchanges, the first one and those of re-authentication (KIP-368)."""
+
+    __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "user")
+
+    def __init__(self, subject_claim: str, margin_ms: int) -> None:
+        """Begin without a user.
+
+        Args:
+            subject_claim: the claim of an OAUTHBEARER token that names the user.
+            margin_ms: by how much clients re-authenticate earlier than the broker requires, so that no session ends
+                while a decision is awaited.
+        """
+        self._subject_claim = subject_claim
+        self._margin_ms = margin_ms
+        self._mechanism = ""
+        self._exchange: SaslExchange | None = None
+        self.user: str | None = None
+        """The principal's name, once the broker has accepted it."""
+
+    def handshake(self, request: Answer) -> Answer | None:
+        """Take a SaslHandshake; return the gateway's own answer to a mechanism that does not name the user."""
+        self._mechanism = request["mechanism"]
+        if self._mechanism in MECHANISMS:
+            return None
+        return {"errorCode": int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": list(MECHANISMS)}
+
+    def handshake_answered(self, answer: Answer) -> Answer:
+        """Take the broker's answer to a SaslHandshake; return that for the client."""
+        if not answer["errorCode"]:
+            self._exchange = SaslExchange(self._mechanism, self._subject_claim)
+        return {**answer, "mechanisms": [each for each in answer["mechanisms"] if each in MECHANISMS]}
+
+    def authenticate(self, request: Answer) -> None:
+        """Take a SaslAuthenticate.
+
+        Raises:
+            AuthenticationRefused: it must not reach the broker.
+        """
+        if self._exchange is not None:
+            self._exchange.hear_client(request["authBytes"])
+
+    def authenticated(self, answer: Answer) -> Answer:
+        """Take the broker's answer to a SaslAuthenticate; return that for the client.
+
+        Raises:
+            AuthenticationRefused: the broker has accepted a client whose name could not be read, or another user.
+        """
+        if self._exchange is None or answer["errorCode"]:
+            self._exchange = None
+            return answer
+        user = self._exchange.hear_broker(answer["authBytes"])
+        if user is None:
+            return answer
+        if self.user is not None and user != self.user:
+            raise AuthenticationRefused("the user of a connection cannot change")
+        self.user, self._exchange = user, None
+        lifetime_ms = answer.get("sessionLifetimeMs", 0)
+        if lifetime_ms <= 0:
+            return answer
+        return {**answer, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
+
+
+def refusal(error: AuthenticationRefused) -> Answer:
+    """Return the answer to a SaslAuthenticate that is refused."""
+    return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

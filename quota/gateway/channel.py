@@ -1,0 +1,359 @@
+"""A client's channel: the connection of a client, and the connection to a broker that belongs to it."""
+
+import struct
+from collections.abc import Callable
+from typing import NoReturn
+
+from quota.gateway.addresses import NAMING_BROKERS
+from quota.gateway.api_keys import ApiKey, ErrorCode
+from quota.gateway.authentication import Authentication, refusal
+from quota.gateway.frames import FrameStream
+from quota.gateway.gate import ChannelError, Gate, Ports
+from quota.gateway.mutation import Ask, Steps, Verdict, mutate
+from quota.gateway.operations import Call, ClientRequest, MutationAnswer
+from quota.gateway.pipeline import Pipeline
+from quota.gateway.sasl import AuthenticationRefused
+from quota.records.request import ANONYMOUS
+from quota.wire.codec import Message
+from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
+from quota.wire.primitives import Malformed
+
+_HEAD = struct.Struct(">hhi")  # API key, version, correlation id
+_ERROR_CODE = struct.Struct(">h")
+_CORRELATION_ID_BYTES = 4
+_LEAST_REQUEST = 10
+
+_BEFORE_AUTHENTICATION = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+_MAX_UNAUTHENTICATED_BYTES = 512 * 1024
+"""Kafka's default of `sasl.server.max.receive.size`."""
+_MAX_READ_BYTES = 8 * 1024 * 1024
+"""The maximum size of a request that is read whole."""
+_MAX_ELEMENTS = 20_000
+"""The maximum number of elements of its arrays: reading them must not keep other clients waiting."""
+_HEAD_SIZES = (1024, 2 * MAX_HEADER)
+"""Bytes to look for the head of a request in: most are short, the longest has a long transactional id."""
+
+
+class Channel:
+    """Passes requests and answers on, in order, and intercepts mutations.
+
+    `from_client`, `from_broker`, `decided` and `resume` are its inputs. Each may raise `ChannelError`, `Malformed` or
+    `Unwritable`: what was sent before is to be delivered, and then both connections are to be closed.
+    """
+
+    __slots__ = (
+        "_accepted",
+        "_authentication",
+        "_client",
+        "_flow",
+        "_gate",
+        "_mutating",
+        "_pipeline",
+        "_ports",
+        "_requests",
+        "_waiting",
+    )
+
+    def __init__(self, gate: Gate, ports: Ports) -> None:
+        self._gate = gate
+        self._ports = ports
+        self._authentication = Authentication(gate.subject_claim, gate.rules.decision_timeout_ms)
+        if not gate.authenticates:
+            self._authentication.user = ANONYMOUS
+        self._requests = FrameStream()
+        self._pipeline = Pipeline(gate.protocol)
+        self._client: tuple[str, str | None] | None = None
+        self._flow: Steps | None = None
+        self._mutating = RequestHeader(0, 0, 0, None)
+        self._waiting = False
+        self._accepted = False
+
+    # The inputs
+
+    def from_client(self, data: bytes) -> None:
+        """Take bytes from the client."""
+        passed = self._requests.add(data)
+        if passed:
+            self._pipeline.to_broker.append(passed)
+        self._advance()
+
+    def from_broker(self, data: bytes) -> None:
+        """Take bytes from the broker."""
+        try:
+            self._pipeline.take(data)
+        finally:
+            self._flush()
+
+    def decided(self, verdict: Verdict) -> None:
+        """Take the verdict on what was asked."""
+        if self._flow is not None:
+            try:
+                self._step(verdict)
+            finally:
+                self._flush()
+
+    def resume(self) -> None:
+        """Begin the request that was held back: its channel is neither busy nor muted any more."""
+        self._waiting, self._accepted = False, True
+        self._advance()
+
+    def close(self) -> None:
+        """Forget what is under way."""
+        self._gate.mutes.close(self, self._client, self._ports.now())
+        if self._flow is not None:
+            self._flow.close()
+            self._flow = None
+
+    # What the surroundings see
+
+    @property
+    def user(self) -> str | None:
+        """The name of the client's principal; None until the broker has accepted it."""
+        return self._authentication.user
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes held of the client's requests."""
+        return len(self._requests)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request is held back because the channel is busy or muted."""
+        return self._waiting
+
+    @property
+    def is_mutating(self) -> bool:
+        """Whether a mutation is under way."""
+        return self._flow is not None
+
+    # Requests
+
+    def _advance(self) -> None:
+        try:
+            while not self._waiting and self._next_request():
+                pass
+        finally:
+            self._flush()
+
+    def _next_request(self) -> bool:
+        """Process the next request; return false if it is not there yet, or has to wait."""
+        length = self._requests.length
+        if length is None:
+            return False
+        limit = _MAX_UNAUTHENTICATED_BYTES if self.user is None else self._gate.max_request_bytes
+        if not _LEAST_REQUEST <= length <= limit:
+            raise ChannelError("size", f"a request of {length} bytes; {_LEAST_REQUEST} to {limit} are allowed")
+        prefix = self._requests.prefix(_HEAD.size)
+        if len(prefix) < _HEAD.size:
+            return False
+        key, version, correlation_id = _HEAD.unpack(prefix)
+        header = RequestHeader(key, version, correlation_id, None)
+        self._check_offered(header)
+        intercept = _INTERCEPTS.get(header.api_key)
+        if intercept is None:
+            return self._relay(header)
+        if length > _MAX_READ_BYTES:
+            raise ChannelError(
+                "size", f"a request of {length} bytes to API {header.api_key}; {_MAX_READ_BYTES} are allowed"
+            )
+        if not (self._requests.is_complete and self._begin()):
+            return False
+        frame = self._requests.take()
+        read = read_request_header(frame, self._gate.protocol)
+        if read is None:
+            raise Malformed("a request that ends within its header")
+        self._join(read)
+        intercept(self, read, frame)
+        return True
+
+    def _check_offered(self, header: RequestHeader) -> None:
+        key, version = header.api_key, header.api_version
+        if self.user is None and key not in _BEFORE_AUTHENTICATION:
+            raise ChannelError("unauthenticated", f"API {key} before authentication")
+        if key != ApiKey.API_VERSIONS and not self._gate.offered.offers(key, version):
+            raise ChannelError("not_offered", f"API {key} in version {version}, which is not offered")
+
+    def _join(self, header: RequestHeader) -> None:
+        if self._client is None and self.user is not None:
+            self._client = (self.user, header.client_id)
+            self._gate.mutes.join(self, self._client, self._ports.now())
+
+    def _begin(self) -> bool:
+        """Return whether the next request may begin; if not, the channel waits for `resume`."""
+        if self._accepted:
+            self._accepted = False
+        elif not self._gate.mutes.offer(self, self._ports.now()):
+            self._waiting = True
+            return False
+        return True
+
+    def _end(self, throttle_time_ms: int = 0) -> None:
+        """End the request under way; the next one that is held is due at once, or after the mute."""
+        self._gate.mutes.answered(self, self._client, throttle_time_ms, self._ports.now())
+
+    def _relay(self, header: RequestHeader) -> bool:
+        """Pass a request on as its bytes arrive; return false if it has to wait."""
+        acks: int | None = 1
+        if header.api_key == ApiKey.PRODUCE or self._client is None:
+            found = self._read_head()
+            if found is None:
+                return False
+            header, acks = found
+        if not self._begin():
+            return False
+        self._join(header)
+        self._pipeline.to_broker.append(self._requests.pass_on())
+        if acks:
+            self._pipeline.expect(header, self._on_brokers_answer if header.api_key in NAMING_BROKERS else None)
+        self._gate.stats.relayed += 1
+        self._end()
+        return True
+
+    def _read_head(self) -> tuple[RequestHeader, int] | None:
+        """Return the header of the next request, and a Produce request's acks; None if they are not there yet.
+
+        A Produce request with acks=0 has no answer.
+        """
+        for size in _HEAD_SIZES:
+            prefix = self._requests.prefix(size)
+            header = read_request_header(prefix, self._gate.protocol)
+            if header is not None:
+                acks = acks_of_produce(prefix, header) if header.api_key == ApiKey.PRODUCE else 1
+                if acks is not None:
+                    return header, acks
+        if self._requests.is_complete or len(prefix) == size:
+            raise Malformed("a request that ends within its head")
+        return None
+
+    # Requests that are read whole
+
+    def _on_api_versions(self, header: RequestHeader, frame: bytes) -> None:
+        last = self._gate.protocol.apis[ApiKey.API_VERSIONS].max_version
+        if header.api_version <= last:
+            self._pipeline.forward(header, frame, self._on_api_versions_answer)
+        else:  # as brokers answer a version that they do not know
+            known = [{"apiKey": int(ApiKey.API_VERSIONS), "minVersion": 0, "maxVersion": last}]
+            answer = {"errorCode": int(ErrorCode.UNSUPPORTED_VERSION), "apiKeys": known}
+            self._pipeline.answer(header._replace(api_version=0), answer)
+        self._end()
+
+    def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
+        """Take away the permission to create the topics that are asked for."""
+        message = self._read(header, frame)
+        if message["allowAutoTopicCreation"]:
+            self._pipeline.call(header, {**message, "allowAutoTopicCreation": False}, self._on_brokers_answer)
+        else:
+            self._pipeline.forward(header, frame, self._on_brokers_answer)
+        self._gate.stats.relayed += 1
+        self._end()
+
+    def _on_handshake(self, header: RequestHeader, frame: bytes) -> None:
+        answer = self._authentication.handshake(self._read(header, frame))
+        if answer is None:
+            self._pipeline.forward(header, frame, self._on_handshake_answer)
+        else:
+            self._pipeline.answer(header, answer)
+            self._end()
+
+    def _on_authenticate(self, header: RequestHeader, frame: bytes) -> None:
+        try:
+            self._authentication.authenticate(self._read(header, frame))
+        except AuthenticationRefused as error:
+            self._refuse(header, error)
+        self._pipeline.forward(header, frame, self._on_authenticate_answer)
+
+    def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:
+        message = self._read(header, frame)
+        topics = message.get("topicNames") or message.get("topics")
+        if self.user is None or not topics or message.get("validateOnly"):
+            self._pipeline.forward(header, frame)
+            self._end()
+            return
+        request = ClientRequest(ApiKey(header.api_key), header.api_version, header.client_id, self.user, message)
+        self._mutating = header
+        self._flow = mutate(request, self._gate.rules)
+        self._step(None)
+
+    def _step(self, result: Message | Verdict | None) -> None:
+        """Go on with the mutation under way."""
+        if self._flow is None:
+            return
+        try:
+            step = self._flow.send(result)
+        except StopIteration as ended:
+            self._flow = None
+            self._finish(ended.value)
+            return
+        if isinstance(step, Ask):
+            self._ports.ask(step)
+        else:
+            self._call(step)
+
+    def _call(self, call: Call) -> None:
+        header = self._mutating._replace(api_key=call.key, api_version=call.version)
+        self._pipeline.call(header, call.message, self._on_call_answer)
+
+    def _finish(self, answer: MutationAnswer) -> None:
+        self._pipeline.answer(self._mutating, answer.message)
+        self._gate.stats.add_mutation(self._mutating, answer)
+        self._end(answer.mute_ms)
+
+    def _read(self, header: RequestHeader, frame: bytes) -> Message:
+        return self._gate.protocol.request(header.api_key, header.api_version).read(frame, header.body, _MAX_ELEMENTS)
+
+    # Answers that are read whole
+
+    def _on_api_versions_answer(self, request: RequestHeader, frame: bytes) -> None:
+        if len(frame) < _CORRELATION_ID_BYTES + _ERROR_CODE.size:
+            raise Malformed("an answer to ApiVersions that ends early")
+        (error,) = _ERROR_CODE.unpack_from(frame, _CORRELATION_ID_BYTES)
+        if error == ErrorCode.UNSUPPORTED_VERSION:  # in version 0, whatever was asked for
+            request = request._replace(api_version=0)
+        self._pipeline.send(request, self._gate.offered.of_broker(self._pipeline.read_answer(request, frame)))
+
+    def _on_brokers_answer(self, request: RequestHeader, frame: bytes) -> None:
+        body = frame[self._pipeline.body_of(request, frame) :]
+        told, foreign = self._gate.addresses.translate(self._gate.protocol, request.api_key, request.api_version, body)
+        self._gate.stats.add_foreign(foreign)
+        self._pipeline.send_body(request, told)
+
+    def _on_handshake_answer(self, request: RequestHeader, frame: bytes) -> None:
+        answer = self._authentication.handshake_answered(self._pipeline.read_answer(request, frame))
+        self._pipeline.send(request, answer)
+        self._end()
+
+    def _on_authenticate_answer(self, request: RequestHeader, frame: bytes) -> None:
+        try:
+            answer = self._authentication.authenticated(self._pipeline.read_answer(request, frame))
+        except AuthenticationRefused as error:
+            self._refuse(request, error)
+        self._pipeline.send(request, answer)
+        self._end()
+
+    def _on_call_answer(self, request: RequestHeader, frame: bytes) -> None:
+        self._step(self._pipeline.read_answer(request, frame))
+
+    def _refuse(self, header: RequestHeader, error: AuthenticationRefused) -> NoReturn:
+        self._pipeline.send(header, refusal(error))
+        raise ChannelError("authentication", str(error)) from None
+
+    def _flush(self) -> None:
+        for data, send in (
+            (self._pipeline.to_broker, self._ports.to_broker),
+            (self._pipeline.to_client, self._ports.to_client),
+        ):
+            if data:
+                send(data[0] if len(data) == 1 else b"".join(data))
+                data.clear()
+
+
+_INTERCEPTS: dict[int, Callable[[Channel, RequestHeader, bytes], None]] = {
+    ApiKey.API_VERSIONS: Channel._on_api_versions,  # noqa: SLF001 this module's own
+    ApiKey.METADATA: Channel._on_metadata,  # noqa: SLF001
+    ApiKey.SASL_HANDSHAKE: Channel._on_handshake,  # noqa: SLF001
+    ApiKey.SASL_AUTHENTICATE: Channel._on_authenticate,  # noqa: SLF001
+    ApiKey.CREATE_TOPICS: Channel._on_mutation,  # noqa: SLF001
+    ApiKey.CREATE_PARTITIONS: Channel._on_mutation,  # noqa: SLF001
+    ApiKey.DELETE_TOPICS: Channel._on_mutation,  # noqa: SLF001
+}
+"""The requests that are read whole."""

@@ -1,0 +1,58 @@
+"""What all channels of a gateway share, and what a channel needs of its surroundings."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from typing import Protocol as Interface
+
+from quota.errors import MutationQuotaError
+from quota.gateway.addresses import Addresses
+from quota.gateway.mutation import Ask, Rules
+from quota.gateway.mutes import Mutes
+from quota.gateway.offered import OfferedApis
+from quota.gateway.stats import GatewayStats
+from quota.wire.protocol import Protocol
+
+if TYPE_CHECKING:
+    from quota.gateway.channel import Channel
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What all channels of a gateway share."""
+
+    protocol: Protocol
+    offered: OfferedApis
+    addresses: Addresses
+    rules: Rules
+    mutes: "Mutes[Channel]"
+    stats: GatewayStats = field(default_factory=GatewayStats)
+    authenticates: bool = False
+    """Whether the brokers' listeners authenticate clients by SASL; otherwise all are ANONYMOUS."""
+    subject_claim: str = "sub"
+    """The claim of an OAUTHBEARER token that names the user."""
+    max_request_bytes: int = 100 * 1024 * 1024
+    """The maximum size of a request, Kafka's `socket.request.max.bytes`."""
+
+
+class Ports(Interface):
+    """What a channel needs of its surroundings."""
+
+    def to_client(self, data: bytes) -> None:
+        """Send bytes to the client."""
+
+    def to_broker(self, data: bytes) -> None:
+        """Send bytes to the broker."""
+
+    def ask(self, question: Ask) -> None:
+        """Have mutations decided; `Channel.decided` takes the verdict, later."""
+
+    def now(self) -> int:
+        """Return the time of a monotonic clock [ms]."""
+
+
+class ChannelError(MutationQuotaError):
+    """A channel that must be closed; `reason` is a word for the metrics, the message is for the log."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason

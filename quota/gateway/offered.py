@@ -1,0 +1,62 @@
+"""The APIs that clients may use through the gateway, and in which versions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from quota.gateway.api_keys import OPERATIONS, ApiKey
+from quota.records.request import STRICT_SINCE
+from quota.wire.protocol import Protocol
+
+_MIN_VERSIONS = {
+    ApiKey.METADATA: 4,  # older versions create topics, and cannot say that they should not
+    ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bytes that are not frames
+}
+
+_WITHHELD = {
+    ApiKey.STREAMS_GROUP_HEARTBEAT,  # brokers create the internal topics that it names (KIP-1071)
+}
+
+_LAST_WITHOUT_ADDRESSES = {
+    ApiKey.PRODUCE: 9,
+    ApiKey.FETCH: 15,
+    ApiKey.SHARE_FETCH: -1,
+    ApiKey.SHARE_ACKNOWLEDGE: -1,
+}
+"""The last versions whose answers do not name brokers' addresses (KIP-951); these answers are not rewritten."""
+
+
+class OfferedApis:
+    """The versions of each API that both the gateway and a broker know, without those that lead past the gateway."""
+
+    def __init__(self, protocol: Protocol, *, rewritten: bool, permissive: bool) -> None:
+        """Choose versions.
+
+        Args:
+            protocol: the protocol that the gateway knows.
+            rewritten: whether the gateway rewrites brokers' addresses, and so must not let any pass.
+            permissive: whether clients may create, grow and delete topics by versions that are never refused.
+        """
+        self._ranges: dict[int, tuple[int, int]] = {}
+        for key, api in protocol.apis.items():
+            first, last = max(api.min_version, _MIN_VERSIONS.get(key, 0)), api.max_version  # type: ignore[call-overload]
+            if rewritten:
+                last = min(last, _LAST_WITHOUT_ADDRESSES.get(key, last))  # type: ignore[call-overload]
+            if not permissive and key in OPERATIONS:
+                first = max(first, STRICT_SINCE[OPERATIONS[ApiKey(key)]])
+            if first <= last and key not in _WITHHELD:
+                self._ranges[key] = (first, last)
+
+    def offers(self, key: int, version: int) -> bool:
+        """Return whether clients may send requests of this version."""
+        first, last = self._ranges.get(key, (0, -1))
+        return first <= version <= last
+
+    def of_broker(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a broker's answer to ApiVersions, with only what the gateway offers, too."""
+        kept = []
+        for api in answer["apiKeys"]:
+            first, last = self._ranges.get(api["apiKey"], (0, -1))
+            first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
+            if first <= last:
+                kept.append({**api, "minVersion": first, "maxVersion": last})
+        return {**answer, "apiKeys": kept}

@@ -1,0 +1,86 @@
+"""Counts of a gateway's work, which other threads may read while it runs."""
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from quota.gateway.addresses import Address
+from quota.gateway.api_keys import OPERATIONS, ApiKey
+from quota.gateway.operations import MutationAnswer
+from quota.records.request import STRICT_SINCE
+from quota.wire.headers import RequestHeader
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class GatewayStats:
+    """Counts since the program started; one thread writes them, and others may read."""
+
+    connections: int = 0
+    """Connections that are open."""
+    accepted: int = 0
+    """Connections accepted."""
+    closed: Counter[str] = field(default_factory=Counter)
+    """Connections that the gateway closed itself, by reason."""
+    relayed: int = 0
+    """Requests passed on as they came."""
+    client_bytes: int = 0
+    """Bytes from clients."""
+    broker_bytes: int = 0
+    """Bytes from brokers."""
+    mutations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Topics by operation, mode and outcome (admitted, refused, failed, undecided)."""
+    undecided: int = 0
+    """Requests without a decision in time."""
+    late: int = 0
+    """Decisions that came after their time."""
+    muted: int = 0
+    """Times that a channel was muted."""
+    muted_ms: int = 0
+    """The sum of these mutes [ms]."""
+    foreign_addresses: int = 0
+    """Addresses in brokers' answers that lead past the gateway, and were left out."""
+    decision_seconds: float = 0.0
+    """The sum of the times from a question to its decision [s]."""
+    decisions: int = 0
+    """Decisions received in time."""
+    _logged: set[Address] = field(default_factory=set)
+
+    def add_mutation(self, request: RequestHeader, answer: MutationAnswer) -> None:
+        """Count the topics of a client's request."""
+        operation = OPERATIONS[ApiKey(request.api_key)]
+        mode = "strict" if request.api_version >= STRICT_SINCE[operation] else "permissive"
+        for outcome in ("admitted", "refused", "failed", "undecided"):
+            self.mutations[operation.value.lower(), mode, outcome] += getattr(answer, outcome)
+        if answer.mute_ms:
+            self.muted += 1
+            self.muted_ms += answer.mute_ms
+
+    def add_decision(self, seconds: float) -> None:
+        """Count a decision that came in time, and how long it took [s]."""
+        self.decisions += 1
+        self.decision_seconds += seconds
+
+    def add_foreign(self, addresses: Sequence[Address]) -> None:
+        """Count addresses that lead past the gateway, and log each once."""
+        self.foreign_addresses += len(addresses)
+        for host, port in set(addresses) - self._logged:
+            self._logged.add((host, port))
+            _log.error(
+                "a broker tells clients %s:%d, which leads past this gateway, and is left out; "
+                "gateway.listeners and the broker's advertised.listeners must agree",
+                host,
+                port,
+            )
+
+    def __str__(self) -> str:
+        outcomes: Counter[str] = Counter()
+        for (_, _, outcome), count in self.mutations.items():
+            outcomes[outcome] += count
+        return (
+            f"connections: {self.connections} open, {self.accepted} accepted; requests relayed: {self.relayed}; "
+            f"topics: {outcomes['admitted']} admitted, {outcomes['refused']} refused, {outcomes['failed']} failed; "
+            f"without a decision in time: {self.undecided} requests"
+        )

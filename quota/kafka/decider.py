@@ -1,0 +1,89 @@
+"""Mutation requests to the enforcing job on behalf of many clients, and its answers."""
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from confluent_kafka import KafkaError, Message
+
+from quota.kafka.requests import UNDELIVERED, Answer, AnswerReader, RequestWriter
+from quota.records.request import MutationRequest
+from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_LINGER_MS = 1
+_POLL_SECONDS = 0.05
+_RETRY_SECONDS = 0.5
+_JOIN_SECONDS = 5.0
+
+OnAnswer = Callable[[Answer], object]
+OnFailure = Callable[[str, str], object]
+"""Takes the id of a request, and the reason why it cannot be decided."""
+
+
+class Decider:
+    """Writes requests, and reads all answers from its start on."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect.
+
+        Raises:
+            ClusterError: the cluster does not answer, or lacks the topics.
+        """
+        self._writer = RequestWriter(settings, linger_ms=_LINGER_MS)
+        self._reader = AnswerReader(settings)
+        self._on_failure: OnFailure = lambda *_: None
+        self._closed = threading.Event()
+        self._logged: set[str] = set()
+        self._thread: threading.Thread | None = None
+
+    def start(self, on_answer: OnAnswer, on_failure: OnFailure) -> None:
+        """Begin to read. Both functions are called on a thread of the decider's."""
+        self._on_failure = on_failure
+        self._thread = threading.Thread(
+            target=self._listen, args=(on_answer,), name="mutation-quota-decisions", daemon=True
+        )
+        self._thread.start()
+
+    def ask(self, request: MutationRequest) -> None:
+        """Enqueue a request, whose answer is told by the function given to `start`.
+
+        Raises:
+            BadInput: users have topics of their own, and this user's name cannot be part of a topic name.
+        """
+        try:
+            self._writer.send(request, on_delivery=partial(self._on_delivery, request.request_id))
+        except BufferError:
+            self._log_once("requests wait to be written: is the cluster reachable?")
+
+    def close(self) -> None:
+        """End the thread and the connections."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def _listen(self, on_answer: OnAnswer) -> None:
+        while not self._closed.is_set():
+            try:
+                self._writer.poll()
+                for received in self._reader.read(_POLL_SECONDS):
+                    on_answer(received.answer)
+            except Exception:  # noqa: BLE001 without this thread nobody would be answered
+                _log.exception("cannot read decisions, trying again")
+                self._closed.wait(_RETRY_SECONDS)
+        self._reader.close()
+
+    def _on_delivery(self, request_id: str, error: KafkaError | None, _: Message) -> None:
+        if error is None:
+            return
+        reason = f"the request cannot be written to its topic: {error.str()}"
+        self._log_once(reason)
+        if error.code() not in UNDELIVERED:
+            self._on_failure(request_id, reason)
+
+    def _log_once(self, message: str) -> None:
+        if message not in self._logged:
+            self._logged.add(message)
+            _log.warning("%s", message)

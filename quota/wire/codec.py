@@ -1,0 +1,108 @@
+"""Messages in one version: from bytes to dicts and back."""
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from quota.wire.primitives import Malformed, Unwritable
+from quota.wire.reader import Read, make_reader
+from quota.wire.schemas import Schema
+from quota.wire.structs import struct_of
+from quota.wire.writer import Write, make_writer
+
+MAX_ELEMENTS = 100_000
+"""Of all arrays of a message together, tagged fields among them, unless a caller says otherwise."""
+
+Message = dict[str, Any]
+"""A message as Kafka's own JSON names it: `{"topics": [{"name": "a", "numPartitions": 3}], "timeoutMs": 30000}`.
+
+Structs are dicts, arrays lists, a uuid 16 bytes, records bytes, error codes ints. Tagged fields that the schema does
+not know are under `_tags`, as pairs of the tag and the bytes, if there are any.
+"""
+
+
+class MessageCodec:
+    """Reads and writes a message in one version; each function is compiled when it is first used.
+
+    A field of another version is not in a message read, and is ignored in a message written, if its schema lets it be.
+    """
+
+    __slots__ = ("_readers", "_struct", "_writers", "name", "version")
+
+    def __init__(self, schema: Schema, version: int) -> None:
+        """Take a schema as Kafka has it; `name` is such as `CreateTopicsRequest`."""
+        self.name: str = schema["name"]
+        self.version = version
+        self._struct = struct_of(schema, version)
+        self._readers: dict[str | None, Read] = {}
+        self._writers: dict[str | None, Write] = {}
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+    @property
+    def flexible(self) -> bool:
+        """Whether the version has tagged fields, and so has its header."""
+        return self._struct.flexible
+
+    def read(self, data: bytes, at: int = 0, max_elements: int = MAX_ELEMENTS) -> Message:
+        """Return the message at an offset. Bytes behind it are ignored: librdkafka sends some, and brokers do.
+
+        Raises:
+            Malformed: the bytes are not such a message, or it has more elements.
+        """
+        return self._read(None, data, at, max_elements)[0]
+
+    def read_head(self, data: bytes, last: str, at: int = 0, max_elements: int = MAX_ELEMENTS) -> tuple[Message, int]:
+        """Return the fields of the message up to and including `last`, and the offset behind them.
+
+        Raises:
+            Malformed: the bytes are not the head of such a message, or it has more elements.
+            ValueError: `last` is not a field of the message in this version, or has a tag.
+        """
+        return self._read(last, data, at, max_elements)
+
+    def write(self, message: Mapping[str, Any]) -> bytes:
+        """Return the bytes of a message; a field that it lacks takes its default.
+
+        Raises:
+            Unwritable: a value is not of its field's type, or is set though this version has no such field.
+        """
+        return self._write(None, message)
+
+    def write_head(self, message: Mapping[str, Any], last: str) -> bytes:
+        """Return the bytes of the fields up to and including `last`.
+
+        Raises:
+            Unwritable: a value is not of its field's type.
+            ValueError: `last` is not a field of the message in this version, or has a tag.
+        """
+        return self._write(last, message)
+
+    def _read(self, last: str | None, data: bytes, at: int, max_elements: int) -> tuple[Message, int]:
+        read = self._readers.get(last)
+        if read is None:
+            self._check_last(last)
+            read = self._readers[last] = make_reader(self._struct, str(self), last)
+        try:
+            return read(data, at, max_elements)
+        except (IndexError, struct.error):
+            raise Malformed(f"{self} ends early, after {len(data) - at} bytes") from None
+        except UnicodeDecodeError as error:
+            raise Malformed(f"{self} has a string that is not UTF-8 ({error.reason})") from None
+        except Malformed as error:
+            raise Malformed(f"{self}: {error}") from None
+
+    def _write(self, last: str | None, message: Mapping[str, Any]) -> bytes:
+        write = self._writers.get(last)
+        if write is None:
+            self._check_last(last)
+            write = self._writers[last] = make_writer(self._struct, str(self), last)
+        try:
+            return bytes(write(message))
+        except (struct.error, UnicodeEncodeError, TypeError, AttributeError, ValueError, Unwritable) as error:
+            raise Unwritable(f"{self}: {error}") from error
+
+    def _check_last(self, last: str | None) -> None:
+        if last is not None and last not in {field.name for field in self._struct.fields}:
+            raise ValueError(f"{self} has no field {last!r} outside of its tags")

@@ -1,0 +1,162 @@
+"""The headers of requests and responses, and their frames: a length of 4 bytes, a header and a body.
+
+A request's header is v1 or, where its version is flexible, v2 with tagged fields. Those are read past and never
+written: no release of Kafka has any.
+"""
+
+import struct
+from typing import NamedTuple
+
+from quota.wire.primitives import Malformed, read_string_length, read_uvarint
+from quota.wire.protocol import Protocol
+
+MAX_HEADER = 0x10000
+"""Bytes of a header, of which a client id takes at most half: nobody has to wait for more of a frame to read it."""
+
+_MAX_TAGS = 64
+
+_API_VERSIONS = 18  # its response's header is v0 in all versions: the client does not know yet what the broker knows
+_PRODUCE_TRANSACTIONAL_SINCE, _PRODUCE_FLEXIBLE_SINCE = 3, 9
+
+_START = struct.Struct(">hhih")  # up to the client id's length
+_SHORT = struct.Struct(">h")
+_INT = struct.Struct(">i")
+
+
+class RequestHeader(NamedTuple):
+    """A request's header, and where its body begins in the frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body: int = 0
+
+
+class ResponseHeader(NamedTuple):
+    """A response's header, and where its body begins in the frame."""
+
+    correlation_id: int
+    body: int
+
+
+def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | None:
+    """Return the header of a frame without its length, or None if the bytes end within the header.
+
+    The bytes may be the beginning of a frame. The version may be unknown: the header's form follows from the first
+    flexible version.
+
+    Raises:
+        Malformed: the bytes cannot begin a frame, or the API key is unknown.
+    """
+    if len(frame) < _START.size:
+        return None
+    key, version, correlation_id, length = _START.unpack_from(frame)
+    api = protocol.apis.get(key)
+    if api is None:
+        raise Malformed(f"API key {key} is unknown to Kafka {protocol.version}")
+    at = _START.size
+    client_id = None
+    if length >= 0:  # below 0 is null
+        if len(frame) < at + length:
+            return None
+        client_id = _client_id(frame[at : at + length])
+        at += length
+    if api.flexible_since is not None and version >= api.flexible_since:
+        behind = _behind_tags(frame, at)
+        if behind is None:
+            return None
+        at = behind
+    return RequestHeader(key, version, correlation_id, client_id, at)
+
+
+def read_response_header(frame: bytes, request: RequestHeader, protocol: Protocol) -> ResponseHeader | None:
+    """Return the header of the frame, without its length, that answers a request; None if it is not all there.
+
+    Raises:
+        Malformed: the bytes cannot begin a frame, or the request is unknown.
+    """
+    if len(frame) < _INT.size:
+        return None
+    (correlation_id,) = _INT.unpack_from(frame)
+    at: int | None = _INT.size
+    if _flexible_response(request, protocol):
+        at = _behind_tags(frame, _INT.size)
+    return None if at is None else ResponseHeader(correlation_id, at)
+
+
+def write_request(header: RequestHeader, body: bytes, protocol: Protocol) -> bytes:
+    """Return the frame of a request with its length; where the header's body began does not matter.
+
+    Raises:
+        Malformed: the request is unknown.
+    """
+    client_id = b"" if header.client_id is None else header.client_id.encode()
+    length = -1 if header.client_id is None else len(client_id)
+    tags = b"\0" if protocol.request(header.api_key, header.api_version).flexible else b""
+    start = _START.pack(header.api_key, header.api_version, header.correlation_id, length)
+    return _framed(start + client_id + tags, body)
+
+
+def write_response(request: RequestHeader, body: bytes, protocol: Protocol) -> bytes:
+    """Return the frame of the response to a request, with its length and the request's correlation id.
+
+    Raises:
+        Malformed: the request is unknown.
+    """
+    tags = b"\0" if _flexible_response(request, protocol) else b""
+    return _framed(_INT.pack(request.correlation_id) + tags, body)
+
+
+def acks_of_produce(frame: bytes, header: RequestHeader) -> int | None:
+    """Return how many replicas a Produce request waits for, or None if the bytes end before it says so.
+
+    A request that waits for none has no response. The bytes may be the beginning of a frame.
+
+    Raises:
+        Malformed: the bytes cannot begin a frame.
+    """
+    at = header.body
+    try:
+        if header.api_version >= _PRODUCE_FLEXIBLE_SINCE:
+            length, at = read_string_length(frame, at)
+            at += max(0, length - 1)
+        elif header.api_version >= _PRODUCE_TRANSACTIONAL_SINCE:
+            (length,) = _SHORT.unpack_from(frame, at)
+            at += 2 + max(0, length)
+        (acks,) = _SHORT.unpack_from(frame, at)
+    except (IndexError, struct.error):
+        return None
+    return int(acks)
+
+
+def _flexible_response(request: RequestHeader, protocol: Protocol) -> bool:
+    return request.api_key != _API_VERSIONS and protocol.response(request.api_key, request.api_version).flexible
+
+
+def _client_id(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"the client id is not UTF-8 ({error.reason})") from None
+
+
+def _behind_tags(frame: bytes, at: int) -> int | None:
+    """Return the offset behind the tagged fields of a header, or None if the bytes end within them."""
+    try:
+        count, at = read_uvarint(frame, at)
+        if count > _MAX_TAGS:
+            raise Malformed(f"a header claims {count} tagged fields; {_MAX_TAGS} is the maximum")
+        for _ in range(count):
+            _, at = read_uvarint(frame, at)
+            size, at = read_uvarint(frame, at)
+            at += size
+            if at > MAX_HEADER:
+                raise Malformed(f"a header claims {at} bytes; {MAX_HEADER} is the maximum")
+    except IndexError:
+        return None
+    return at if at <= len(frame) else None
+
+
+def _framed(header: bytes, body: bytes) -> bytes:
+    return _INT.pack(len(header) + len(body)) + header + body

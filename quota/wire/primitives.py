@@ -1,0 +1,149 @@
+"""What all messages are made of: lengths as varints, tagged fields, and the errors of reading and writing."""
+
+from collections.abc import Iterable, Sequence
+
+from quota.errors import MutationQuotaError
+
+MAX_STRING = 0x7FFF  # bytes, in all versions of the protocol
+_MAX_INT = 0x7FFFFFFF
+_SHORT = 0x80  # varints below are one byte
+_MAX_SHIFT = 28  # bits that come before the fifth byte of a varint
+
+Tag = tuple[int, bytes]
+"""A tagged field that no schema knows: its tag and its bytes."""
+
+
+class Malformed(MutationQuotaError):
+    """Bytes that are not a message of the protocol: the only error of reading, whatever the bytes."""
+
+
+class Unwritable(MutationQuotaError):
+    """A message with a value that its version cannot carry."""
+
+
+def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the unsigned varint at an offset, and the offset behind it.
+
+    Kafka's reader drops the bits above 32 and takes what is above 2^31 for a negative number. Here both are refused,
+    so that no two readers of the same bytes see different messages.
+
+    Raises:
+        Malformed: it is longer than 5 bytes or above 2^31 - 1.
+        IndexError: the bytes end before it does.
+    """
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < _SHORT:
+            break
+        shift += 7
+        if shift > _MAX_SHIFT:
+            raise Malformed("a varint is longer than 5 bytes")
+    if value > _MAX_INT:
+        raise Malformed(f"a varint is {value}, above 2^31 - 1")
+    return value, at
+
+
+def read_string_length(data: bytes, at: int) -> tuple[int, int]:
+    """Return the length of a compact string plus 1, and the offset behind it.
+
+    Raises:
+        Malformed: the string is longer than 32,767 bytes, or its length is not a varint.
+        IndexError: the bytes end before it does.
+    """
+    length, at = read_uvarint(data, at)
+    if length > MAX_STRING + 1:
+        raise Malformed(f"a string claims {length - 1} bytes; {MAX_STRING} is the maximum")
+    return length, at
+
+
+def read_tags(data: bytes, at: int, left: int) -> tuple[list[Tag], int, int]:
+    """Return the tagged fields at an offset, the offset behind them, and how many more elements may be read.
+
+    Raises:
+        Malformed: there are more than `left`, they are not in order, or the bytes end before them.
+        IndexError: the bytes end before them.
+    """
+    count, at = read_uvarint(data, at)
+    left = charge(count, 2, len(data) - at, left)
+    tags, last = [], -1
+    for _ in range(count):
+        tag, at, end = read_tag(data, at, last)
+        tags.append((tag, data[at:end]))
+        last, at = tag, end
+    return tags, at, left
+
+
+def read_tag(data: bytes, at: int, last: int) -> tuple[int, int, int]:
+    """Return a tag, and the offsets of its field and of what is behind it.
+
+    Raises:
+        Malformed: the tag is not above the `last`, or the field is longer than the bytes.
+        IndexError: the bytes end before the field.
+    """
+    tag, at = read_uvarint(data, at)
+    size, at = read_uvarint(data, at)
+    if tag <= last:
+        raise Malformed(f"tag {tag} stands behind tag {last}")
+    if size > len(data) - at:
+        raise Malformed(f"the field of tag {tag} is not as long as it claims: {size} bytes of {len(data) - at}")
+    return tag, at, at + size
+
+
+def charge(count: int, least: int, remaining: int, left: int) -> int:
+    """Return how many elements may be read after `count` more, each of which takes at least `least` bytes.
+
+    Raises:
+        Malformed: the remaining bytes cannot hold them, or they are more than are left.
+    """
+    if count * least > remaining:
+        raise Malformed(f"{count} elements are claimed in {remaining} bytes")
+    if count > left:
+        raise Malformed("more elements than are read of one message")
+    return left - count
+
+
+def write_uvarint(value: int) -> bytes:
+    """Return a number from 0 to 2^31 - 1 as an unsigned varint.
+
+    Raises:
+        Unwritable: it is neither.
+    """
+    if not 0 <= value <= _MAX_INT:
+        raise Unwritable(f"{value} is not a number from 0 to 2^31 - 1")
+    out = bytearray()
+    while value >= _SHORT:
+        out.append(value & 0x7F | _SHORT)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def write_string_length(length: int) -> bytes:
+    """Return the length of a compact string, which is given plus 1.
+
+    Raises:
+        Unwritable: the string is longer than 32,767 bytes.
+    """
+    if length > MAX_STRING + 1:
+        raise Unwritable(f"a string has {length - 1} bytes; {MAX_STRING} is the maximum")
+    return write_uvarint(length)
+
+
+def write_tags(known: Sequence[tuple[int, bytes | bytearray]], unknown: Iterable[Tag]) -> bytes:
+    """Return tagged fields in the order of their tags.
+
+    Raises:
+        Unwritable: two have the same tag.
+    """
+    fields = sorted([*known, *unknown], key=lambda field: field[0])
+    out = bytearray(write_uvarint(len(fields)))
+    last = -1
+    for tag, value in fields:
+        if tag == last:
+            raise Unwritable(f"tag {tag} is given twice")
+        last = tag
+        out += write_uvarint(tag) + write_uvarint(len(value)) + value
+    return bytes(out)

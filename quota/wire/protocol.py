@@ -1,0 +1,100 @@
+"""Kafka's protocol as one release defines it: its APIs, their versions, and a codec for each message."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Self
+
+from quota.wire.codec import MessageCodec
+from quota.wire.primitives import Malformed
+from quota.wire.schemas import Schema, read_release, read_schemas
+from quota.wire.structs import Versions
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A request that brokers take from clients, and its stable versions, from the first to the last."""
+
+    key: int
+    name: str
+    """Such as `CreateTopics`."""
+    min_version: int
+    max_version: int
+    flexible_since: int | None
+    """The first version whose request, and whose request's header, has tagged fields; None if none has."""
+
+    def has(self, version: int) -> bool:
+        """Return whether a version is among them."""
+        return self.min_version <= version <= self.max_version
+
+
+class Protocol:
+    """The messages between clients and brokers. Those that only controllers take are not in it."""
+
+    def __init__(self, schemas: Mapping[str, Schema], version: str) -> None:
+        """Take schemas by name, and the release of Kafka that they are of."""
+        self.version = version
+        apis = {schema["apiKey"]: _api(schema) for schema in schemas.values() if _is_offered(schema)}
+        self.apis: Mapping[int, Api] = MappingProxyType(dict(sorted(apis.items())))
+        self._schemas = schemas
+        self._codecs: dict[tuple[str, int, int], MessageCodec] = {}
+
+    @classmethod
+    def of_jar(cls, path: Path) -> Self:
+        """Read the protocol from a kafka-clients jar, or from a folder with exactly one.
+
+        Raises:
+            BadInput: there is no such jar, or it has no schemas.
+        """
+        return cls(read_schemas(path), read_release(path))
+
+    def request(self, key: int, version: int) -> MessageCodec:
+        """Return the codec of a request.
+
+        Raises:
+            Malformed: the protocol has no such API, or not in this version.
+        """
+        return self._codec("Request", key, version)
+
+    def response(self, key: int, version: int) -> MessageCodec:
+        """Return the codec of a response.
+
+        Raises:
+            Malformed: the protocol has no such API, or not in this version.
+        """
+        return self._codec("Response", key, version)
+
+    def _codec(self, kind: str, key: int, version: int) -> MessageCodec:
+        codec = self._codecs.get((kind, key, version))
+        if codec is None:
+            api = self.apis.get(key)
+            if api is None:
+                raise Malformed(f"API key {key} is unknown to Kafka {self.version}")
+            if not api.has(version):
+                raise Malformed(
+                    f"{api.name} v{version} is unknown to Kafka {self.version}, "
+                    f"which has v{api.min_version} to v{api.max_version}"
+                )
+            codec = self._codecs[kind, key, version] = MessageCodec(self._schemas[api.name + kind], version)
+        return codec
+
+
+def _is_offered(schema: Schema) -> bool:
+    return (
+        schema["type"] == "request"
+        and "broker" in schema.get("listeners", ())
+        and Versions.parse(schema["validVersions"]).last >= 0
+    )
+
+
+def _api(schema: Schema) -> Api:
+    versions = Versions.parse(schema["validVersions"])
+    flexible = Versions.parse(schema.get("flexibleVersions", "none"))
+    return Api(
+        key=schema["apiKey"],
+        name=schema["name"].removesuffix("Request"),
+        min_version=versions.first,
+        max_version=versions.last - bool(schema.get("latestVersionUnstable", False)),
+        flexible_since=flexible.first if flexible.last >= 0 else None,
+    )

@@ -1,0 +1,72 @@
+"""The schemas of Kafka's messages, as its jar of clients has them."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from quota.errors import BadInput
+
+Schema = dict[str, Any]
+"""A message's schema, or a field's: JSON as described in `clients/src/main/resources/common/message/README.md`."""
+
+_FOLDER = "common/message/"
+_RELEASE = "kafka/kafka-version.properties"
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which is kept, or a comment
+
+
+def read_schemas(jar: Path) -> dict[str, Schema]:
+    """Return the schemas of a jar by the names of their messages, such as `CreateTopicsRequest`.
+
+    Args:
+        jar: a kafka-clients jar, or a folder with exactly one.
+
+    Raises:
+        BadInput: there is no such jar, or it has no schemas.
+    """
+    path = _find(jar)
+    schemas = {}
+    for name, text in _read(path, _FOLDER, ".json").items():
+        try:
+            schema = json.loads(_COMMENT.sub(r"\1", text))
+        except json.JSONDecodeError as error:
+            raise BadInput(f"{path}: {name} is not JSON ({error}); take another copy of the jar") from None
+        schemas[schema["name"]] = schema
+    if not schemas:
+        raise BadInput(f"{path} has no {_FOLDER}*.json; name a kafka-clients jar")
+    return schemas
+
+
+def read_release(jar: Path) -> str:
+    """Return the release of Kafka that a jar, or the jar of a folder, is of, such as `4.2.1`.
+
+    Raises:
+        BadInput: there is no such jar, or it does not say.
+    """
+    path = _find(jar)
+    for text in _read(path, _RELEASE, "").values():
+        found = re.search(r"^version=(\S+)", text, re.MULTILINE)
+        if found:
+            return found[1]
+    raise BadInput(f"{path} has no {_RELEASE} with a version; name a kafka-clients jar")
+
+
+def _find(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    jars = sorted(path.glob("kafka-clients-*.jar"))
+    if len(jars) != 1:
+        raise BadInput(f"{path} has {len(jars)} jars kafka-clients-*.jar instead of one; name the jar")
+    return jars[0]
+
+
+def _read(jar: Path, prefix: str, suffix: str) -> dict[str, str]:
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            names = [name for name in archive.namelist() if name.startswith(prefix) and name.endswith(suffix)]
+            return {name: archive.read(name).decode() for name in names}
+    except OSError as error:
+        raise BadInput(f"{jar} cannot be read: {error.strerror}") from None
+    except (zipfile.BadZipFile, UnicodeDecodeError):
+        raise BadInput(f"{jar} is not a jar, or is damaged; name a kafka-clients jar") from None

@@ -1,0 +1,172 @@
+"""What a schema says of one version of a message: which fields are on the wire, in which form and order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quota.wire.schemas import Schema
+
+FORMATS = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+"""The types of fixed width, as the module `struct` writes them."""
+
+_WIDTHS = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
+_EMPTY: dict[str, Any] = {"bytes": b"", "records": b"", "uuid": bytes(16), "struct": {}}
+_NEWEST = 0x7FFF
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A range of versions; empty if `first` is above `last`."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Versions":
+        """Read a range such as `none`, `3`, `2-4` or `2+`."""
+        if text == "none":
+            return cls(0, -1)
+        first, separator, last = text.removesuffix("+").partition("-")
+        if text.endswith("+"):
+            return cls(int(first), _NEWEST)
+        return cls(int(first), int(last) if separator else int(first))
+
+    def __contains__(self, version: int) -> bool:
+        return self.first <= version <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a message in one version."""
+
+    name: str
+    """As in Kafka's JSON, such as `numPartitions`."""
+    kind: str
+    """A type of `FORMATS`, `string`, `bytes`, `records` or `struct`: the field's, or that of its elements."""
+    array: bool
+    nullable: bool
+    compact: bool
+    """Whether its lengths are varints, plus 1."""
+    default: Any
+    """As a message has it; of a struct that is not null, an empty mapping."""
+    tag: int | None
+    struct: "Struct | None"
+
+    @property
+    def fixed(self) -> str | None:
+        """The format of a field of fixed width."""
+        return None if self.array else FORMATS.get(self.kind)
+
+    @property
+    def least(self) -> int:
+        """The least number of bytes that the field takes."""
+        if self.array:
+            return 1 if self.compact else 4
+        if self.struct is not None and self.nullable:
+            return 1
+        return self.element_least
+
+    @property
+    def element_least(self) -> int:
+        """The least number of bytes that an element of the array takes, or the field if it is none."""
+        if self.struct is not None:
+            return self.struct.least
+        if self.kind in FORMATS:
+            return width(FORMATS[self.kind])
+        if self.compact:
+            return 1
+        return 2 if self.kind == "string" else 4
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """The fields of a message, or of a struct in it, in one version."""
+
+    fields: tuple[Field, ...]
+    """Those without a tag, in the order of the wire."""
+    tagged: tuple[Field, ...]
+    """In the order of their tags."""
+    barred: tuple[int, ...]
+    """The tags of other versions, which Kafka refuses in this one."""
+    flexible: bool
+    refused: tuple[Field, ...]
+    """Those that this version lacks, and that a message must not set."""
+
+    @property
+    def least(self) -> int:
+        """The least number of bytes that it takes."""
+        return sum(field.least for field in self.fields) + self.flexible
+
+
+def width(formats: str) -> int:
+    """Return the bytes that one format of `FORMATS` takes."""
+    return _WIDTHS[formats]
+
+
+def struct_of(schema: Schema, version: int) -> Struct:
+    """Return one version of a message."""
+    shared = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
+    flexible = version in Versions.parse(schema.get("flexibleVersions", "none"))
+    return _struct(schema["fields"], shared, version, flexible=flexible)
+
+
+def _struct(fields: list[Schema], shared: Mapping[str, list[Schema]], version: int, *, flexible: bool) -> Struct:
+    present, refused = [], []
+    for schema in fields:
+        field = _field(schema, shared, version, flexible=flexible)
+        if version in Versions.parse(schema["versions"]):
+            present.append(field)
+        elif str(schema.get("ignorable", "false")).lower() != "true":
+            refused.append(field)
+    tagged = {field.tag: field for field in present if field.tag is not None}
+    return Struct(
+        fields=tuple(field for field in present if field.tag is None),
+        tagged=tuple(tagged[tag] for tag in sorted(tagged)),
+        barred=tuple(schema["tag"] for schema in fields if "tag" in schema and schema["tag"] not in tagged),
+        flexible=flexible,
+        refused=tuple(refused),
+    )
+
+
+def _field(schema: Schema, shared: Mapping[str, list[Schema]], version: int, *, flexible: bool) -> Field:
+    name, kind = schema["name"], schema["type"]
+    array = kind.startswith("[]")
+    kind = kind.removeprefix("[]")
+    nested = None
+    if kind not in FORMATS and kind not in {"string", "bytes", "records"}:
+        nested = _struct(schema.get("fields") or shared[kind], shared, version, flexible=flexible)
+        kind = "struct"
+    return Field(
+        name=name[0].lower() + name[1:],
+        kind=kind,
+        array=array,
+        nullable=version in Versions.parse(schema.get("nullableVersions", "none")),
+        compact=flexible and version in Versions.parse(schema.get("flexibleVersions", "0+")),
+        default=_default(kind, str(schema.get("default", "")), array=array),
+        tag=schema["tag"] if version in Versions.parse(schema.get("taggedVersions", "none")) else None,
+        struct=nested,
+    )
+
+
+def _default(kind: str, text: str, *, array: bool) -> Any:  # noqa: ANN401 any value of a message
+    if text == "null":
+        return None
+    if array:
+        return []
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind == "float64":
+        return float(text or 0)
+    if kind in _EMPTY:
+        return _EMPTY[kind]
+    return text if kind == "string" else int(text or "0", 0)
