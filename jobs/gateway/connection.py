@@ -52,10 +52,12 @@ class ClientConnection(asyncio.Protocol):
         "_listener",
         "_pending",
         "_reading",
+        "_stopped",
         "_surroundings",
         "_transport",
         "active_at",
         "channel",
+        "closing_at",
         "peer",
         "started_at",
     )
@@ -69,8 +71,11 @@ class ClientConnection(asyncio.Protocol):
         self._pending: list[bytes] = []
         self._broker_is_slow = False
         self._reading = True
+        self._stopped = False
         self.channel = Channel(surroundings.gate, self)
         self.started_at = self.active_at = time.monotonic()
+        self.closing_at: float | None = None
+        """The time at which `close` was called."""
         self.peer = ""
 
     # asyncio.Protocol
@@ -159,6 +164,18 @@ class ClientConnection(asyncio.Protocol):
             _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s: %s", self.peer, message)
         if self._transport is not None:
             self._transport.close()
+        if self.closing_at is None:
+            self.closing_at = time.monotonic()
+
+    def stop_reading(self) -> None:
+        """Take no more requests; those that are there are answered."""
+        self._stopped = True
+        self._read_as_far_as_allowed()
+
+    def abort(self) -> None:
+        """Close both connections now, whether or not the client has taken what was sent."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def from_broker(self, data: bytes) -> None:
         """Take bytes of the broker."""
@@ -182,7 +199,7 @@ class ClientConnection(asyncio.Protocol):
     def _read_as_far_as_allowed(self) -> None:
         held = self.channel.is_waiting and self.channel.held_bytes > _MAX_HELD_BYTES
         connecting = self._broker is None and bool(self._pending)
-        reading = not (held or connecting or self._broker_is_slow)
+        reading = not (held or connecting or self._broker_is_slow or self._stopped)
         if reading != self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = reading
             if reading:

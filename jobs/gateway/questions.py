@@ -1,6 +1,7 @@
 """The mutations whose decisions are awaited."""
 
 import asyncio
+import logging
 import time
 import uuid
 from collections import OrderedDict
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from quota.errors import BadInput
 from quota.gateway.mutation import Ask, Verdict
 from quota.gateway.stats import GatewayStats
 from quota.kafka.requests import Answer, rejected_id
@@ -18,7 +20,12 @@ from quota.records.decision import Decision
 from quota.records.request import MutationRequest
 from quota.settings.sections import TopicSettings
 
+_log = logging.getLogger(__name__)
+
 _MAX_UNDECIDED = 10_000
+
+ID_PREFIX = "gateway-"
+"""How the request ids of all gateways begin."""
 
 Tell = Callable[[Verdict], None]
 
@@ -46,6 +53,7 @@ class Questions:
         self._topics = topics
         self._stats = stats
         self._waiting: dict[str, _Question] = {}
+        self._silent = False
         self._undecided = _Undecided()
 
     def __len__(self) -> int:
@@ -63,7 +71,10 @@ class Questions:
         timer = asyncio.get_running_loop().call_later(ask.timeout_ms / 1000, self._expire, request_id, tell)
         question.tell.append((tell, timer))
         if is_new:
-            self._send(question.request)
+            try:
+                self._send(question.request)
+            except BadInput as error:  # the user's name makes no topic name
+                asyncio.get_running_loop().call_soon(self.fail, request_id, str(error))
 
     def answer(self, answer: Answer) -> None:
         """Take an answer of the job, to whomever."""
@@ -71,6 +82,9 @@ class Questions:
             case Decision(request_id=request_id):
                 question = self._waiting.get(request_id)
                 if question is not None and _answers(answer, question.request):
+                    if self._silent:
+                        self._silent = False
+                        _log.info("decisions come again")
                     self._stats.add_decision(time.monotonic() - question.asked_at)
                     self._tell(request_id, answer, "")
                 elif self._undecided.is_late(request_id):
@@ -110,6 +124,9 @@ class Questions:
             del self._waiting[request_id]
             self._undecided.add(question.content, request_id)
         self._stats.undecided += 1
+        if not self._silent:
+            self._silent = True
+            _log.warning("no decision in time; is mutation-quota enforce running?")
         tell(Verdict(None, _since(question.asked_at)))
 
 
@@ -141,7 +158,7 @@ class _Undecided:
 
 
 def _new_id(ask: Ask) -> str:
-    return f"gateway-{ask.content.hex() if ask.once else uuid.uuid4().hex}"
+    return ID_PREFIX + (ask.content.hex() if ask.once else uuid.uuid4().hex)
 
 
 def _answers(decision: Decision, request: MutationRequest) -> bool:

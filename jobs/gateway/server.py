@@ -16,13 +16,16 @@ from jobs.gateway.questions import Questions
 from quota.errors import BadInput
 from quota.gateway.channel import Channel
 from quota.gateway.gate import Gate
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 
 _log = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.2
+_SWEEP_SECONDS = 1.0
+_DRAIN_TICK_SECONDS = 0.05
 _CONNECT_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
 
 
@@ -48,8 +51,10 @@ class GatewayServer:
         for each in listeners:
             _log.info("gateway: %s:%d leads to %s:%d", self._settings.address, each.port, *each.broker)
         print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
+        sweep = Every(_SWEEP_SECONDS)
         while not stop.is_set():
-            self._close_silent_ones()
+            if sweep.is_due():
+                self._close_silent_ones()
             await asyncio.sleep(_TICK_SECONDS)
         for server in servers:
             server.close()
@@ -72,7 +77,9 @@ class GatewayServer:
     def closed(self, connection: ClientConnection) -> None:
         """Forget a connection."""
         if self._connections.pop(connection.channel, None) is not None:
-            self._by_ip -= Counter((connection.peer,))
+            self._by_ip[connection.peer] -= 1
+            if not self._by_ip[connection.peer]:
+                del self._by_ip[connection.peer]
         self.gate.stats.connections = len(self._connections)
 
     def watch_mutes(self) -> None:
@@ -130,16 +137,23 @@ class GatewayServer:
         """Close connections that do not authenticate in time, or are idle for too long."""
         now = time.monotonic()
         for each in list(self._connections.values()):
-            if not each.is_authenticated and now - each.started_at > self._settings.authentication_timeout_seconds:
+            if each.closing_at is not None:
+                if now - each.closing_at > _CLOSE_SECONDS:  # the client does not take what was sent
+                    each.abort()
+            elif not each.is_authenticated and now - each.started_at > self._settings.authentication_timeout_seconds:
                 each.close("authentication_timeout", "it has not authenticated in time")
             elif not each.channel.is_waiting and now - each.active_at > self._settings.connections_max_idle_seconds:
                 each.close("idle")
 
     async def _drain(self) -> None:
-        """Finish the mutations under way, for a limited time, and close all connections."""
+        """Answer what was asked, for a limited time, and close each connection when it has nothing under way."""
         deadline = Deadline(self._settings.drain_seconds)
-        while not deadline.has_passed and any(channel.is_mutating for channel in self._connections):  # noqa: ASYNC110
-            await asyncio.sleep(_TICK_SECONDS)
+        for each in self._connections.values():
+            each.stop_reading()
+        while self._connections and not deadline.has_passed:
+            for each in list(self._connections.values()):
+                if each.channel.is_idle:
+                    each.close()
+            await asyncio.sleep(_DRAIN_TICK_SECONDS)
         for each in list(self._connections.values()):
-            each.close()
-        await asyncio.sleep(_TICK_SECONDS)
+            each.abort()

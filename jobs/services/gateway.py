@@ -9,7 +9,7 @@ from pathlib import Path
 from jobs.background import background
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.questions import Questions
+from jobs.gateway.questions import ID_PREFIX, Questions
 from jobs.gateway.server import GatewayServer
 from jobs.services.signals import stop_signals
 from jobs.spark.installation import jars_folder
@@ -59,7 +59,7 @@ async def _serve(settings: Settings, stop: threading.Event) -> None:
         subject_claim=own.oauth_subject_claim,
         max_request_bytes=own.max_request_bytes,
     )
-    decider = Decider(settings)
+    decider = Decider(settings, ID_PREFIX)
     questions = Questions(decider.ask, settings.topics, gate.stats)
     loop = asyncio.get_running_loop()
     decider.start(

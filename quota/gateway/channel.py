@@ -122,6 +122,11 @@ class Channel:
         return self._waiting
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way: no mutation, and no answer that is to come."""
+        return self._flow is None and self._pipeline.is_idle
+
+    @property
     def is_mutating(self) -> bool:
         """Whether a mutation is under way."""
         return self._flow is not None

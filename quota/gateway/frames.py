@@ -34,6 +34,11 @@ class FrameStream:
         return passed
 
     @property
+    def is_passing(self) -> bool:
+        """Whether a frame is being passed on whose end is not there yet."""
+        return self._passing > 0
+
+    @property
     def length(self) -> int | None:
         """The length of the frame that comes next, in bytes; None if it is not there yet."""
         if self._passing or len(self._buffer) < LENGTH_BYTES:

@@ -8,13 +8,22 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quota.gateway.api_keys import OPERATIONS, ErrorCode
-from quota.gateway.operations import OPERATION_TYPES, Answer, Call, Checked, ClientRequest, MutationAnswer
+from quota.gateway.api_keys import OPERATIONS, ApiKey, ErrorCode
+from quota.gateway.creation import Creation
+from quota.gateway.deletion import Deletion
+from quota.gateway.growth import Growth
+from quota.gateway.operations import Call, Checked, ClientRequest, MutationAnswer, MutationOperation
 from quota.records.decision import Decision
 from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
 
 WhenSilent = Literal["closed", "open", "again"]
 """What happens without a decision: an error, going on without it, or error 89 so that the client tries again."""
+
+_OPERATIONS: dict[ApiKey, type[MutationOperation]] = {
+    ApiKey.CREATE_TOPICS: Creation,
+    ApiKey.CREATE_PARTITIONS: Growth,
+    ApiKey.DELETE_TOPICS: Deletion,
+}
 
 _SHARE_OF_TIMEOUT = 0.8
 """The part of a client's own time limit that a decision may take, so that the answer comes in time."""
@@ -63,6 +72,19 @@ class Rules:
     """The servers on which the enforcing job should run, for errors."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What becomes of the topics that were asked for."""
+
+    admitted: frozenset[int]
+    """Their indexes."""
+    throttle_ms: int = 0
+    error: int = 0
+    """The error of the others."""
+    message: str | None = None
+    decided: bool = True
+
+
 def mutate(request: ClientRequest, rules: Rules) -> Steps:
     """Carry out the mutations of a request as far as they are admitted.
 
@@ -70,37 +92,32 @@ def mutate(request: ClientRequest, rules: Rules) -> Steps:
         request: a request to create, grow or delete topics, not just to validate that, with at least one topic.
         rules: what holds for all clients.
     """
-    operation = OPERATION_TYPES[request.key](request, rules.default_partitions)
+    operation = _OPERATIONS[request.key](request, rules.default_partitions)
     checked = yield from operation.check()
-    admitted, refused, undecided, throttle_ms, waited_ms = frozenset[int](), list[Answer](), False, 0, 0
+    outcome, waited_ms = _Outcome(frozenset()), 0
     if checked.topics:
         verdict = yield _ask(request, checked, rules)
         waited_ms = verdict.waited_ms
-        admitted, error, message, throttle_ms = _outcome(verdict, checked.topics, request, rules)
-        undecided = verdict.decision is None and not verdict.invalid
-        refused = [operation.refuse(i, error, message) for i in range(len(checked.topics)) if i not in admitted]
-    forwarded = operation.forward(admitted, waited_ms)
+        outcome = _outcome(verdict, checked.topics, request, rules)
+    results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
+    forwarded = operation.forward(outcome.admitted, waited_ms)
     if forwarded is not None:
         answer = yield Call(request.key, request.version, forwarded)
-        throttle_ms = max(throttle_ms, answer["throttleTimeMs"])
-        results = answer[operation.results]
-    else:
-        results = []
+        results, throttle_ms = answer[operation.results], max(throttle_ms, answer["throttleTimeMs"])
+    others = [index for index in range(len(checked.topics)) if index not in outcome.admitted]
+    refused = [operation.refuse(index, outcome.error, outcome.message) for index in others]
     return MutationAnswer(
-        {
-            "throttleTimeMs": max(throttle_ms, checked.throttle_ms),
-            operation.results: [*results, *checked.failed, *refused],
+        {"throttleTimeMs": throttle_ms, operation.results: [*results, *checked.failed, *refused]},
+        mute_ms=outcome.throttle_ms,
+        topics={
+            "admitted" if outcome.decided else "went_on": len(outcome.admitted),
+            "refused" if outcome.decided else "undecided": len(refused),
+            "failed": len(checked.failed),
         },
-        mute_ms=throttle_ms,
-        admitted=len(admitted),
-        refused=0 if undecided else len(refused),
-        failed=len(checked.failed),
-        undecided=len(refused) if undecided else 0,
     )
 
 
 def _ask(request: ClientRequest, checked: Checked, rules: Rules) -> Ask:
-    timeout_ms = request.message["timeoutMs"]
     asked = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
@@ -110,27 +127,23 @@ def _ask(request: ClientRequest, checked: Checked, rules: Rules) -> Ask:
         client_id=request.client_id or NO_CLIENT_ID,
         apply=False,
     )
-    limit = min(rules.decision_timeout_ms, int(timeout_ms * _SHARE_OF_TIMEOUT))
+    limit = min(rules.decision_timeout_ms, int(request.message["timeoutMs"] * _SHARE_OF_TIMEOUT))
     return Ask(asked, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
 
 
-def _outcome(
-    verdict: Verdict, topics: list[TopicMutation], request: ClientRequest, rules: Rules
-) -> tuple[frozenset[int], int, str | None, int]:
-    """Return the indexes of the admitted topics, error and message of the others, and the throttle time [ms]."""
-    everything = frozenset(range(len(topics)))
-    if verdict.decision is not None:
-        decided = enumerate(verdict.decision.topics)
-        admitted = frozenset(index for index, topic in decided if not topic.error_code)
-        return admitted, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None, verdict.decision.throttle_time_ms
+def _outcome(verdict: Verdict, topics: list[TopicMutation], request: ClientRequest, rules: Rules) -> _Outcome:
+    decision = verdict.decision
+    if decision is not None:
+        admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
+        return _Outcome(admitted, decision.throttle_time_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # Kafka's has no text
     if verdict.invalid:
-        return frozenset(), ErrorCode.INVALID_REQUEST, verdict.invalid, 0
+        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, verdict.invalid)
     if rules.when_silent == "open":
-        return everything, ErrorCode.NONE, None, 0
+        return _Outcome(frozenset(range(len(topics))), decided=False)
     if rules.when_silent == "again" and request.is_strict:
-        return frozenset(), ErrorCode.THROTTLING_QUOTA_EXCEEDED, None, _TRY_AGAIN_MS
+        return _Outcome(frozenset(), _TRY_AGAIN_MS, ErrorCode.THROTTLING_QUOTA_EXCEEDED, decided=False)
     sentence = (
         f"no decision on this mutation in {verdict.waited_ms} ms, so it was not begun; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"
     )
-    return frozenset(), ErrorCode.REQUEST_TIMED_OUT, sentence, 0
+    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, decided=False)

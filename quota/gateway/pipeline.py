@@ -39,6 +39,11 @@ class Pipeline:
         self.to_broker: list[bytes] = []
         self.to_client: list[bytes] = []
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is to come, and none is being passed on."""
+        return not self._expected and not self._answers.is_passing
+
     # Requests
 
     def expect(self, header: RequestHeader, handle: Handler | None = None) -> None:

@@ -31,7 +31,7 @@ class GatewayStats:
     broker_bytes: int = 0
     """Bytes from brokers."""
     mutations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Topics by operation, mode and outcome (admitted, refused, failed, undecided)."""
+    """Topics by operation, mode and outcome (see `MutationAnswer.topics`)."""
     undecided: int = 0
     """Requests without a decision in time."""
     late: int = 0
@@ -52,8 +52,8 @@ class GatewayStats:
         """Count the topics of a client's request."""
         operation = OPERATIONS[ApiKey(request.api_key)]
         mode = "strict" if request.api_version >= STRICT_SINCE[operation] else "permissive"
-        for outcome in ("admitted", "refused", "failed", "undecided"):
-            self.mutations[operation.value.lower(), mode, outcome] += getattr(answer, outcome)
+        for outcome, topics in answer.topics.items():
+            self.mutations[operation.value.lower(), mode, outcome] += topics
         if answer.mute_ms:
             self.muted += 1
             self.muted_ms += answer.mute_ms

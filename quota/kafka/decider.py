@@ -26,14 +26,18 @@ OnFailure = Callable[[str, str], object]
 class Decider:
     """Writes requests, and reads all answers from its start on."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, only: str) -> None:
         """Connect.
+
+        Args:
+            settings: the settings.
+            only: how the ids of all requests begin that will be asked.
 
         Raises:
             ClusterError: the cluster does not answer, or lacks the topics.
         """
         self._writer = RequestWriter(settings, linger_ms=_LINGER_MS)
-        self._reader = AnswerReader(settings)
+        self._reader = AnswerReader(settings, only=only)
         self._on_failure: OnFailure = lambda *_: None
         self._closed = threading.Event()
         self._logged: set[str] = set()

@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _MAX_MESSAGES = 1000
+_DECISION_HEAD = 512
+"""The bytes of a decision that hold its own id, which is shorter than 300, and the beginning of the request's."""
 _REFRESH_SECONDS = 30.0
 _REFRESH_TIMEOUT_SECONDS = 1.0
 
@@ -125,6 +127,7 @@ class AnswerReader:
         *,
         from_beginning: bool = False,
         results: bool = False,
+        only: str = "",
         overrides: Mapping[str, str | float] | None = None,
     ) -> None:
         """Find the partitions of the topics; records are read from their present ends on.
@@ -133,6 +136,7 @@ class AnswerReader:
             settings: the names of the topics.
             from_beginning: whether to read existing records, too.
             results: whether to read results, too.
+            only: how the request ids begin whose decisions are read; the others are passed over without being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
 
         Raises:
@@ -145,6 +149,8 @@ class AnswerReader:
         }
         if results:
             self._readers[topics.results] = read_result
+        self._decisions = topics.decisions
+        self._only = f'"request_id":"{only}'.encode() if only else b""
         self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
         self._assigned: set[tuple[str, int]] = set()
         self._forbidden: set[str] = set()
@@ -164,6 +170,8 @@ class AnswerReader:
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue  # the consumer recovers by itself
+            if self._only and self._is_decision_for_others(message):
+                continue
             source = message_source(message)
             try:
                 answer = self._readers[source.topic](message.value())
@@ -175,6 +183,10 @@ class AnswerReader:
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
+
+    def _is_decision_for_others(self, message: Message) -> bool:
+        """Return whether a message is a decision whose request id begins differently, by its first bytes."""
+        return message.topic() == self._decisions and self._only not in (message.value() or b"")[:_DECISION_HEAD]
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
         """Warn once a topic: there is no other sign that its answers are missed."""

@@ -57,7 +57,7 @@ def _write_struct(source: Source, message: Struct, value: str, path: str) -> Non
         if message.flexible:
             source.add(f"out += write_tags((), {tags})")
         else:
-            source.add(f"raise Unwritable({path + 'has tags, which this version lacks'!r})")
+            source.add(f"raise Unwritable({path + '_tags is set, which this version lacks'!r})")
     if message.flexible:
         with source.block("else:"):
             source.add("out.append(0)")

@@ -1,0 +1,33 @@
+"""CreateTopics: what it costs is validated by the cluster first."""
+
+from typing import Any
+
+from quota.gateway.operations import Answer, Check, Checked, ValidatedOperation, content_digest
+from quota.records.request import TopicMutation
+
+_WITH_DEFAULT_PARTITIONS = 5
+"""The first version whose answer tells the number of partitions."""
+
+
+class Creation(ValidatedOperation):
+    """CreateTopics: a topic costs its partitions."""
+
+    results = "topics"
+
+    def check(self) -> Check:
+        """Ask the cluster to validate; its answer tells the cluster's default number of partitions."""
+        topics = self._request.message["topics"]
+        by_default = any(each["numPartitions"] < 0 and not each["assignments"] for each in topics)
+        version = max(self._request.version, _WITH_DEFAULT_PARTITIONS) if by_default else self._request.version
+        failed, valid, throttle_ms = yield from self.validate(version)
+        self._topics = [each for each in topics if each["name"] in valid]
+        costs = [TopicMutation(each["name"], self._cost(each, valid[each["name"]])) for each in self._topics]
+        return Checked(costs, failed, throttle_ms, content=content_digest(self._request, self._topics))
+
+    def _cost(self, topic: dict[str, Any], validated: Answer) -> int:
+        if topic["assignments"]:
+            return len(topic["assignments"])
+        if topic["numPartitions"] > 0:
+            return int(topic["numPartitions"])
+        told = validated.get("numPartitions", -1)  # hidden from clients that may not describe the topic's configs
+        return int(told) if told > 0 else self._default_partitions
