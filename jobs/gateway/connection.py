@@ -12,7 +12,7 @@ from jobs.gateway.questions import Questions
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.gate import ChannelError, Gate
-from quota.gateway.mutation import Ask, Verdict
+from quota.gateway.mutations.mutate import Ask, Verdict
 
 _log = logging.getLogger(__name__)
 

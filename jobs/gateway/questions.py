@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from quota.errors import BadInput
-from quota.gateway.mutation import Ask, Verdict
+from quota.gateway.mutations.mutate import Ask, Verdict
 from quota.gateway.stats import GatewayStats
 from quota.kafka.requests import Answer, rejected_id
 from quota.kafka.timing import now_ms

@@ -51,11 +51,14 @@ class GatewayServer:
         for each in listeners:
             _log.info("gateway: %s:%d leads to %s:%d", self._settings.address, each.port, *each.broker)
         print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
-        sweep = Every(_SWEEP_SECONDS)
+        stats, sweep = self.gate.stats, Every(_SWEEP_SECONDS)
+        stats.is_serving = True
         while not stop.is_set():
+            stats.turned_at = time.monotonic()
             if sweep.is_due():
                 self._close_silent_ones()
             await asyncio.sleep(_TICK_SECONDS)
+        stats.is_serving = False
         for server in servers:
             server.close()
         await self._drain()
@@ -151,6 +154,7 @@ class GatewayServer:
         for each in self._connections.values():
             each.stop_reading()
         while self._connections and not deadline.has_passed:
+            self.gate.stats.turned_at = time.monotonic()
             for each in list(self._connections.values()):
                 if each.channel.is_idle:
                     each.close()

@@ -9,8 +9,8 @@ from quota.gateway.api_keys import ApiKey, ErrorCode
 from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.frames import FrameStream
 from quota.gateway.gate import ChannelError, Gate, Ports
-from quota.gateway.mutation import Ask, Steps, Verdict, mutate
-from quota.gateway.operations import Call, ClientRequest, MutationAnswer
+from quota.gateway.mutations.mutate import Ask, Steps, Verdict, mutate
+from quota.gateway.mutations.operations import Call, ClientRequest, MutationAnswer
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.sasl import AuthenticationRefused
 from quota.records.request import ANONYMOUS

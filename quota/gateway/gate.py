@@ -6,7 +6,7 @@ from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
-from quota.gateway.mutation import Ask, Rules
+from quota.gateway.mutations.mutate import Ask, Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.gateway.stats import GatewayStats

@@ -1,17 +1,22 @@
 """Counts of a gateway's work, which other threads may read while it runs."""
 
 import logging
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from quota.gateway.addresses import Address
 from quota.gateway.api_keys import OPERATIONS, ApiKey
-from quota.gateway.operations import MutationAnswer
+from quota.gateway.mutations.operations import MutationAnswer
 from quota.records.request import STRICT_SINCE
 from quota.wire.headers import RequestHeader
 
 _log = logging.getLogger(__name__)
+
+_BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""The upper bounds of the histogram of decisions [s]."""
 
 
 @dataclass(slots=True)
@@ -44,8 +49,11 @@ class GatewayStats:
     """Addresses in brokers' answers that lead past the gateway, and were left out."""
     decision_seconds: float = 0.0
     """The sum of the times from a question to its decision [s]."""
-    decisions: int = 0
-    """Decisions received in time."""
+    is_serving: bool = False
+    """Whether new connections are accepted."""
+    turned_at: float = 0.0
+    """The last time that the event loop was seen to go round, by the monotonic clock [s]; 0 before it serves."""
+    _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address] = field(default_factory=set)
 
     def add_mutation(self, request: RequestHeader, answer: MutationAnswer) -> None:
@@ -60,8 +68,12 @@ class GatewayStats:
 
     def add_decision(self, seconds: float) -> None:
         """Count a decision that came in time, and how long it took [s]."""
-        self.decisions += 1
+        self._decisions[bisect_left(_BOUNDS, seconds)] += 1
         self.decision_seconds += seconds
+
+    def decisions(self) -> Iterator[tuple[float, int]]:
+        """Yield upper bounds [s], the last one infinite, and the number of decisions that took up to so long."""
+        return zip((*_BOUNDS, float("inf")), accumulate(self._decisions.copy()), strict=True)
 
     def add_foreign(self, addresses: Sequence[Address]) -> None:
         """Count addresses that lead past the gateway, and log each once."""
@@ -77,7 +89,7 @@ class GatewayStats:
 
     def __str__(self) -> str:
         outcomes: Counter[str] = Counter()
-        for (_, _, outcome), count in self.mutations.items():
+        for (_, _, outcome), count in dict(self.mutations).items():  # another thread may add to it
             outcomes[outcome] += count
         return (
             f"connections: {self.connections} open, {self.accepted} accepted; requests relayed: {self.relayed}; "

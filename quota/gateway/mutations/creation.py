@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quota.gateway.operations import Answer, Check, Checked, ValidatedOperation, content_digest
+from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
 from quota.records.request import TopicMutation
 
 _WITH_DEFAULT_PARTITIONS = 5

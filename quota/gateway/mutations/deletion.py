@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from quota.gateway.existing import NO_ID, describe
-from quota.gateway.operations import Answer, Check, Checked, ClientRequest, MutationOperation, content_digest
+from quota.gateway.mutations.existing import NO_ID, describe
+from quota.gateway.mutations.operations import Answer, Check, Checked, ClientRequest, MutationOperation, content_digest
 from quota.records.request import TopicMutation
 
 

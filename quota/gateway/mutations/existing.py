@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from quota.gateway.api_keys import ApiKey
-from quota.gateway.operations import Call
+from quota.gateway.mutations.operations import Call
 
 NO_ID = bytes(16)
 """The topic id that stands for none."""

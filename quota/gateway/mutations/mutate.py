@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from quota.gateway.api_keys import OPERATIONS, ApiKey, ErrorCode
-from quota.gateway.creation import Creation
-from quota.gateway.deletion import Deletion
-from quota.gateway.growth import Growth
-from quota.gateway.operations import Call, Checked, ClientRequest, MutationAnswer, MutationOperation
+from quota.gateway.mutations.creation import Creation
+from quota.gateway.mutations.deletion import Deletion
+from quota.gateway.mutations.growth import Growth
+from quota.gateway.mutations.operations import Call, Checked, ClientRequest, MutationAnswer, MutationOperation
 from quota.records.decision import Decision
 from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
 

@@ -1,8 +1,8 @@
 """CreatePartitions: it costs the partitions that are added to those that the cluster has."""
 
 from quota.gateway.api_keys import ErrorCode
-from quota.gateway.existing import describe
-from quota.gateway.operations import Answer, Check, Checked, ValidatedOperation, content_digest
+from quota.gateway.mutations.existing import describe
+from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
 from quota.records.request import TopicMutation
 
 

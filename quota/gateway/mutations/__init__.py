@@ -1,0 +1,4 @@
+"""The mutations of one client's request: validated by the cluster, decided, and carried out as far as admitted.
+
+May import: records, wire.
+"""
