@@ -10,11 +10,11 @@ JARS := .jars/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance chaos replay flood guard schemas lint format jars package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills chaos replay flood guard schemas lint format jars package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
-	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) ":" } /^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) ":" } /^[a-z-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ run
 
@@ -29,7 +29,7 @@ demo: setup ## KIP-599's worked example through Kafka, Spark and Delta, checked
 test: setup ## all tests, by two at a time
 	@$(BIN)/pytest $(TWO)
 
-test-unit: $(PACKAGES) ## the domain alone: no JVM, seconds
+test-unit: setup ## the domain alone: starts no JVM, seconds
 	@$(BIN)/pytest tests/unit
 
 test-spark: setup ## transforms and file-driven streams on Spark
@@ -61,8 +61,18 @@ algorithms: $(PACKAGES) ## the token bucket beside the two that KIP-599 rejected
 storm: setup ## applications far above their quotas, and an applier that is killed; some minutes
 	@$(BIN)/python -m tests.evidence.storm
 
-conformance: setup ## buckets beside Kafka's own classes, and the job beside a real broker; about three minutes
+conformance: setup ## buckets and the codec beside Kafka's own classes, and the job beside a real broker; about five minutes
+	@$(BIN)/python -m tests.evidence.conformance.wire
 	@$(BIN)/python -m tests.evidence.conformance
+
+gateway-conformance: setup ## unmodified clients at the gateway beside a broker that enforces the quotas, into docs; minutes
+	@$(BIN)/python -m tests.evidence.gateway --out docs
+
+gateway-cost: setup ## the gateway beside a direct connection, into docs; about three minutes
+	@$(BIN)/python -m tests.evidence.gateway.cost --out docs
+
+gateway-kills: setup ## the gateway killed fifty times under load; minutes
+	@$(BIN)/python -m tests.evidence.gateway.kills
 
 chaos: setup ## the job killed at each step of a batch and a hundred times at random; about three quarters of an hour
 	@$(BIN)/python -m tests.evidence.chaos

@@ -13,6 +13,9 @@ from quota.wire.writer import Write, make_writer
 MAX_ELEMENTS = 100_000
 """Of all arrays of a message together, tagged fields among them, unless a caller says otherwise."""
 
+_WRONG = (struct.error, TypeError, AttributeError, ValueError, OverflowError)
+"""What comes of values of other types; a string with half of a surrogate is a ValueError."""
+
 Message = dict[str, Any]
 """A message as Kafka's own JSON names it: `{"topics": [{"name": "a", "numPartitions": 3}], "timeoutMs": 30000}`.
 
@@ -100,7 +103,7 @@ class MessageCodec:
             write = self._writers[last] = make_writer(self._struct, str(self), last)
         try:
             return bytes(write(message))
-        except (struct.error, UnicodeEncodeError, TypeError, AttributeError, ValueError, Unwritable) as error:
+        except (*_WRONG, Unwritable) as error:
             raise Unwritable(f"{self}: {error}") from error
 
     def _check_last(self, last: str | None) -> None:

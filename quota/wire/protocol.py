@@ -35,8 +35,10 @@ class Protocol:
     def __init__(self, schemas: Mapping[str, Schema], version: str) -> None:
         """Take schemas by name, and the release of Kafka that they are of."""
         self.version = version
-        apis = {schema["apiKey"]: _api(schema) for schema in schemas.values() if _is_offered(schema)}
-        self.apis: Mapping[int, Api] = MappingProxyType(dict(sorted(apis.items())))
+        apis = (_api(schema) for schema in schemas.values() if _is_for_brokers(schema))
+        self.apis: Mapping[int, Api] = MappingProxyType(
+            {api.key: api for api in sorted(apis, key=lambda api: api.key) if api.has(api.min_version)}
+        )
         self._schemas = schemas
         self._codecs: dict[tuple[str, int, int], MessageCodec] = {}
 
@@ -80,12 +82,8 @@ class Protocol:
         return codec
 
 
-def _is_offered(schema: Schema) -> bool:
-    return (
-        schema["type"] == "request"
-        and "broker" in schema.get("listeners", ())
-        and Versions.parse(schema["validVersions"]).last >= 0
-    )
+def _is_for_brokers(schema: Schema) -> bool:
+    return schema["type"] == "request" and "broker" in schema.get("listeners", ())
 
 
 def _api(schema: Schema) -> Api:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from quota.errors import BadInput
 from quota.wire.schemas import Schema
 
 FORMATS = {
@@ -114,7 +115,11 @@ def width(formats: str) -> int:
 
 
 def struct_of(schema: Schema, version: int) -> Struct:
-    """Return one version of a message."""
+    """Return one version of a message.
+
+    Raises:
+        BadInput: a field has a type that Kafka had not when this was written.
+    """
     shared = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
     flexible = version in Versions.parse(schema.get("flexibleVersions", "none"))
     return _struct(schema["fields"], shared, version, flexible=flexible)
@@ -144,7 +149,10 @@ def _field(schema: Schema, shared: Mapping[str, list[Schema]], version: int, *, 
     kind = kind.removeprefix("[]")
     nested = None
     if kind not in FORMATS and kind not in {"string", "bytes", "records"}:
-        nested = _struct(schema.get("fields") or shared[kind], shared, version, flexible=flexible)
+        fields = schema.get("fields") or shared.get(kind)
+        if fields is None:
+            raise BadInput(f"field {name} is of type {kind}, which is unknown; take a jar of another release of Kafka")
+        nested = _struct(fields, shared, version, flexible=flexible)
         kind = "struct"
     return Field(
         name=name[0].lower() + name[1:],

@@ -23,7 +23,7 @@ _NULL = b"\xff\xff\xff\xff"  # -1
 Write = Callable[[Mapping[str, Any]], bytearray]
 """Of a message, its bytes.
 
-It may raise Unwritable, struct.error, UnicodeEncodeError, and what comes of a value of another type.
+It may raise Unwritable, struct.error, and what else comes of a value of another type.
 """
 
 

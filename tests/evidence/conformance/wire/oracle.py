@@ -1,0 +1,89 @@
+"""Kafka's generated classes of messages, in a JVM of its own (`Oracle.java`)."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from quota.errors import BadInput, ClusterError
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What Kafka makes of the bytes of a message."""
+
+    written: bytes
+    """The message written by Kafka."""
+    length: int
+    """Bytes of those given that it takes."""
+    json: dict
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Kafka's error upon bytes that it does not take."""
+
+    error: str
+
+
+class Oracle:
+    """Asks Kafka's classes one message at a time."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def parse(self, message: str, version: int, data: bytes) -> Parsed | Refused:
+        """Read bytes by the class of a message such as `CreateTopicsRequest`, and write them back."""
+        answer = self._ask("parse", message, version, data.hex())
+        if answer.startswith("!"):
+            return Refused(answer.removeprefix("! "))
+        written, length, text = answer.split(" ", 2)
+        return Parsed(bytes.fromhex(written), int(length), json.loads(text))
+
+    def random(self, message: str, version: int, seed: int) -> bytes:
+        """Return the bytes of a random message."""
+        return bytes.fromhex(self._ask("random", message, version, seed))
+
+    def rewrite(self, message: str, version: int, data: bytes, other: int) -> bytes | Refused:
+        """Read bytes, and write the message in another version."""
+        return _written(self._ask("rewrite", message, version, data.hex(), other))
+
+    def empty(self, message: str, version: int) -> bytes | Refused:
+        """Write a message of which nothing is set."""
+        return _written(self._ask("empty", message, version))
+
+    def _ask(self, what: str, message: str, *values: int | str) -> str:
+        name = f"{message}Data" if message.endswith(("Request", "Response", "Header")) else message
+        stdin, stdout = self._process.stdin, self._process.stdout
+        stdin.write(" ".join([what, name, *map(str, values)]).encode() + b"\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise ClusterError("the JVM with Kafka's classes has ended; what it said is above")
+        return line.decode().rstrip("\n")
+
+
+def _written(answer: str) -> bytes | Refused:
+    return Refused(answer.removeprefix("! ")) if answer.startswith("!") else bytes.fromhex(answer)
+
+
+@contextmanager
+def kafka_oracle(jars: Path) -> Iterator[Oracle]:
+    """Run Kafka's classes from a folder of the broker's jars, inside the block.
+
+    Raises:
+        BadInput: There is no java.
+    """
+    java = shutil.which("java")
+    if java is None:
+        raise BadInput("no java found; install a JDK 17 or newer")
+    source = Path(__file__).with_name("Oracle.java")
+    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            yield Oracle(process)
+        finally:
+            process.stdin.close()  # its end of input

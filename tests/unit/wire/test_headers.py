@@ -1,0 +1,195 @@
+"""Headers and frames, whole and in part."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quota.wire.codec import MessageCodec
+from quota.wire.headers import (
+    MAX_HEADER,
+    RequestHeader,
+    ResponseHeader,
+    acks_of_produce,
+    read_request_header,
+    read_response_header,
+    write_request,
+    write_response,
+)
+from quota.wire.primitives import Malformed
+
+V4 = bytes.fromhex("0013 0004 00000007 0003 617070")
+"""CreateTopics v4, correlation id 7, client id app: header v1."""
+
+V5 = bytes.fromhex("0013 0005 00000007 0003 617070 00")
+"""CreateTopics v5: header v2, with a client id as before, and tags."""
+
+TAGGED = V5[:-1] + bytes.fromhex("02 01 02 abcd ac02 00")
+
+
+@pytest.mark.parametrize(
+    ("frame", "header"),
+    [
+        (V4, RequestHeader(19, 4, 7, "app", 13)),
+        (V5, RequestHeader(19, 5, 7, "app", 14)),
+        (TAGGED, RequestHeader(19, 5, 7, "app", 21)),
+        (bytes.fromhex("0013 0004 00000007 ffff"), RequestHeader(19, 4, 7, None, 10)),
+        (bytes.fromhex("0013 0005 ffffffff 0000 00"), RequestHeader(19, 5, -1, "", 11)),
+        (bytes.fromhex("0012 0003 00000001 0001 61 00"), RequestHeader(18, 3, 1, "a", 12)),
+    ],
+)
+def test_a_header_is_read_from_a_frame_or_its_beginning(protocol, frame, header):
+    """Not before it is whole, and of what comes behind it nothing is read."""
+    for length in range(len(frame)):
+        assert read_request_header(frame[:length], protocol) is None
+    for behind in b"", b"\xff", b"\xff" * 300:
+        assert read_request_header(frame + behind, protocol) == header
+
+
+def test_a_version_that_is_not_known_yet_has_the_header_of_the_last(protocol):
+    """A client asks for ApiVersions in the latest version that it has."""
+    frame = bytes.fromhex("0012 7fff 00000001 0001 61 00")
+    assert read_request_header(frame, protocol) == RequestHeader(18, 32_767, 1, "a", 12)
+    assert read_request_header(frame[:-1], protocol) is None
+
+
+def test_an_api_that_never_had_tags_has_none_in_its_header(protocol):
+    assert read_request_header(bytes.fromhex("0011 0001 00000001 0001 61"), protocol) == RequestHeader(
+        17, 1, 1, "a", 11
+    )
+
+
+MALFORMED = {
+    "an unknown key": ("7fff 0000 00000001 ffff", "API key 32767 is unknown"),
+    "a key of a controller": ("0034 0000 00000001 ffff 00", "API key 52 is unknown"),
+    "HTTP": (b"GET / HTTP/1.1\r\n".hex(), "API key 18245 is unknown"),
+    "a client id that is not UTF-8": ("0013 0004 00000007 0001 ff", "the client id is not UTF-8"),
+    "tags without end": ("0013 0005 00000007 ffff ffffffff07", "claims 2147483647 tagged fields"),
+    "a tag without end": ("0013 0005 00000007 ffff 01 00 ffffffff07", "a header claims 2147483664 bytes"),
+    "a tag longer than a header": ("0013 0005 00000007 ffff 01 00 818004", "a header claims"),
+    "a varint that is none": ("0013 0005 00000007 ffff 808080808080", "longer than 5 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_header(protocol, name):
+    """Nobody waits for the rest of it."""
+    frame, error = MALFORMED[name]
+    with pytest.raises(Malformed, match=error):
+        read_request_header(bytes.fromhex(frame), protocol)
+
+
+def test_a_header_has_a_greatest_size(protocol):
+    """The longest client id and tags of as much again; a prefix of the greatest size has all of any header."""
+    start = bytes.fromhex("0013 0005 00000007 7fff") + b"a" * 32_767
+    size = MAX_HEADER - len(start) - 1 - 1 - 3
+    whole = start + bytes.fromhex("01 00") + bytes([size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14])
+    whole += b"t" * size
+    assert len(whole) == MAX_HEADER
+    assert read_request_header(whole, protocol) == RequestHeader(19, 5, 7, "a" * 32_767, MAX_HEADER)
+    assert read_request_header(whole[:-1], protocol) is None
+
+
+@pytest.fixture(scope="session")
+def header_codecs(schemas):
+    return MessageCodec(schemas["RequestHeader"], 1), MessageCodec(schemas["RequestHeader"], 2)
+
+
+@given(
+    header=st.builds(
+        RequestHeader,
+        api_key=st.sampled_from([3, 17, 18, 19, 20, 36, 37]),
+        api_version=st.integers(0, 14),
+        correlation_id=st.integers(-(2**31), 2**31 - 1),
+        client_id=st.none() | st.text(max_size=50),
+    ),
+    tag=st.none() | st.binary(max_size=200),
+)
+def test_a_header_is_what_its_schema_says(protocol, header_codecs, header, tag):
+    """By Kafka's schema of headers: v2 has tags, v1 has none."""
+    flexible_since = protocol.apis[header.api_key].flexible_since
+    flexible = flexible_since is not None and header.api_version >= flexible_since
+    message = {
+        "requestApiKey": header.api_key,
+        "requestApiVersion": header.api_version,
+        "correlationId": header.correlation_id,
+        "clientId": header.client_id,
+        "_tags": [(0, tag), (300, b"")] if flexible and tag is not None else [],
+    }
+    frame = header_codecs[flexible].write(message)
+    assert read_request_header(frame + b"\xff", protocol) == header._replace(body=len(frame))
+
+
+@given(frame=st.binary(max_size=40), key=st.sampled_from([b"", b"\0\x13\0\7", b"\0\x12\0\4"]))
+def test_any_bytes_are_a_header_or_incomplete_or_malformed(protocol, frame, key):
+    try:
+        header = read_request_header(key + frame, protocol)
+    except Malformed:
+        return
+    assert header is None or header.body <= len(key + frame)
+
+
+@pytest.mark.parametrize(
+    ("header", "frame"),
+    [
+        (RequestHeader(19, 4, 7, "app"), "0000000f" + V4.hex() + "abcd"),
+        (RequestHeader(19, 5, 7, "app"), "00000010" + V5.hex() + "abcd"),
+        (RequestHeader(19, 4, 7, None), "0000000c 0013 0004 00000007 ffff abcd"),
+        (RequestHeader(19, 4, -1, "é", 99), "0000000e 0013 0004 ffffffff 0002 c3a9 abcd"),
+        (RequestHeader(18, 3, 7, None), "0000000d 0012 0003 00000007 ffff 00 abcd"),
+    ],
+)
+def test_a_request_is_its_length_header_and_body(protocol, header, frame):
+    assert write_request(header, b"\xab\xcd", protocol) == bytes.fromhex(frame)
+
+
+def test_a_request_that_is_unknown_is_not_written(protocol):
+    with pytest.raises(Malformed, match="CreateTopics v8 is unknown"):
+        write_request(RequestHeader(19, 8, 7, None), b"", protocol)
+
+
+@pytest.mark.parametrize(
+    ("request_header", "response"),
+    [
+        (RequestHeader(19, 4, 7, "app"), "00000006 00000007 abcd"),
+        (RequestHeader(19, 5, 7, "app"), "00000007 00000007 00 abcd"),
+        (RequestHeader(17, 1, -2, "app"), "00000006 fffffffe abcd"),
+        (RequestHeader(18, 0, 7, "app"), "00000006 00000007 abcd"),
+        (RequestHeader(18, 4, 7, "app"), "00000006 00000007 abcd"),
+    ],
+)
+def test_a_response_is_its_length_header_and_body(protocol, request_header, response):
+    """That of ApiVersions has no tags in any version: the client does not know yet what the broker knows."""
+    frame = bytes.fromhex(response)
+    assert write_response(request_header, b"\xab\xcd", protocol) == frame
+    assert read_response_header(frame[4:], request_header, protocol) == ResponseHeader(
+        request_header.correlation_id, len(frame) - 4 - 2
+    )
+    for length in range(len(frame) - 4 - 2):
+        assert read_response_header(frame[4:][:length], request_header, protocol) is None
+
+
+def test_tags_in_the_header_of_a_response_are_read_past(protocol):
+    frame = bytes.fromhex("00000007 01 05 02 ffff abcd")
+    assert read_response_header(frame, RequestHeader(19, 5, 7, None), protocol) == ResponseHeader(7, 9)
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+@pytest.mark.parametrize("version", range(14))
+@pytest.mark.parametrize("transactional_id", [None, "", "x" * 200])
+def test_the_acks_of_a_produce_request(schemas, version, acks, transactional_id):
+    """They stand first, behind the transactional id that later versions have; no schema is left of those before v3."""
+    body = acks.to_bytes(2, signed=True)
+    if version >= 3:
+        codec = MessageCodec(schemas["ProduceRequest"], version)
+        body = codec.write_head({"transactionalId": transactional_id, "acks": acks}, "acks")
+    header = RequestHeader(0, version, 7, "app", 14)
+    for length in range(len(body)):
+        assert acks_of_produce(b"\xff" * 14 + body[:length], header) is None
+    assert acks_of_produce(b"\xff" * 14 + body + b"\xff" * 9, header) == acks
+
+
+@pytest.mark.parametrize("body", ["818002", "ffffffff07", "808080808080"])
+def test_a_transactional_id_that_is_too_long_is_malformed(body):
+    """Nobody waits for it."""
+    with pytest.raises(Malformed):
+        acks_of_produce(bytes.fromhex(body), RequestHeader(0, 9, 7, None, 0))

@@ -1,0 +1,100 @@
+"""Varints and tagged fields, as the protocol guide spells them."""
+
+import pytest
+
+from quota.wire.primitives import (
+    Malformed,
+    Unwritable,
+    read_string_length,
+    read_tags,
+    read_uvarint,
+    write_string_length,
+    write_tags,
+    write_uvarint,
+)
+
+VARINTS = {
+    0: "00",
+    1: "01",
+    127: "7f",
+    128: "8001",
+    300: "ac02",
+    16_383: "ff7f",
+    16_384: "808001",
+    2**31 - 1: "ffffffff07",
+}
+
+
+@pytest.mark.parametrize("value", VARINTS)
+def test_a_varint_has_seven_bits_a_byte_with_the_lowest_first(value):
+    data = bytes.fromhex(VARINTS[value])
+    assert write_uvarint(value) == data
+    assert read_uvarint(b"\xff" + data + b"\xff", 1) == (value, 1 + len(data))
+
+
+def test_a_varint_may_have_more_bytes_than_it_needs():
+    """As in Kafka, which never writes it."""
+    assert read_uvarint(bytes.fromhex("8000"), 0) == (0, 2)
+
+
+@pytest.mark.parametrize("data", ["8080808080", "ffffffffff01", "808080808000"])
+def test_a_varint_of_more_than_five_bytes_is_malformed(data):
+    with pytest.raises(Malformed, match="longer than 5 bytes"):
+        read_uvarint(bytes.fromhex(data), 0)
+
+
+@pytest.mark.parametrize("data", ["8080808008", "ffffffff0f", "ffffffff7f"])
+def test_a_varint_that_kafka_takes_for_a_negative_number_is_malformed(data):
+    with pytest.raises(Malformed, match=r"above 2\^31 - 1"):
+        read_uvarint(bytes.fromhex(data), 0)
+
+
+@pytest.mark.parametrize("data", ["", "80", "ffffffff"])
+def test_a_varint_may_end_early(data):
+    with pytest.raises(IndexError):
+        read_uvarint(bytes.fromhex(data), 0)
+
+
+@pytest.mark.parametrize("value", [-1, 2**31])
+def test_other_numbers_are_no_varints(value):
+    with pytest.raises(Unwritable, match="not a number from 0"):
+        write_uvarint(value)
+
+
+def test_a_string_has_at_most_32767_bytes():
+    assert read_string_length(bytes.fromhex("808002"), 0) == (32_768, 3)
+    assert write_string_length(32_768) == bytes.fromhex("808002")
+    with pytest.raises(Malformed, match="claims 32768 bytes"):
+        read_string_length(bytes.fromhex("818002"), 0)
+    with pytest.raises(Unwritable, match="has 32768 bytes"):
+        write_string_length(32_769)
+
+
+def test_tagged_fields_are_their_number_and_then_tag_size_and_bytes_of_each():
+    data = bytes.fromhex("02 05 02 abcd ac02 00")
+    assert read_tags(data + b"\xff", 0, 10) == ([(5, b"\xab\xcd"), (300, b"")], len(data), 8)
+    assert write_tags((), [(5, b"\xab\xcd"), (300, b"")]) == data
+
+
+def test_tagged_fields_are_written_in_the_order_of_their_tags():
+    assert write_tags([(3, b"c"), (0, b"a")], [(2, b"b")]) == bytes.fromhex("03 000161 020162 030163")
+
+
+def test_a_tag_is_not_written_twice():
+    with pytest.raises(Unwritable, match="tag 3 is given twice"):
+        write_tags([(3, b"")], [(3, b"x")])
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        ("02 0500 0500", "tag 5 stands behind tag 5"),
+        ("02 0500 0400", "tag 4 stands behind tag 5"),
+        ("01 0503 abcd", "tag 5 is not as long as it claims: 3 bytes of 2"),
+        ("ffffffff07 0500", "2147483647 elements are claimed in 2 bytes"),
+        ("03 0100 0200 0300", "more elements"),
+    ],
+)
+def test_malformed_tagged_fields(data, error):
+    with pytest.raises(Malformed, match=error):
+        read_tags(bytes.fromhex(data), 0, 2)

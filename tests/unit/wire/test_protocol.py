@@ -1,0 +1,98 @@
+"""Which APIs and versions there are."""
+
+import pytest
+
+from quota.errors import BadInput
+from quota.wire.primitives import Malformed
+from quota.wire.protocol import Api, Protocol
+
+ANY = {"type": "request", "listeners": ["broker"], "validVersions": "0", "fields": []}
+
+
+def test_the_apis_that_a_gateway_reads(protocol):
+    """Of Kafka 4.2, by its documentation."""
+    assert protocol.apis[19] == Api(19, "CreateTopics", 2, 7, 5)
+    assert protocol.apis[37] == Api(37, "CreatePartitions", 0, 3, 2)
+    assert protocol.apis[20] == Api(20, "DeleteTopics", 1, 6, 4)
+    assert protocol.apis[3] == Api(3, "Metadata", 0, 13, 9)
+    assert protocol.apis[18] == Api(18, "ApiVersions", 0, 4, 3)
+    assert protocol.apis[17] == Api(17, "SaslHandshake", 0, 1, None)
+    assert protocol.apis[36] == Api(36, "SaslAuthenticate", 0, 2, 2)
+    assert protocol.apis[10] == Api(10, "FindCoordinator", 0, 6, 3)
+    assert protocol.apis[60] == Api(60, "DescribeCluster", 0, 2, 0)
+
+
+def test_apis_of_controllers_and_removed_ones_are_not_in_it(protocol):
+    """Vote (52) and Envelope (58) are between controllers, LeaderAndIsr (4) went with ZooKeeper."""
+    assert not {4, 5, 6, 7, 52, 58} & protocol.apis.keys()
+    assert list(protocol.apis) == sorted(protocol.apis)
+
+
+def test_a_version_that_is_not_stable_is_not_in_it(protocol):
+    """InitProducerId v6 of Kafka 4.2."""
+    assert protocol.apis[22].max_version == 5
+    with pytest.raises(Malformed, match="InitProducerId v6 is unknown"):
+        protocol.request(22, 6)
+
+
+def test_all_messages_are_compiled(protocol):
+    """Each has a response in all the versions of its request, and reads what it writes."""
+    for api in protocol.apis.values():
+        for version in range(api.min_version, api.max_version + 1):
+            for codec in protocol.request(api.key, version), protocol.response(api.key, version):
+                assert codec.write(codec.read(codec.write({}))) == codec.write({})
+
+
+def test_a_codec_is_made_once(protocol):
+    assert protocol.request(19, 7) is protocol.request(19, 7)
+    assert protocol.request(19, 7) is not protocol.request(19, 6)
+    assert str(protocol.request(19, 7)) == "CreateTopicsRequest v7"
+    assert str(protocol.response(19, 7)) == "CreateTopicsResponse v7"
+
+
+def test_flexible_versions(protocol):
+    assert [protocol.request(19, version).flexible for version in (4, 5)] == [False, True]
+    assert [protocol.response(19, version).flexible for version in (4, 5)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "error"),
+    [
+        (4, 0, "API key 4 is unknown to Kafka"),
+        (-1, 0, "API key -1 is unknown to Kafka"),
+        (19, 1, "CreateTopics v1 is unknown to Kafka .*, which has v2 to v7"),
+        (19, 8, "CreateTopics v8 is unknown to Kafka"),
+        (19, -1, "CreateTopics v-1 is unknown to Kafka"),
+    ],
+)
+def test_an_unknown_key_or_version_is_malformed(protocol, key, version, error):
+    for codec in protocol.request, protocol.response:
+        with pytest.raises(Malformed, match=error):
+            codec(key, version)
+
+
+def test_the_apis_are_not_changed_by_chance(protocol):
+    with pytest.raises(TypeError):
+        protocol.apis[19] = None
+
+
+def test_only_requests_to_brokers_are_offered():
+    schemas = {
+        "ARequest": {**ANY, "name": "ARequest", "apiKey": 1, "validVersions": "1-3", "flexibleVersions": "2+"},
+        "AResponse": {**ANY, "name": "AResponse", "apiKey": 1, "type": "response"},
+        "BRequest": {**ANY, "name": "BRequest", "apiKey": 2, "listeners": ["controller"]},
+        "CRequest": {**ANY, "name": "CRequest", "apiKey": 3, "validVersions": "none"},
+        "DRequest": {**ANY, "name": "DRequest", "apiKey": 4, "validVersions": "0-2", "latestVersionUnstable": True},
+        "ERequest": {**ANY, "name": "ERequest", "apiKey": 5, "latestVersionUnstable": True},
+        "Header": {"name": "Header", "type": "header", "validVersions": "0", "fields": []},
+    }
+    protocol = Protocol(schemas, "9.8.7")
+    assert dict(protocol.apis) == {1: Api(1, "A", 1, 3, 2), 4: Api(4, "D", 0, 1, None)}
+    assert protocol.version == "9.8.7"
+
+
+def test_the_release_is_that_of_the_jar(jars):
+    protocol = Protocol.of_jar(jars)
+    assert (jars / f"kafka-clients-{protocol.version}.jar").exists()
+    with pytest.raises(BadInput):
+        Protocol.of_jar(jars / "none.jar")

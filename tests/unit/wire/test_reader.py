@@ -1,0 +1,335 @@
+"""Messages read from bytes that were written by hand, as the protocol guide has them."""
+
+import pytest
+
+from quota.wire.codec import MessageCodec
+from quota.wire.primitives import Malformed
+
+ORDERS = "07 6f7264657273"
+"""The name of a topic as a compact string."""
+
+REST = "00000003 0002 01 01 00 00007530 01 00"
+"""Behind the name: partitions, replicas, no assignments or configs, tags; timeout, validateOnly, tags."""
+
+CREATE_V7 = "02" + ORDERS + REST
+
+
+def codec(*fields, version=0, flexible="none"):
+    schema = {"name": "PingRequest", "flexibleVersions": flexible, "fields": list(fields)}
+    return MessageCodec(schema, version)
+
+
+def field(kind, **more):
+    return {"name": "X", "type": kind, "versions": "0+", **more}
+
+
+def test_a_request_of_a_flexible_version(protocol):
+    """CreateTopics v7: compact strings and arrays, and a byte for the tags of each struct."""
+    data = bytes.fromhex(
+        "03"  # two topics
+        + ORDERS
+        + "00000003"  # numPartitions
+        "0002"  # replicationFactor
+        "01"  # no assignments
+        "03"  # two configs
+        "0f" + b"cleanup.policy".hex() + "08" + b"compact".hex() + "00"  # name, value, tags
+        "02 63 00 00"  # c, null, tags
+        "00"  # tags
+        "02 78"  # x
+        "ffffffff"  # -1
+        "ffff"
+        "02"  # one assignment
+        "00000000 03 00000001 00000002 00"  # partitionIndex, brokerIds, tags
+        "01"  # no configs
+        "00"  # tags
+        "00007530"  # timeoutMs
+        "01"  # validateOnly
+        "00"  # tags
+    )
+    assert protocol.request(19, 7).read(data) == {
+        "topics": [
+            {
+                "name": "orders",
+                "numPartitions": 3,
+                "replicationFactor": 2,
+                "assignments": [],
+                "configs": [{"name": "cleanup.policy", "value": "compact"}, {"name": "c", "value": None}],
+            },
+            {
+                "name": "x",
+                "numPartitions": -1,
+                "replicationFactor": -1,
+                "assignments": [{"partitionIndex": 0, "brokerIds": [1, 2]}],
+                "configs": [],
+            },
+        ],
+        "timeoutMs": 30_000,
+        "validateOnly": True,
+    }
+
+
+def test_a_request_of_an_older_version(protocol):
+    """CreateTopics v4: lengths of fixed width, no tags."""
+    data = bytes.fromhex(
+        "00000001"  # one topic
+        "0006 6f7264657273"  # orders
+        "00000003"  # numPartitions
+        "0002"  # replicationFactor
+        "00000000"  # no assignments
+        "00000001"  # one config
+        "0001 63 ffff"  # c, null
+        "00007530"  # timeoutMs
+        "00"  # validateOnly
+    )
+    assert protocol.request(19, 4).read(data) == {
+        "topics": [
+            {
+                "name": "orders",
+                "numPartitions": 3,
+                "replicationFactor": 2,
+                "assignments": [],
+                "configs": [{"name": "c", "value": None}],
+            }
+        ],
+        "timeoutMs": 30_000,
+        "validateOnly": False,
+    }
+
+
+def test_a_response_with_ids_and_tagged_fields(protocol):
+    """CreateTopics v7: the error code of the configs has tag 0, and is 0 unless it is there."""
+    topic = ORDERS + "000102030405060708090a0b0c0d0e0f 0000 00 00000003 0001 00"
+    data = bytes.fromhex("00000005 03" + topic + "00" + topic + "01 00 02 001d 00")
+    read = protocol.response(19, 7).read(data)
+    assert read["throttleTimeMs"] == 5
+    assert read["topics"][0] == {
+        "name": "orders",
+        "topicId": bytes(range(16)),
+        "errorCode": 0,
+        "errorMessage": None,
+        "topicConfigErrorCode": 0,
+        "numPartitions": 3,
+        "replicationFactor": 1,
+        "configs": None,
+    }
+    assert [topic["topicConfigErrorCode"] for topic in read["topics"]] == [0, 29]
+
+
+def test_a_request_for_all_topics(protocol):
+    """Metadata: no array in v1 and an empty one in v0; all that it does not say is not in the message."""
+    assert protocol.request(3, 1).read(bytes.fromhex("ffffffff")) == {"topics": None}
+    assert protocol.request(3, 0).read(bytes.fromhex("00000000")) == {"topics": []}
+    assert protocol.request(3, 9).read(bytes.fromhex("00 01 00 01 00")) == {
+        "topics": None,
+        "allowAutoTopicCreation": True,
+        "includeClusterAuthorizedOperations": False,
+        "includeTopicAuthorizedOperations": True,
+    }
+
+
+def test_a_request_of_names_or_ids(protocol):
+    """DeleteTopics v6."""
+    data = bytes.fromhex("03" + ORDERS + "00" * 16 + "00" + "00" + "11" * 16 + "00" + "00007530 00")
+    assert protocol.request(20, 6).read(data)["topics"] == [
+        {"name": "orders", "topicId": bytes(16)},
+        {"name": None, "topicId": b"\x11" * 16},
+    ]
+
+
+def test_bytes_are_read_as_they_are(protocol):
+    """SaslAuthenticate, before and since its lengths are varints."""
+    assert protocol.request(36, 1).read(bytes.fromhex("00000004 00ff0061")) == {"authBytes": b"\0\xff\0a"}
+    assert protocol.request(36, 2).read(bytes.fromhex("05 00ff0061 00")) == {"authBytes": b"\0\xff\0a"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "value"),
+    [
+        ("bool", "01", True),
+        ("bool", "02", True),
+        ("int8", "ff", -1),
+        ("int16", "8000", -(2**15)),
+        ("uint16", "ffff", 65_535),
+        ("int32", "80000000", -(2**31)),
+        ("uint32", "ffffffff", 2**32 - 1),
+        ("int64", "7fffffffffffffff", 2**63 - 1),
+        ("float64", "3ff8000000000000", 1.5),
+        ("uuid", "000102030405060708090a0b0c0d0e0f", bytes(range(16))),
+        ("string", "0002 c3a9", "é"),
+        ("bytes", "00000002 c3a9", b"\xc3\xa9"),
+        ("records", "00000002 c3a9", b"\xc3\xa9"),
+        ("[]int8", "00000002 01ff", [1, -1]),
+        ("[]int64", "00000001 0000000000000001", [1]),
+        ("[]uuid", "00000001" + "ab" * 16, [b"\xab" * 16]),
+        ("[]string", "00000002 0000 000161", ["", "a"]),
+        ("[]bytes", "00000001 00000001 61", [b"a"]),
+    ],
+)
+def test_all_types(kind, data, value):
+    assert codec(field(kind)).read(bytes.fromhex(data)) == {"x": value}
+
+
+@pytest.mark.parametrize("kind", ["string", "bytes", "records", "[]int32", "[]string"])
+@pytest.mark.parametrize("flexible", ["none", "0+"])
+def test_null_is_read_where_the_version_lets_it_be(kind, flexible):
+    null = "0000" if flexible == "0+" else {"string": "ffff"}.get(kind, "ffffffff")
+    nullable = codec(field(kind, nullableVersions="1+"), version=1, flexible=flexible)
+    assert nullable.read(bytes.fromhex(null)) == {"x": None}
+    with pytest.raises(Malformed, match="PingRequest v0: x is null"):
+        codec(field(kind, nullableVersions="1+"), flexible=flexible).read(bytes.fromhex(null))
+
+
+@pytest.mark.parametrize("flexible", ["none", "0+"])
+def test_an_array_that_may_be_null_has_no_elements_that_are(flexible):
+    null = {"none": "00000001 ffff", "0+": "02 00 00"}[flexible]
+    with pytest.raises(Malformed, match=r"x\[\] is null"):
+        codec(field("[]string", nullableVersions="0+"), flexible=flexible).read(bytes.fromhex(null))
+
+
+def test_any_length_below_zero_is_null():
+    """As in Kafka."""
+    assert codec(field("string", nullableVersions="0+")).read(bytes.fromhex("8000")) == {"x": None}
+    assert codec(field("[]int32", nullableVersions="0+")).read(bytes.fromhex("80000000")) == {"x": None}
+
+
+def test_a_struct_that_may_be_null_has_a_byte_that_says_so():
+    nested = codec(field("Point", nullableVersions="0+", fields=[field("int16")]))
+    assert nested.read(bytes.fromhex("01 0007")) == {"x": {"x": 7}}
+    assert nested.read(bytes.fromhex("ff")) == nested.read(bytes.fromhex("80")) == {"x": None}
+    assert nested.read(bytes.fromhex("7f 0007")) == {"x": {"x": 7}}
+    assert codec(field("Point", fields=[field("int16")])).read(bytes.fromhex("0007")) == {"x": {"x": 7}}
+
+
+def test_tags_that_no_schema_knows_are_kept_in_the_struct_that_has_them(protocol):
+    data = CREATE_V7.replace("01 01 00", "01 01 01 ac02 02 abcd")[:-2] + "01 0500"
+    read = protocol.request(19, 7).read(bytes.fromhex(data))
+    assert read["topics"][0]["_tags"] == [(300, b"\xab\xcd")]
+    assert read["_tags"] == [(5, b"")]
+
+
+def test_unknown_tags_are_kept_between_known_ones(protocol):
+    """ApiVersions v3: the epoch of the features has tag 1, the fourth one came later."""
+    data = bytes.fromhex("0000 01 00000000 03 01 08 0000000000000007 03 01 01 09 01 ff")
+    assert protocol.response(18, 3).read(data) == {
+        "errorCode": 0,
+        "apiKeys": [],
+        "throttleTimeMs": 0,
+        "supportedFeatures": [],
+        "finalizedFeaturesEpoch": 7,
+        "finalizedFeatures": [],
+        "zkMigrationReady": True,
+        "_tags": [(9, b"\xff")],
+    }
+
+
+def test_tagged_structs_that_are_absent_are_not_shared():
+    """What a caller changes in one message is not in the next."""
+    point = field(
+        "Point", tag=0, taggedVersions="0+", fields=[field("[]int32"), {**field("int16", default="-1"), "name": "Y"}]
+    )
+    ping = codec(point, flexible="0+")
+    read = ping.read(b"\0")
+    assert read == {"x": {"x": [], "y": -1}}
+    read["x"]["x"].append(1)
+    assert ping.read(b"\0") == {"x": {"x": [], "y": -1}}
+
+
+def test_error_codes_are_numbers(protocol):
+    """Those of a later Kafka, too."""
+    assert protocol.response(17, 1).read(bytes.fromhex("7abc 00000000")) == {"errorCode": 0x7ABC, "mechanisms": []}
+
+
+def test_bytes_behind_a_message_are_ignored(protocol):
+    """librdkafka 2.16 sends three of them behind a Metadata request."""
+    request = bytes.fromhex("00 01 00 00")
+    assert protocol.request(3, 13).read(request + b"\1\2\3") == protocol.request(3, 13).read(request)
+
+
+def test_a_message_may_begin_anywhere(protocol):
+    data = bytes.fromhex(CREATE_V7)
+    assert protocol.request(19, 7).read(b"\xff" * 9 + data, at=9) == protocol.request(19, 7).read(data)
+
+
+def test_a_message_that_ends_early_is_malformed(protocol):
+    """Wherever it ends."""
+    data = bytes.fromhex(CREATE_V7)
+    for length in range(len(data)):
+        with pytest.raises(Malformed, match="CreateTopicsRequest v7"):
+            protocol.request(19, 7).read(data[:length])
+
+
+LIES = {
+    "topics that the bytes cannot hold": (7, "04" + CREATE_V7[2:], "3 elements are claimed in 22 bytes"),
+    "2^31 - 2 topics": (7, "ffffffff07" + CREATE_V7[2:], "2147483646 elements are claimed in 22 bytes"),
+    "2^32 - 2 topics, which Kafka takes for null": (7, "ffffffff0f" + CREATE_V7[2:], r"above 2\^31 - 1"),
+    "a length of six bytes": (7, "ffffffffff01" + CREATE_V7[2:], "longer than 5 bytes"),
+    "2^31 - 1 topics of an older version": (4, "7fffffff" + CREATE_V7, "2147483647 elements are claimed"),
+    "a name longer than the message": (7, "02 7f 6162" + "00" * 20, r"topics\[\].name claims 126 bytes of 22"),
+    "a name longer than any": (7, "02 818002" + "61" * 40_000, "a string claims 32768 bytes"),
+    "a name that is null": (7, "02 00" + REST, r"topics\[\].name is null"),
+    "a name that is not UTF-8": (7, CREATE_V7.replace("6f72", "ff72"), "not UTF-8"),
+    "a name that is half of a surrogate": (7, CREATE_V7.replace("6f7264", "eda080"), "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lengths_that_lie_and_strings_that_are_none_are_malformed(protocol, lie):
+    version, data, error = LIES[lie]
+    with pytest.raises(Malformed, match=error):
+        protocol.request(19, version).read(bytes.fromhex(data))
+
+
+def test_an_array_of_numbers_is_not_made_before_its_bytes_are_there():
+    with pytest.raises(Malformed, match="2147483647 elements are claimed in 4 bytes"):
+        codec(field("[]int64")).read(bytes.fromhex("7fffffff 00000000"))
+
+
+def test_elements_of_no_bytes_are_at_most_as_many_as_the_bytes_left():
+    """As in Kafka: a struct may have no field in a version."""
+    empty = codec(field("[]Point", fields=[field("int32", versions="1+")]), field("int16"))
+    assert empty.read(bytes.fromhex("00000002 0007"))["x"] == 7
+    with pytest.raises(Malformed, match="3 elements are claimed in 2 bytes"):
+        empty.read(bytes.fromhex("00000003 0007"))
+
+
+def test_all_elements_together_are_bounded(protocol):
+    """Those of arrays in arrays too, and tags."""
+    topic = "02 61 00000001 0001 02 00000000 02 00000001 00 01 00"
+    data = bytes.fromhex("03" + topic + topic[:-2] + "01 0500" + "00007530 00 00")
+    create = protocol.request(19, 7)
+    elements = 2 + 2 + 2 + 1  # topics, assignments, brokers, tags
+    assert len(create.read(data, max_elements=elements)["topics"]) == 2
+    for fewer in range(elements):
+        with pytest.raises(Malformed, match="more elements"):
+            create.read(data, max_elements=fewer)
+
+
+def test_the_elements_of_all_known_tags_are_bounded(protocol):
+    data = bytes.fromhex("0000 01 00000000 01 00 08 02 02 61 0000 0000 00")
+    assert protocol.response(18, 3).read(data, max_elements=2)["supportedFeatures"][0]["name"] == "a"
+    with pytest.raises(Malformed, match="more elements"):
+        protocol.response(18, 3).read(data, max_elements=1)
+
+
+TAGS = {
+    "of a size that is too small": ("01 01 07 0000000000000007", "finalizedFeaturesEpoch is not as long"),
+    "of a size that is too large": ("01 01 09 0000000000000007 00", "finalizedFeaturesEpoch is not as long"),
+    "of a size that is larger than the message": ("01 01 7f 0000000000000007", "tag 1 is not as long"),
+    "twice": ("02 03 01 01 03 01 01", "tag 3 stands behind tag 3"),
+    "in another order": ("02 09 00 03 01 01", "tag 3 stands behind tag 9"),
+}
+
+
+@pytest.mark.parametrize("tags", TAGS)
+def test_tagged_fields_that_readers_may_take_for_others_are_malformed(protocol, tags):
+    """Kafka takes the first three by what is in them, and of two that are the same the second."""
+    data, error = TAGS[tags]
+    with pytest.raises(Malformed, match=error):
+        protocol.response(18, 3).read(bytes.fromhex("0000 01 00000000" + data))
+
+
+def test_the_tag_of_another_version_is_malformed():
+    """As in Kafka: the field is known, and has no place here."""
+    ping = codec(field("int8", tag=0, taggedVersions="1+"), flexible="0+")
+    with pytest.raises(Malformed, match="tag 0 is not of this version"):
+        ping.read(bytes.fromhex("07 01 00 01 07"))
