@@ -48,6 +48,7 @@ class ClientConnection(asyncio.Protocol):
     __slots__ = (
         "_broker",
         "_broker_is_slow",
+        "_client_is_slow",
         "_connecting",
         "_listener",
         "_pending",
@@ -70,6 +71,7 @@ class ClientConnection(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._pending: list[bytes] = []
         self._broker_is_slow = False
+        self._client_is_slow = False
         self._reading = True
         self._stopped = False
         self.channel = Channel(surroundings.gate, self)
@@ -108,14 +110,18 @@ class ClientConnection(asyncio.Protocol):
             self._broker.close()
 
     def pause_writing(self) -> None:
-        """Read no more from the broker than the client takes."""
+        """Read no more from the broker than the client takes, nor more requests, which the gateway may answer."""
+        self._client_is_slow = True
         if self._broker is not None:
             self._broker.pause_reading()
+        self._read_as_far_as_allowed()
 
     def resume_writing(self) -> None:
-        """Read on from the broker."""
+        """Read on from both."""
+        self._client_is_slow = False
         if self._broker is not None:
             self._broker.resume_reading()
+        self._read_as_far_as_allowed()
 
     # quota.gateway.gate.Ports
 
@@ -136,6 +142,10 @@ class ClientConnection(asyncio.Protocol):
     def ask(self, question: Ask) -> None:
         """Have mutations decided."""
         self._surroundings.questions.ask(question, self._decided)
+
+    def pause(self, ms: int) -> None:
+        """Let some time pass."""
+        asyncio.get_running_loop().call_later(ms / 1000, self.run, self.channel.paused)
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""
@@ -197,9 +207,9 @@ class ClientConnection(asyncio.Protocol):
         self.run(self.channel.decided, verdict)
 
     def _read_as_far_as_allowed(self) -> None:
-        held = self.channel.is_waiting and self.channel.held_bytes > _MAX_HELD_BYTES
+        held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES
         connecting = self._broker is None and bool(self._pending)
-        reading = not (held or connecting or self._broker_is_slow or self._stopped)
+        reading = not (held or connecting or self._broker_is_slow or self._client_is_slow or self._stopped)
         if reading != self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = reading
             if reading:
@@ -220,6 +230,8 @@ class ClientConnection(asyncio.Protocol):
         pending, self._pending = self._pending, []
         for data in pending:
             broker.write(data)
+        if self._client_is_slow:
+            broker.pause_reading()
         self._read_as_far_as_allowed()
 
 

@@ -8,6 +8,7 @@ from quota.gateway.addresses import Address, Addresses
 from quota.settings.gateway import GatewaySettings
 
 _MAX_PORT = 65_535
+_ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,11 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
     Raises:
         BadInput: clients would be led past the gateway, or there are not enough ports.
     """
+    host = settings.advertised_host or settings.address
+    if host in _ANY_ADDRESS:
+        raise BadInput(f"clients cannot connect to {host}: set gateway.advertised_host to a name that they reach")
     listeners = [Listener(*each) for each in settings.ports] or _listeners_of(settings.first_port, told)
-    own = [(settings.advertised_host or settings.address, each.port) for each in listeners]
+    own = [(host, each.port) for each in listeners]
     if settings.advertised_by == "brokers":
         addresses = Addresses({each: each for each in own})
         advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"

@@ -9,20 +9,21 @@ from pathlib import Path
 from jobs.background import background
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
+from jobs.gateway.probe import told_addresses
 from jobs.gateway.questions import ID_PREFIX, Questions
 from jobs.gateway.server import GatewayServer
+from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.gateway import GatewayMetrics
 from jobs.services.signals import stop_signals
 from jobs.spark.installation import jars_folder
 from quota.gateway.gate import Gate
-from quota.gateway.mutation import Rules
+from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.gateway.stats import GatewayStats
 from quota.kafka.decider import Decider
-from quota.kafka.reading import read_brokers
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
-from quota.settings.connection import Connection
 from quota.wire.protocol import Protocol
 
 _log = logging.getLogger(__name__)
@@ -37,16 +38,16 @@ def run_gateway(settings: Settings) -> None:
         BadInput: the settings do not fit the cluster, such as addresses that lead past the gateway.
         ClusterError: a cluster does not answer, or topics are not as the gateway needs them.
     """
-    with stop_signals() as stop:
-        asyncio.run(_serve(settings, stop))
+    with stop_signals() as stop, MetricsEndpoint(settings.metrics) as endpoint:
+        asyncio.run(_serve(settings, stop, endpoint))
 
 
-async def _serve(settings: Settings, stop: threading.Event) -> None:
+async def _serve(settings: Settings, stop: threading.Event, endpoint: MetricsEndpoint) -> None:
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
     protocol = Protocol.of_jar(Path(own.kafka_clients or jars_folder(settings.broker.jars)))
-    servers = ",".join(f"{host}:{port}" for _, (host, port) in own.ports) or target.servers
-    told = read_brokers(Connection(servers, target.security), settings.kafka.timeout_seconds)
+    brokers = [broker for _, broker in own.ports] or target.addresses
+    told = await told_addresses(brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds)
     listeners, addresses = plan_listeners(own, told)
     prepare_topics(settings, [settings.topics.requests, settings.topics.decisions, settings.topics.dead_letters])
     gate = Gate(
@@ -68,7 +69,10 @@ async def _serve(settings: Settings, stop: threading.Event) -> None:
     )
     _raise_file_limit(own.max_connections)
     try:
-        with background(lambda end: _log_progress(gate.stats, end), "progress"):
+        with (
+            background(lambda end: _log_progress(gate.stats, end), "progress"),
+            endpoint.following(settings, GatewayMetrics(gate.stats, lambda: len(questions))),
+        ):
             await GatewayServer(gate, questions, own, encryption).serve(listeners, stop)
     finally:
         decider.close()

@@ -81,7 +81,7 @@ class Addresses:
     def _coordinators(self, answer: dict[str, Any]) -> tuple[bool, list[Address]]:
         """Replace the addresses in an answer to FindCoordinator; return whether it changed, and those left out."""
         changed, foreign = False, []
-        for each in answer.get("coordinators") or [answer]:
+        for each in answer.get("coordinators", [answer]):
             told = each.get("host", ""), each.get("port", -1)
             if each["errorCode"] or (self._is_identity and told in self._by_told):
                 continue

@@ -10,7 +10,7 @@ from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.frames import FrameStream
 from quota.gateway.gate import ChannelError, Gate, Ports
 from quota.gateway.mutations.mutate import Ask, Steps, Verdict, mutate
-from quota.gateway.mutations.operations import Call, ClientRequest, MutationAnswer
+from quota.gateway.mutations.operations import Call, ClientRequest, MutationAnswer, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.sasl import AuthenticationRefused
 from quota.records.request import ANONYMOUS
@@ -37,8 +37,8 @@ _HEAD_SIZES = (1024, 2 * MAX_HEADER)
 class Channel:
     """Passes requests and answers on, in order, and intercepts mutations.
 
-    `from_client`, `from_broker`, `decided` and `resume` are its inputs. Each may raise `ChannelError`, `Malformed` or
-    `Unwritable`: what was sent before is to be delivered, and then both connections are to be closed.
+    `from_client`, `from_broker`, `decided`, `paused` and `resume` are its inputs. Each may raise `ChannelError`,
+    `Malformed` or `Unwritable`: what was sent before is to be delivered, and then both connections are to be closed.
     """
 
     __slots__ = (
@@ -79,18 +79,21 @@ class Channel:
 
     def from_broker(self, data: bytes) -> None:
         """Take bytes from the broker."""
+        was_full = self._pipeline.is_full
         try:
             self._pipeline.take(data)
         finally:
             self._flush()
+        if was_full:
+            self._advance()
 
     def decided(self, verdict: Verdict) -> None:
         """Take the verdict on what was asked."""
-        if self._flow is not None:
-            try:
-                self._step(verdict)
-            finally:
-                self._flush()
+        self._go_on(verdict)
+
+    def paused(self) -> None:
+        """Go on after a pause."""
+        self._go_on(None)
 
     def resume(self) -> None:
         """Begin the request that was held back: its channel is neither busy nor muted any more."""
@@ -122,6 +125,11 @@ class Channel:
         return self._waiting
 
     @property
+    def is_full(self) -> bool:
+        """Whether requests are held back because too many answers are outstanding."""
+        return self._pipeline.is_full
+
+    @property
     def is_idle(self) -> bool:
         """Whether nothing is under way: no mutation, and no answer that is to come."""
         return self._flow is None and self._pipeline.is_idle
@@ -135,7 +143,7 @@ class Channel:
 
     def _advance(self) -> None:
         try:
-            while not self._waiting and self._next_request():
+            while not (self._waiting or self._pipeline.is_full) and self._next_request():
                 pass
         finally:
             self._flush()
@@ -161,14 +169,15 @@ class Channel:
             raise ChannelError(
                 "size", f"a request of {length} bytes to API {header.api_key}; {_MAX_READ_BYTES} are allowed"
             )
-        if not (self._requests.is_complete and self._begin()):
+        if not self._requests.is_complete:
             return False
-        frame = self._requests.take()
-        read = read_request_header(frame, self._gate.protocol)
-        if read is None:
+        found = self._read_head()
+        if found is None:
             raise Malformed("a request that ends within its header")
-        self._join(read)
-        intercept(self, read, frame)
+        self._join(found[0])
+        if not self._begin():
+            return False
+        intercept(self, found[0], self._requests.take())
         return True
 
     def _check_offered(self, header: RequestHeader) -> None:
@@ -204,9 +213,9 @@ class Channel:
             if found is None:
                 return False
             header, acks = found
+        self._join(header)
         if not self._begin():
             return False
-        self._join(header)
         self._pipeline.to_broker.append(self._requests.pass_on())
         if acks:
             self._pipeline.expect(header, self._on_brokers_answer if header.api_key in NAMING_BROKERS else None)
@@ -276,8 +285,15 @@ class Channel:
             return
         request = ClientRequest(ApiKey(header.api_key), header.api_version, header.client_id, self.user, message)
         self._mutating = header
-        self._flow = mutate(request, self._gate.rules)
+        self._flow = mutate(request, self._gate.rules, self._gate.recent, self._ports.now())
         self._step(None)
+
+    def _go_on(self, result: Verdict | None) -> None:
+        if self._flow is not None:
+            try:
+                self._step(result)
+            finally:
+                self._flush()
 
     def _step(self, result: Message | Verdict | None) -> None:
         """Go on with the mutation under way."""
@@ -291,6 +307,8 @@ class Channel:
             return
         if isinstance(step, Ask):
             self._ports.ask(step)
+        elif isinstance(step, Pause):
+            self._ports.pause(step.ms)
         else:
             self._call(step)
 
@@ -314,7 +332,8 @@ class Channel:
         (error,) = _ERROR_CODE.unpack_from(frame, _CORRELATION_ID_BYTES)
         if error == ErrorCode.UNSUPPORTED_VERSION:  # in version 0, whatever was asked for
             request = request._replace(api_version=0)
-        self._pipeline.send(request, self._gate.offered.of_broker(self._pipeline.read_answer(request, frame)))
+        body = frame[self._pipeline.body_of(request, frame) :]
+        self._pipeline.send_body(request, self._gate.offered.rewrite(request.api_version, body))
 
     def _on_brokers_answer(self, request: RequestHeader, frame: bytes) -> None:
         body = frame[self._pipeline.body_of(request, frame) :]

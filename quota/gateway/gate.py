@@ -7,6 +7,7 @@ from typing import Protocol as Interface
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
 from quota.gateway.mutations.mutate import Ask, Rules
+from quota.gateway.mutations.recent import RecentTopics
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.gateway.stats import GatewayStats
@@ -26,6 +27,7 @@ class Gate:
     rules: Rules
     mutes: "Mutes[Channel]"
     stats: GatewayStats = field(default_factory=GatewayStats)
+    recent: RecentTopics = field(default_factory=RecentTopics)
     authenticates: bool = False
     """Whether the brokers' listeners authenticate clients by SASL; otherwise all are ANONYMOUS."""
     subject_claim: str = "sub"
@@ -45,6 +47,9 @@ class Ports(Interface):
 
     def ask(self, question: Ask) -> None:
         """Have mutations decided; `Channel.decided` takes the verdict, later."""
+
+    def pause(self, ms: int) -> None:
+        """Have `Channel.paused` called after so many ms."""
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""

@@ -16,6 +16,9 @@ _WITHHELD = {
     ApiKey.STREAMS_GROUP_HEARTBEAT,  # brokers create the internal topics that it names (KIP-1071)
 }
 
+_MAX_REMEMBERED = 64
+"""Answers whose rewritten form is kept: brokers answer all clients alike, and most connections begin with this one."""
+
 _LAST_WITHOUT_ADDRESSES = {
     ApiKey.PRODUCE: 9,
     ApiKey.FETCH: 15,
@@ -36,7 +39,9 @@ class OfferedApis:
             rewritten: whether the gateway rewrites brokers' addresses, and so must not let any pass.
             permissive: whether clients may create, grow and delete topics by versions that are never refused.
         """
+        self._protocol = protocol
         self._ranges: dict[int, tuple[int, int]] = {}
+        self._rewritten: dict[tuple[int, bytes], bytes] = {}
         for key, api in protocol.apis.items():
             first, last = max(api.min_version, _MIN_VERSIONS.get(key, 0)), api.max_version  # type: ignore[call-overload]
             if rewritten:
@@ -50,6 +55,21 @@ class OfferedApis:
         """Return whether clients may send requests of this version."""
         first, last = self._ranges.get(key, (0, -1))
         return first <= version <= last
+
+    def rewrite(self, version: int, body: bytes) -> bytes:
+        """Return the body of a broker's answer to ApiVersions, with only what the gateway offers, too.
+
+        Raises:
+            Malformed: it is no such answer.
+        """
+        known = self._rewritten.get((version, body))
+        if known is None:
+            codec = self._protocol.response(ApiKey.API_VERSIONS, version)
+            known = codec.write(self.of_broker(codec.read(body)))
+            if len(self._rewritten) == _MAX_REMEMBERED:
+                self._rewritten.clear()
+            self._rewritten[version, body] = known
+        return known
 
     def of_broker(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return a broker's answer to ApiVersions, with only what the gateway offers, too."""

@@ -1,6 +1,7 @@
 """The requests on their way to a broker, and their answers, which reach the client in the order of the requests."""
 
 import struct
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,6 +18,10 @@ Handler = Callable[[RequestHeader, bytes], None]
 _INT = struct.Struct(">i")
 _MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """The maximum size of an answer that is read whole."""
+_MAX_ANSWER_ELEMENTS = 1_000_000
+"""The maximum number of elements of its arrays: a topic of 10,000 partitions has 70,000."""
+_MAX_EXPECTED = 1000
+"""Answers that may be outstanding: what is remembered of a request takes more room than a short request itself."""
 
 
 class _Expected(NamedTuple):
@@ -35,7 +40,7 @@ class Pipeline:
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
         self._answers = FrameStream()
-        self._expected: list[_Expected] = []
+        self._expected: deque[_Expected] = deque()
         self.to_broker: list[bytes] = []
         self.to_client: list[bytes] = []
 
@@ -43,6 +48,11 @@ class Pipeline:
     def is_idle(self) -> bool:
         """Whether no answer is to come, and none is being passed on."""
         return not self._expected and not self._answers.is_passing
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more requests may begin until answers have come."""
+        return len(self._expected) >= _MAX_EXPECTED
 
     # Requests
 
@@ -98,7 +108,8 @@ class Pipeline:
         Raises:
             Malformed: it is not an answer to this request.
         """
-        return self._protocol.response(header.api_key, header.api_version).read(frame, self.body_of(header, frame))
+        codec = self._protocol.response(header.api_key, header.api_version)
+        return codec.read(frame, self.body_of(header, frame), _MAX_ANSWER_ELEMENTS)
 
     def body_of(self, header: RequestHeader, frame: bytes) -> int:
         """Return where the message of an answer begins.
@@ -120,6 +131,8 @@ class Pipeline:
         length = self._answers.length
         if length is None:
             return False
+        if length < _INT.size:
+            raise ChannelError("answer", f"the broker sent an answer of {length} bytes")
         prefix = self._answers.prefix(_INT.size)
         if len(prefix) < _INT.size:
             return False
@@ -135,7 +148,7 @@ class Pipeline:
             return False
         else:
             handle(request, self._answers.take())
-        del self._expected[0]
+        self._expected.popleft()
         while self._expected and self._expected[0].ready:
-            self.to_client.append(self._expected.pop(0).ready)
+            self.to_client.append(self._expected.popleft().ready)
         return True

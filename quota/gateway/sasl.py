@@ -17,9 +17,11 @@ _CLIENT_FIRST = re.compile(
     rb"n,(?:a=(?P<authzid>" + _SASL_NAME + rb"))?,(?:m=" + _VALUE + rb",)?"
     rb"n=(?P<user>" + _SASL_NAME + rb"),r=[\x21-\x2b\x2d-\x7e]+(?P<extensions>(?:,[A-Za-z]+=" + _VALUE + rb")*)"
 )
-_BEARER = re.compile(
-    rb"n,(?:a=[^,]*)?,\x01(?:[A-Za-z]+=[^\x01]*\x01)*?auth=bearer +(?P<token>[-_.A-Za-z0-9=~+/]+)\x01", re.IGNORECASE
-)
+_BEARER_FIRST = re.compile(rb"n,(?:a=" + _SASL_NAME + rb")?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01")
+_BEARER_AUTH = re.compile(rb"(?i:bearer) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
+_TRIMMED = "".join(map(chr, range(0x21)))
+"""The characters that Java's `trim` removes, as Kafka does with the subject of a signed token."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SCRAM_ROUNDS = 2
 _PLAIN_PARTS = 3
 _JWT_PARTS = 3
@@ -51,15 +53,10 @@ class SaslExchange:
             AuthenticationRefused: it authenticates by a delegation token, which does not tell whose it is.
         """
         self._rounds += 1
-        if self._rounds > 1:
-            return
-        match self._mechanism:
-            case "PLAIN":
-                self._user = _plain_user(auth_bytes)
-            case "OAUTHBEARER":
-                self._user = _bearer_user(auth_bytes, self._subject_claim)
-            case _:
-                self._user = _scram_user(auth_bytes)
+        if self._mechanism == "OAUTHBEARER":  # a broker takes another token after one that it did not accept
+            self._user = _bearer_user(auth_bytes, self._subject_claim)
+        elif self._rounds == 1:
+            self._user = _plain_user(auth_bytes) if self._mechanism == "PLAIN" else _scram_user(auth_bytes)
 
     def hear_broker(self, auth_bytes: bytes) -> str | None:
         """Take an answer of the broker that is no error; return the user once the exchange is complete.
@@ -98,16 +95,26 @@ def _scram_user(message: bytes) -> str | None:
 
 
 def _bearer_user(message: bytes, claim: str) -> str | None:
-    found = _BEARER.match(message)
-    parts = found["token"].split(b".") if found else []
+    parts = _bearer_token(message).split(b".")
     if len(parts) != _JWT_PARTS:
         return None
     try:
         payload = base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4))
-        subject = json.loads(payload).get(claim)
+        subject = json.loads(payload.decode()).get(claim)
     except (binascii.Error, ValueError, AttributeError, RecursionError):
         return None
-    return subject if isinstance(subject, str) else None
+    if not isinstance(subject, str) or subject != subject.strip(_TRIMMED):  # Kafka trims it, but not of every token
+        return None
+    return None if _SURROGATE.search(subject) else subject
+
+
+def _bearer_token(message: bytes) -> bytes:
+    """Return the token that Kafka reads, or nothing if it is not the only one."""
+    found = _BEARER_FIRST.fullmatch(message)
+    pairs = found["pairs"].split(b"\x01")[:-1] if found else []
+    given = [value for name, _, value in (each.partition(b"=") for each in pairs) if name == b"auth"]
+    auth = _BEARER_AUTH.fullmatch(given[0]) if len(given) == 1 else None
+    return auth["token"] if auth else b""
 
 
 def _text(value: bytes) -> str | None:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, BrokerMetadata, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
@@ -42,25 +42,6 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
         if topic.error is None
     }
     return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
-
-
-def read_brokers(connection: Connection, timeout_seconds: float) -> dict[int, tuple[str, int]]:
-    """Read the addresses that the brokers of a cluster tell clients: host and port by node id.
-
-    Nothing needs to listen there yet: only the servers of the connection are asked.
-
-    Raises:
-        ClusterError: the cluster cannot be reached.
-    """
-    config = client_config(connection)
-    client, deadline = AdminClient(config), Deadline(timeout_seconds)
-
-    def brokers() -> dict[int, BrokerMetadata]:
-        return dict(client.list_topics(timeout=deadline.left(at_least=_MIN_CALL_SECONDS)).brokers)
-
-    with cluster_errors(f"reach Kafka at {connection}", config):
-        found = retry(brokers, deadline)  # librdkafka asks any broker that it knows of, also one that is not there
-    return {node: (str(each.host), each.port) for node, each in found.items()}
 
 
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+_PORT = 9092
+
 _JAAS_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -92,6 +94,18 @@ class Connection:
 
     def __str__(self) -> str:
         return self.servers
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each server; a server without a port has Kafka's usual one."""
+        found = []
+        for server in self.servers.split(","):
+            host, separator, port = server.strip().rpartition(":")
+            if separator and port.isdigit():
+                found.append((host.strip("[]"), int(port)))
+            else:
+                found.append((server.strip(), _PORT))
+        return found
 
     def librdkafka(self) -> dict[str, str | float]:
         """Return the properties for librdkafka."""

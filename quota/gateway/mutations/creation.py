@@ -3,6 +3,7 @@
 from typing import Any
 
 from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
+from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
 
 _WITH_DEFAULT_PARTITIONS = 5
@@ -22,7 +23,16 @@ class Creation(ValidatedOperation):
         failed, valid, throttle_ms = yield from self.validate(version)
         self._topics = [each for each in topics if each["name"] in valid]
         costs = [TopicMutation(each["name"], self._cost(each, valid[each["name"]])) for each in self._topics]
+        self._partitions = {each.name: each.partitions for each in costs}
         return Checked(costs, failed, throttle_ms, content=content_digest(self._request, self._topics))
+
+    def remember(self, results: list[Answer]) -> None:
+        """Remember the topics created."""
+        for each in results:
+            partitions = self._partitions.get(each["name"])
+            if partitions is not None and not each["errorCode"]:
+                topic = ExistingTopic(each["name"], each.get("topicId", NO_ID), partitions)
+                self._recent.record(topic, self._now)
 
     def _cost(self, topic: dict[str, Any], validated: Answer) -> int:
         if topic["assignments"]:

@@ -1,8 +1,11 @@
 """CreatePartitions: it costs the partitions that are added to those that the cluster has."""
 
+from dataclasses import replace
+
 from quota.gateway.api_keys import ErrorCode
 from quota.gateway.mutations.existing import describe
 from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
+from quota.gateway.mutations.recent import NO_ID
 from quota.records.request import TopicMutation
 
 
@@ -17,17 +20,25 @@ class Growth(ValidatedOperation):
         names = [each["name"] for each in self._request.message["topics"] if each["name"] in valid]
         if not names:
             return Checked([], failed, throttle_ms)
-        known = yield from describe(names=names)
-        present = {each["name"]: each for each in known}
-        self._topics = [each for each in self._request.message["topics"] if each["name"] in present]
+        known = yield from describe(self._recent, self._now, names=names)
+        self._present = {each.name: each for each in known}
+        self._topics = [each for each in self._request.message["topics"] if each["name"] in self._present]
         costs, steps = [], []
         for each in self._topics:
-            found = present[each["name"]]
-            count = len(found["partitions"])
-            costs.append(TopicMutation(each["name"], max(each["count"] - count, 0), count=each["count"]))
-            steps.append((found["topicId"], count, each["count"]))
-        failed += [_unknown(name) for name in names if name not in present]
-        return Checked(costs, failed, throttle_ms, once=True, content=content_digest(self._request, steps))
+            present = self._present[each["name"]]
+            costs.append(TopicMutation(each["name"], max(each["count"] - present.partitions, 0), count=each["count"]))
+            steps.append((present.topic_id, present.partitions, each["count"]))
+        failed += [_unknown(name) for name in names if name not in self._present]
+        once = all(topic_id != NO_ID for topic_id, _, _ in steps)
+        return Checked(costs, failed, throttle_ms, once, content_digest(self._request, steps))
+
+    def remember(self, results: list[Answer]) -> None:
+        """Remember the topics grown."""
+        grown = {each["name"] for each in results if not each["errorCode"]}
+        for each in self._topics:
+            if each["name"] in grown:
+                topic = replace(self._present[each["name"]], partitions=each["count"])
+                self._recent.record(topic, self._now)
 
 
 def _unknown(name: str) -> Answer:

@@ -12,7 +12,15 @@ from quota.gateway.api_keys import OPERATIONS, ApiKey, ErrorCode
 from quota.gateway.mutations.creation import Creation
 from quota.gateway.mutations.deletion import Deletion
 from quota.gateway.mutations.growth import Growth
-from quota.gateway.mutations.operations import Call, Checked, ClientRequest, MutationAnswer, MutationOperation
+from quota.gateway.mutations.operations import (
+    Call,
+    Checked,
+    ClientRequest,
+    MutationAnswer,
+    MutationOperation,
+    Pause,
+)
+from quota.gateway.mutations.recent import RecentTopics
 from quota.records.decision import Decision
 from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
 
@@ -55,7 +63,7 @@ class Verdict:
     """The reason of the dead letter, if the request became one."""
 
 
-Steps = Generator[Call | Ask, Any, MutationAnswer]
+Steps = Generator[Call | Pause | Ask, Any, MutationAnswer]
 """What to do next: a `Call` is answered with its message, an `Ask` with a `Verdict`; at last the client's answer."""
 
 
@@ -85,14 +93,16 @@ class _Outcome:
     decided: bool = True
 
 
-def mutate(request: ClientRequest, rules: Rules) -> Steps:
+def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, now: int) -> Steps:
     """Carry out the mutations of a request as far as they are admitted.
 
     Args:
         request: a request to create, grow or delete topics, not just to validate that, with at least one topic.
         rules: what holds for all clients.
+        recent: what clients have changed lately.
+        now: the time of the request, as in `recent`.
     """
-    operation = _OPERATIONS[request.key](request, rules.default_partitions)
+    operation = _OPERATIONS[request.key](request, rules.default_partitions, recent, now)
     checked = yield from operation.check()
     outcome, waited_ms = _Outcome(frozenset()), 0
     if checked.topics:
@@ -104,6 +114,7 @@ def mutate(request: ClientRequest, rules: Rules) -> Steps:
     if forwarded is not None:
         answer = yield Call(request.key, request.version, forwarded)
         results, throttle_ms = answer[operation.results], max(throttle_ms, answer["throttleTimeMs"])
+        operation.remember(results)
     others = [index for index in range(len(checked.topics)) if index not in outcome.admitted]
     refused = [operation.refuse(index, outcome.error, outcome.message) for index in others]
     return MutationAnswer(

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Any, ClassVar
 
 from quota.gateway.api_keys import OPERATIONS, ApiKey
+from quota.gateway.mutations.recent import RecentTopics
 from quota.records import codec
 from quota.records.request import STRICT_SINCE, TopicMutation
 
@@ -40,6 +41,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A time to wait."""
+
+    ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class MutationAnswer:
     """The answer to a client, and what became of its topics."""
 
@@ -66,7 +74,7 @@ class Checked:
     """A digest by which these mutations are recognized when they are asked for again."""
 
 
-Check = Generator[Call, dict[str, Any], Checked]
+Check = Generator[Call | Pause, dict[str, Any], Checked]
 
 
 class MutationOperation(ABC):
@@ -75,9 +83,19 @@ class MutationOperation(ABC):
     results: ClassVar[str]
     """The field of the answer that holds the answers for topics."""
 
-    def __init__(self, request: ClientRequest, default_partitions: int) -> None:
+    def __init__(self, request: ClientRequest, default_partitions: int, recent: RecentTopics, now: int) -> None:
+        """Take a request.
+
+        Args:
+            request: the request.
+            default_partitions: the cost of a topic with an unknown default number of partitions.
+            recent: what clients have changed lately.
+            now: the time of the request, as in `recent`.
+        """
         self._request = request
         self._default_partitions = default_partitions
+        self._recent = recent
+        self._now = now
         self._topics: list[Any] = []
         """What is decided, as in the request; in the order of `Checked.topics`."""
 
@@ -97,6 +115,10 @@ class MutationOperation(ABC):
     @abstractmethod
     def refuse(self, index: int, error: int, message: str | None) -> Answer:
         """Return the answer for a checked topic that does not go on."""
+
+    @abstractmethod
+    def remember(self, results: list[Answer]) -> None:
+        """Remember the topics that the cluster has changed, by its answers."""
 
     def _with(self, waited_ms: int, **fields: object) -> dict[str, Any]:
         """Return the request with other fields and what remains of its time limit."""

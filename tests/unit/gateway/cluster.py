@@ -1,0 +1,202 @@
+"""A broker in a few lines: it answers as Kafka 4.2.1 was seen to answer."""
+
+NO_ID = bytes(16)
+DELETE_ALLOWED = 1 << 6
+EVERYTHING = 3576
+"""Authorized operations, as a broker without an authorizer tells them."""
+
+NOT_THERE = "This server does not host this topic-partition."
+
+
+def topic_id(number):
+    """Return the id of the topic created as the nth, from 1 on."""
+    return bytes(15) + bytes([number])
+
+
+class Cluster:
+    """Topics by name, each with its id and number of partitions."""
+
+    default_partitions = 4
+
+    def __init__(self, host="gw", port=19092, **topics):
+        self.topics = {}
+        self.address = (host, port)
+        self.forbidden = set()
+        """Topics that the client may see, but not change."""
+        self.unseen = set()
+        """Topics that Metadata does not show yet."""
+        self.accepts = {}
+        """SASL: what the broker answers to each message of the client: an answer's fields."""
+        self.throttle_ms = 0
+        self._created = 0
+        for name, partitions in topics.items():
+            self.create(name.replace("_", "-"), partitions)
+
+    def create(self, name, partitions):
+        """Create a topic."""
+        self._created += 1
+        self.topics[name] = (topic_id(self._created), partitions)
+
+    def answer(self, key, version, message):
+        """Answer a request."""
+        answer = self._ANSWERS[key](self, version, message)
+        return {"throttleTimeMs": self.throttle_ms, **answer} if version or key != 18 else answer
+
+    def _produce(self, _version, _message):
+        return {"responses": []}
+
+    def _fetch(self, _version, _message):
+        return {"responses": [], "errorCode": 0, "sessionId": 0}
+
+    def _metadata(self, version, message):
+        asked = message["topics"]
+        if asked is None:
+            asked = [{"name": name, "topicId": NO_ID} for name in self.topics]
+        answer = {"brokers": [self._broker()], "clusterId": "c", "controllerId": 1}
+        return answer | {"topics": [self._topic(version, each) for each in asked]}
+
+    def _broker(self):
+        host, port = self.address
+        return {"nodeId": 1, "host": host, "port": port, "rack": None}
+
+    def _topic(self, version, asked):
+        by_id = {identity: name for name, (identity, _) in self.topics.items()}
+        name = asked["name"]
+        if name is None:
+            name = by_id.get(asked["topicId"])
+            if name is None or name in self.unseen:
+                return {"errorCode": 100, "name": None, "topicId": asked["topicId"], "partitions": []}
+        if name not in self.topics or name in self.unseen:
+            return {"errorCode": 3, "name": name, "partitions": [], **self._operations(version, name)}
+        identity, count = self.topics[name]
+        partitions = [
+            {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": [1], "isrNodes": [1]}
+            for number in range(count)
+        ]
+        found = {"errorCode": 0, "name": name, "partitions": partitions, **self._operations(version, name)}
+        return {**found, "topicId": identity} if version >= 10 else found
+
+    def _operations(self, version, name):
+        allowed = EVERYTHING & ~DELETE_ALLOWED if name in self.forbidden else EVERYTHING
+        return {"topicAuthorizedOperations": allowed} if version >= 8 else {}
+
+    def _create(self, version, message):
+        names = [each["name"] for each in message["topics"]]
+        results = []
+        for each in message["topics"]:
+            name = each["name"]
+            if names.count(name) > 1:
+                if name not in [done["name"] for done in results]:
+                    results.append(_failed(name, 42, "Duplicate topic name."))
+            elif name in self.forbidden:
+                results.append(_failed(name, 29, "Authorization failed."))
+            elif name in self.topics:
+                results.append(_failed(name, 36, f"Topic '{name}' already exists."))
+            else:
+                results.append(self._created_answer(version, each, validate_only=message["validateOnly"]))
+        return {"topics": results}
+
+    def _created_answer(self, version, asked, *, validate_only):
+        name, count = asked["name"], asked["numPartitions"]
+        if asked["assignments"]:
+            count = len(asked["assignments"])
+        elif count < 0:
+            count = self.default_partitions
+        if not validate_only:
+            self.create(name, count)
+        answer = {"name": name, "errorCode": 0, "errorMessage": None}
+        if version >= 5:
+            answer |= {"numPartitions": count, "replicationFactor": 1, "configs": []}
+            if name.startswith("hidden"):  # the client may not describe its configs
+                answer |= {"topicConfigErrorCode": 29, "numPartitions": -1, "replicationFactor": -1}
+        if version >= 7 and not validate_only:
+            answer |= {"topicId": self.topics[name][0]}
+        return answer
+
+    def _grow(self, _version, message):
+        results = []
+        for each in message["topics"]:
+            name, count = each["name"], each["count"]
+            if name not in self.topics:
+                results.append(_failed(name, 3, NOT_THERE))
+            elif count <= self.topics[name][1]:
+                results.append(_failed(name, 37, "would not be an increase"))
+            else:
+                if not message["validateOnly"]:
+                    self.topics[name] = (self.topics[name][0], count)
+                results.append({"name": name, "errorCode": 0, "errorMessage": None})
+        return {"results": results}
+
+    def _delete(self, version, message):
+        """As KRaft's controller: what is named twice is refused, by name, by id, or by both."""
+        if version < 6:
+            named = [(name, NO_ID) for name in message["topicNames"]]
+        else:
+            named = [(each["name"], each["topicId"]) for each in message["topics"]]
+        by_id = {identity: name for name, (identity, _) in self.topics.items()}
+        places = [by_id.get(identity) if name is None else name for name, identity in named]
+        results = {}
+        for place, (name, identity) in zip(places, named, strict=True):
+            known = self.topics.get(place)
+            if known is None:
+                failed = (100, "This server does not host this topic ID.") if name is None else (3, NOT_THERE)
+            elif places.count(place) > 1:
+                failed = (42, "Duplicate topic name.")
+            elif place in self.forbidden:
+                failed = (29, "Topic authorization failed.")
+            else:
+                failed = (0, None)
+            results[name, identity] = {"name": name, "errorCode": failed[0], "errorMessage": failed[1]} | (
+                {"topicId": known[0] if known else identity} if version >= 6 else {}
+            )
+            if not failed[0]:
+                del self.topics[place]
+        return {"responses": [_for(version, each) for each in results.values()]}
+
+    def _find_coordinator(self, version, message):
+        host, port = self.address
+        found = {"nodeId": 1, "host": host, "port": port, "errorCode": 0, "errorMessage": None}
+        if version < 4:
+            return found
+        return {"coordinators": [{"key": each, **found} for each in message["coordinatorKeys"]]}
+
+    def _describe_cluster(self, _version, _message):
+        host, port = self.address
+        broker = {"brokerId": 1, "host": host, "port": port, "rack": None}
+        return {"clusterId": "c", "controllerId": 1, "brokers": [broker], "clusterAuthorizedOperations": 7}
+
+    def _api_versions(self, _version, _message):
+        kept = [(0, 0, 13), (3, 0, 13), (10, 0, 6), (17, 0, 1), (18, 0, 4), (19, 2, 7), (20, 1, 6), (37, 0, 3)]
+        more = [(88, 0, 0), (999, 0, 3), (1, 4, 17)]
+        listed = [{"apiKey": key, "minVersion": first, "maxVersion": last} for key, first, last in kept + more]
+        return {"errorCode": 0, "apiKeys": listed}
+
+    def _handshake(self, _version, message):
+        known = ["GSSAPI", "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]
+        return {"errorCode": 0 if message["mechanism"] in known else 33, "mechanisms": known}
+
+    def _authenticate(self, version, message):
+        answer = {"errorCode": 0, "errorMessage": None, "authBytes": b"", **self.accepts[message["authBytes"]]}
+        return answer if version >= 1 else {**answer, "sessionLifetimeMs": 0}
+
+    _ANSWERS = {  # noqa: RUF012
+        0: _produce,
+        1: _fetch,
+        3: _metadata,
+        10: _find_coordinator,
+        17: _handshake,
+        18: _api_versions,
+        19: _create,
+        20: _delete,
+        36: _authenticate,
+        37: _grow,
+        60: _describe_cluster,
+    }
+
+
+def _failed(name, code, message):
+    return {"name": name, "errorCode": code, "errorMessage": message}
+
+
+def _for(version, result):
+    return result if version >= 5 else {name: result[name] for name in ("name", "errorCode")}

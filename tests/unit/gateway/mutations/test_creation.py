@@ -1,0 +1,204 @@
+"""CreateTopics through a channel: validated first, decided, and only what was admitted goes on."""
+
+import pytest
+
+from tests.unit.gateway.cluster import Cluster
+
+
+def topic(name, partitions=3, **more):
+    return {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": [], **more}
+
+
+def creation(*topics, **more):
+    return {"topics": list(topics), "timeoutMs": 30_000, "validateOnly": False, **more}
+
+
+def errors(answer):
+    return {each["name"]: each["errorCode"] for each in answer["topics"]}
+
+
+def costs(request):
+    return {each.name: each.partitions for each in request.topics}
+
+
+def test_topics_are_created_once_they_are_admitted(play):
+    """The cluster validates; the decision is asked for by the partitions; then the request goes on as it came."""
+    on = play()
+    on.send(19, 7, creation(topic("a"), topic("b", 5)))
+    on.serve()
+    assert on.answers() == []
+    assert on.cluster.topics == {}
+
+    request = on.decide()
+
+    assert costs(request) == {"a": 3, "b": 5}
+    assert (request.user, request.client_id, request.api_version) == ("ANONYMOUS", "app", 7)
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 0, "b": 0}
+    assert [(key, version, message["validateOnly"]) for key, version, message in on.seen] == [
+        (19, 7, True),
+        (19, 7, False),
+    ]
+    assert on.seen[1][2] == creation(topic("a"), topic("b", 5))
+
+
+def test_what_the_cluster_would_refuse_is_answered_and_not_asked(play):
+    """Its own errors and messages; the question has the other topics alone, and so has what goes on."""
+    on = play(Cluster(there=1))
+    on.cluster.forbidden.add("secret")
+    on.send(19, 7, creation(topic("there"), topic("new"), topic("secret"), topic("twice"), topic("twice")))
+    on.serve()
+    request = on.decide()
+
+    assert costs(request) == {"new": 3}
+    (answer,) = on.answers()
+    assert errors(answer) == {"there": 36, "new": 0, "secret": 29, "twice": 42}
+    assert {each["name"]: each["errorMessage"] for each in answer["topics"]} == {
+        "there": "Topic 'there' already exists.",
+        "new": None,
+        "secret": "Authorization failed.",
+        "twice": "Duplicate topic name.",
+    }
+    ((_, _, went_on),) = on.changes_seen()
+    assert [each["name"] for each in went_on["topics"]] == ["new"]
+
+
+def test_nothing_is_asked_and_nothing_goes_on_if_all_topics_would_fail(play):
+    """One validation, one answer."""
+    on = play(Cluster(there=1))
+    answer = on.call(19, 7, creation(topic("there")))
+
+    assert errors(answer) == {"there": 36}
+    assert on.ports.asked == []
+    assert on.changes_seen() == []
+
+
+def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(play):
+    """As in Kafka, whose message is null; the throttle time is the decision's."""
+    on = play()
+    on.send(19, 6, creation(topic("a"), topic("b"), topic("c")))
+    on.serve()
+    on.decide(refused={"b", "c"}, throttle_ms=2500)
+
+    (answer,) = on.answers()
+    assert answer["throttleTimeMs"] == 2500
+    assert errors(answer) == {"a": 0, "b": 89, "c": 89}
+    assert [each["errorMessage"] for each in answer["topics"]] == [None, None, None]
+    assert set(on.cluster.topics) == {"a"}
+
+
+def test_nothing_goes_on_if_all_topics_are_refused(play):
+    """The broker sees the validation only."""
+    on = play()
+    on.send(19, 7, creation(topic("a"), topic("b")))
+    on.serve()
+    on.decide(refused={"a", "b"}, throttle_ms=1000)
+
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 89, "b": 89}
+    assert on.changes_seen() == []
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5])
+def test_an_old_version_is_admitted_and_muted(play, version):
+    """It does not know error 89: its topics are created, it is told the throttle time, and its next request waits."""
+    on = play()
+    on.send(19, version, creation(topic("a")))
+    on.serve()
+    request = on.decide(throttle_ms=700)
+    (answer,) = on.answers()
+    assert request.api_version == version
+    assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 0}, 700)
+
+    on.send(3, 12, {"topics": [], "allowAutoTopicCreation": False})
+    on.pass_time(699)
+    assert on.answers() == []
+    on.pass_time(1)
+    assert len(on.answers()) == 1
+
+
+def test_a_validate_only_request_is_relayed_as_it_came(play):
+    """It is free, and never refused."""
+    on = play()
+    answer = on.call(19, 7, creation(topic("a"), validateOnly=True))
+
+    assert errors(answer) == {"a": 0}
+    assert on.ports.asked == []
+    assert on.keys_seen() == [19]
+    assert on.cluster.topics == {}
+
+
+def test_an_empty_request_is_relayed(play):
+    """The broker answers it."""
+    on = play()
+    assert on.call(19, 7, creation())["topics"] == []
+    assert on.ports.asked == []
+
+
+@pytest.mark.parametrize("version", [2, 4, 5, 7])
+def test_a_default_number_of_partitions_costs_what_the_cluster_tells(play, version):
+    """The validation is in version 5 at least, whose answer has the number; what goes on is in the client's."""
+    on = play()
+    on.send(19, version, creation(topic("a", -1), topic("b", 2)))
+    on.serve()
+    request = on.decide()
+
+    assert costs(request) == {"a": 4, "b": 2}
+    assert [seen for _, seen, _ in on.seen] == [max(version, 5), version]
+
+
+def test_a_default_that_is_hidden_costs_what_the_settings_say(play):
+    """Clients that may not describe a topic's configs are not told its number of partitions."""
+    on = play(default_partitions=6)
+    on.send(19, 7, creation(topic("hidden", -1)))
+    on.serve()
+    assert costs(on.decide()) == {"hidden": 6}
+
+
+def test_partitions_with_replicas_of_their_own_cost_as_many_as_they_are(play):
+    """Whatever the number of partitions says, which is -1 then."""
+    assigned = [{"partitionIndex": number, "brokerIds": [1]} for number in range(7)]
+    on = play()
+    on.send(19, 7, creation(topic("a", -1, replicationFactor=-1, assignments=assigned)))
+    on.serve()
+    assert costs(on.decide()) == {"a": 7}
+
+
+def test_what_goes_on_keeps_configs_unknown_tags_and_the_rest_of_the_time_limit(play):
+    """The decision took 1,200 ms of 30,000."""
+    config = {"name": "retention.ms", "value": "5", "_tags": [(7, b"x")]}
+    asked = topic("a", configs=[config, {"name": "cleanup.policy", "value": None}], _tags=[(3, b"yz")])
+    on = play()
+    on.send(19, 7, creation(asked, _tags=[(9, b"q")]))
+    on.serve()
+    on.decide(waited_ms=1200)
+
+    ((_, _, went_on),) = on.changes_seen()
+    assert went_on == creation(asked, timeoutMs=28_800, _tags=[(9, b"q")])
+
+
+def test_a_broker_that_fails_after_the_decision_is_believed(play):
+    """Its error reaches the client, also one that the gateway does not know."""
+    on = play()
+    on.send(19, 7, creation(topic("a")))
+    on.serve()
+    failing = {"topics": [{"name": "a", "errorCode": 12345, "errorMessage": "of the future", "_tags": [(8, b"t")]}]}
+    on.cluster.answer = lambda *_: {"throttleTimeMs": 0, **failing}
+    on.decide()
+
+    (answer,) = on.answers()
+    (found,) = answer["topics"]
+    assert (found["errorCode"], found["errorMessage"], found["_tags"]) == (12345, "of the future", [(8, b"t")])
+
+
+def test_the_brokers_own_throttle_time_is_told_if_it_is_longer(play):
+    """It mutes the client itself, so the gateway mutes it for the decision's time alone."""
+    on = play()
+    on.cluster.throttle_ms = 900
+    on.send(19, 7, creation(topic("a")))
+    on.serve()
+    on.decide()
+
+    (answer,) = on.answers()
+    assert answer["throttleTimeMs"] == 900
+    assert on.call(3, 12, {"topics": []})["throttleTimeMs"] == 900

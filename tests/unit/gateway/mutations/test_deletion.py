@@ -1,0 +1,172 @@
+"""DeleteTopics through a channel: by names, by ids, and tricks with both."""
+
+import pytest
+
+from tests.unit.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
+
+
+def by_name(*names):
+    return {"topics": [{"name": name, "topicId": NO_ID} for name in names], "timeoutMs": 30_000}
+
+
+def by_id(*ids):
+    return {"topics": [{"name": None, "topicId": each} for each in ids], "timeoutMs": 30_000}
+
+
+def both(*messages):
+    return {"topics": [each for message in messages for each in message["topics"]], "timeoutMs": 30_000}
+
+
+def errors(answer):
+    return {(each["name"] or each["topicId"]): each["errorCode"] for each in answer["responses"]}
+
+
+def costs(request):
+    return {each.name: each.partitions for each in request.topics}
+
+
+def deleted(on):
+    """What reached the broker as a deletion, by request."""
+    return [[each["name"] or each["topicId"] for each in message["topics"]] for _, _, message in on.changes_seen()]
+
+
+@pytest.mark.parametrize("message", [by_name("a", "b"), by_id(topic_id(1), topic_id(2))], ids=["name", "id"])
+def test_a_topic_costs_the_partitions_that_it_has(play, message):
+    """By name as by id."""
+    on = play(Cluster(a=3, b=5))
+    on.send(20, 6, message)
+    on.serve()
+    assert on.changes_seen() == []
+    request = on.decide()
+
+    assert costs(request) == {"a": 3, "b": 5}
+    assert [list(errors(each).values()) for each in on.answers()] == [[0, 0]]
+    assert [message for _, _, message in on.changes_seen()] == [message]
+    assert on.cluster.topics == {}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_versions_without_ids_name_their_topics(play, version):
+    """Up to version 5; those below are admitted and throttled."""
+    on = play(Cluster(a=3, b=1))
+    on.send(20, version, {"topicNames": ["a", "b"], "timeoutMs": 30_000})
+    on.serve()
+    request = on.decide(throttle_ms=10)
+
+    assert (costs(request), request.api_version) == ({"a": 3, "b": 1}, version)
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 0, "b": 0}
+    assert on.cluster.topics == {}
+
+
+def test_refused_topics_are_answered_with_name_and_id_whichever_was_asked_for(play):
+    """As a broker answers; they stay."""
+    on = play(Cluster(a=3, b=5))
+    on.send(20, 6, both(by_name("a"), by_id(topic_id(2))))
+    on.serve()
+    on.decide(refused={"a", "b"}, throttle_ms=600)
+
+    (answer,) = on.answers()
+    assert answer["throttleTimeMs"] == 600
+    assert [
+        (each["name"], each["topicId"], each["errorCode"], each["errorMessage"]) for each in answer["responses"]
+    ] == [
+        ("a", topic_id(1), 89, None),
+        ("b", topic_id(2), 89, None),
+    ]
+    assert set(on.cluster.topics) == {"a", "b"}
+    assert on.changes_seen() == []
+
+
+def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_before_the_decision(play):
+    """What is not charged must not wait: by the time of the decision there could be such a topic."""
+    on = play(Cluster(a=3, locked=2))
+    on.cluster.forbidden.add("locked")
+    on.send(20, 6, both(by_name("nowhere", "a", "locked"), by_id(bytes(15) + b"\x99")))
+    on.serve()
+    while on.ports.pauses:
+        on.end_pause()
+    assert deleted(on) == [["nowhere", "locked", bytes(15) + b"\x99"]]
+    on.cluster.create("nowhere", 50)
+
+    request = on.decide()
+
+    assert costs(request) == {"a": 3}
+    assert deleted(on)[1:] == [["a"]]
+    assert "nowhere" in on.cluster.topics
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 0, "nowhere": 3, "locked": 29, bytes(15) + b"\x99": 100}
+    assert [each["errorMessage"] for each in answer["responses"] if each["name"] == "nowhere"] == [NOT_THERE]
+
+
+def test_a_topic_that_is_named_once_by_name_and_once_by_id_is_not_deleted(play):
+    """Both go on together, and the broker refuses them. Were one charged and refused, the other would delete."""
+    on = play(Cluster(a=3))
+    answer = on.call(20, 6, both(by_name("a"), by_id(topic_id(1))))
+
+    assert on.ports.asked == []
+    assert deleted(on) == [["a", topic_id(1)]]
+    assert {each["errorCode"] for each in answer["responses"]} == {42}
+    assert set(on.cluster.topics) == {"a"}
+
+
+@pytest.mark.parametrize("message", [by_name("a", "a"), by_id(topic_id(1), topic_id(1))], ids=["name", "id"])
+def test_a_topic_that_is_named_twice_is_not_deleted(play, message):
+    """Both go on together, and the broker refuses them."""
+    on = play(Cluster(a=3))
+    answer = on.call(20, 6, message)
+    assert on.ports.asked == []
+    assert {each["errorCode"] for each in answer["responses"]} == {42}
+    assert set(on.cluster.topics) == {"a"}
+
+
+def test_no_trick_with_duplicates_deletes_a_refused_topic(play):
+    """All combinations of up to four names and ids of two topics, in debt: both topics are still there."""
+    ways = [
+        {"name": "a", "topicId": NO_ID},
+        {"name": None, "topicId": topic_id(1)},
+        {"name": "b", "topicId": NO_ID},
+        {"name": None, "topicId": topic_id(2)},
+        {"name": None, "topicId": NO_ID},
+    ]
+    for number in range(5**4):
+        chosen = [ways[number // 5**place % 5] for place in range(4)]
+        on = play(Cluster(a=1, b=1))
+        on.send(20, 6, {"topics": chosen, "timeoutMs": 1000})
+        on.serve()
+        if on.ports.asked:
+            on.decide(refused={"a", "b"})
+        assert set(on.cluster.topics) == {"a", "b"}, chosen
+        assert len(on.answers()) == 1
+
+
+def test_a_topic_that_brokers_do_not_know_yet_is_charged_all_the_same(play):
+    """It was created a moment ago, and is asked for again."""
+    on = play(Cluster(a=3))
+    on.cluster.unseen.add("a")
+    on.send(20, 6, by_name("a"))
+    on.serve()
+    assert (on.ports.asked, on.changes_seen()) == ([], [])
+
+    on.cluster.unseen.clear()
+    on.end_pause()
+    assert costs(on.decide()) == {"a": 3}
+    assert on.cluster.topics == {}
+
+
+def test_a_deletion_can_happen_once_and_is_known_by_the_topics_id(play):
+    """Two tries have one content, by name or by id; another topic of that name has another."""
+
+    def content(cluster, message):
+        on = play(cluster)
+        on.send(20, 6, message)
+        on.serve()
+        (ask,) = on.ports.asked
+        assert ask.once
+        return ask.content
+
+    again = Cluster(b=1)
+    again.create("a", 3)
+    same = content(Cluster(a=3), by_name("a"))
+    assert content(Cluster(a=3), by_id(topic_id(1))) == same
+    assert content(again, by_name("a")) != same

@@ -1,0 +1,121 @@
+"""CreatePartitions through a channel."""
+
+import pytest
+
+from tests.unit.gateway.cluster import Cluster
+
+
+def growth(*, validate_only=False, **counts):
+    topics = [{"name": name, "count": count, "assignments": None} for name, count in counts.items()]
+    return {"topics": topics, "timeoutMs": 30_000, "validateOnly": validate_only}
+
+
+def errors(answer):
+    return {each["name"]: each["errorCode"] for each in answer["results"]}
+
+
+def test_a_topic_costs_the_partitions_that_are_added(play):
+    """Validated, then described, then decided."""
+    on = play(Cluster(a=2, b=5))
+    on.send(37, 3, growth(a=6, b=7))
+    on.serve()
+    request = on.decide()
+
+    assert [(each.name, each.partitions, each.count) for each in request.topics] == [("a", 4, 6), ("b", 2, 7)]
+    assert [errors(each) for each in on.answers()] == [{"a": 0, "b": 0}]
+    assert on.keys_seen() == [37, 3, 37]
+    assert {name: count for name, (_, count) in on.cluster.topics.items()} == {"a": 6, "b": 7}
+
+
+def test_what_the_cluster_would_refuse_is_answered_and_not_asked(play):
+    """No such topic, and no increase."""
+    on = play(Cluster(a=2))
+    answer = on.call(37, 3, growth(a=2, nowhere=9))
+
+    assert errors(answer) == {"a": 37, "nowhere": 3}
+    assert on.ports.asked == []
+    assert on.changes_seen() == []
+
+
+def test_only_admitted_topics_grow(play):
+    """The other one has error 89."""
+    on = play(Cluster(a=1, b=1))
+    on.send(37, 3, growth(a=3, b=3))
+    on.serve()
+    on.decide(refused={"a"}, throttle_ms=400)
+
+    (answer,) = on.answers()
+    assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 89, "b": 0}, 400)
+    assert {name: count for name, (_, count) in on.cluster.topics.items()} == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_an_old_version_is_asked_for_in_its_own(play, version):
+    """The decision depends on it: it is admitted and muted."""
+    on = play(Cluster(a=1))
+    on.send(37, version, growth(a=2))
+    on.serve()
+    assert on.decide(throttle_ms=50).api_version == version
+    assert [(errors(each), each["throttleTimeMs"]) for each in on.answers()] == [({"a": 0}, 50)]
+
+
+def test_a_validate_only_request_is_relayed(play):
+    """It is free."""
+    on = play(Cluster(a=1))
+    assert errors(on.call(37, 3, growth(a=2, validate_only=True))) == {"a": 0}
+    assert on.keys_seen() == [37]
+
+
+def test_a_topic_that_brokers_do_not_know_yet_is_asked_for_again(play):
+    """It was created a moment ago: the controller knows it already."""
+    on = play(Cluster(a=1))
+    on.cluster.unseen.add("a")
+    on.send(37, 3, growth(a=2))
+    on.serve()
+    assert (on.ports.asked, on.ports.pauses) == ([], [10])
+
+    on.cluster.unseen.clear()
+    on.end_pause()
+    assert [each.partitions for each in on.decide().topics] == [1]
+    assert [errors(each) for each in on.answers()] == [{"a": 0}]
+
+
+def test_a_topic_that_stays_unknown_was_deleted_meanwhile(play):
+    """After 70 ms it is answered as unknown, and nothing is asked."""
+    on = play(Cluster(a=1))
+    on.cluster.unseen.add("a")
+    on.send(37, 3, growth(a=2))
+    on.serve()
+    waited = []
+    while on.ports.pauses:
+        waited += on.ports.pauses
+        on.end_pause()
+
+    assert waited == [10, 20, 40]
+    assert [errors(each) for each in on.answers()] == [{"a": 3}]
+    assert (on.ports.asked, on.changes_seen()) == ([], [])
+
+
+def test_the_same_growth_has_the_same_content_and_another_one_has_not(play):
+    """By user, client-id, version, the topic's id, and its partitions before and after."""
+
+    def content(cluster, version=3, client_id="app", count=4):
+        on = play(cluster, client_id=client_id)
+        on.send(37, version, growth(a=count))
+        on.serve()
+        (ask,) = on.ports.asked
+        assert ask.once
+        return ask.content
+
+    again = Cluster(b=1)
+    again.create("a", 2)  # another topic of that name, with another id
+    same = content(Cluster(a=2))
+    others = [
+        content(Cluster(a=3)),
+        content(again),
+        content(Cluster(a=2), version=2),
+        content(Cluster(a=2), client_id="app2"),
+        content(Cluster(a=2), count=5),
+    ]
+    assert content(Cluster(a=2)) == same
+    assert len({same, *others}) == 6

@@ -1,0 +1,112 @@
+"""What becomes of mutations without a decision, and how long one may take."""
+
+import pytest
+
+from tests.unit.gateway.cluster import Cluster
+
+TOPIC = {"name": "a", "numPartitions": 3, "replicationFactor": 1, "assignments": [], "configs": []}
+CREATION = {"topics": [TOPIC], "timeoutMs": 30_000, "validateOnly": False}
+
+
+def undecided(on, version=7, **verdict):
+    """Create a topic without a decision; return error, message, and throttle time."""
+    on.send(19, version, CREATION)
+    on.serve()
+    on.no_decision(**verdict)
+    (answer,) = on.answers()
+    (found,) = answer["topics"]
+    return found["errorCode"], found["errorMessage"], answer["throttleTimeMs"]
+
+
+def test_closed_answers_an_error_that_says_what_is_wrong(play):
+    """REQUEST_TIMED_OUT, and nothing is created."""
+    on = play(when_silent="closed", enforced_by="kafka:9092")
+    sentence = (
+        "no decision on this mutation in 8000 ms, so it was not begun; is mutation-quota enforce running on kafka:9092?"
+    )
+    assert undecided(on) == (7, sentence, 0)
+    assert on.changes_seen() == []
+
+
+def test_open_goes_on_without_a_decision(play):
+    """With what is left of the client's time."""
+    on = play(when_silent="open")
+    assert undecided(on) == (0, None, 0)
+    ((_, _, went_on),) = on.changes_seen()
+    assert went_on["timeoutMs"] == 22_000
+
+
+@pytest.mark.parametrize(("version", "expected"), [(6, (89, None, 1000)), (5, (7, ..., 0))])
+def test_again_has_clients_that_can_try_again(play, version, expected):
+    """Error 89 for a second; an old version does not know it, and gets the error."""
+    on = play(when_silent="again")
+    code, message, throttle_ms = undecided(on, version)
+    assert (code, throttle_ms) == (expected[0], expected[2])
+    assert (message is None) == (expected[1] is None)
+    assert on.changes_seen() == []
+
+
+@pytest.mark.parametrize("when_silent", ["closed", "open", "again"])
+def test_an_invalid_request_is_refused_with_the_reason_whatever_holds_for_silence(play, when_silent):
+    """The job has written a dead letter, or it could not be asked."""
+    on = play(when_silent=when_silent)
+    assert undecided(on, invalid="topics: more than 5000") == (42, "topics: more than 5000", 0)
+    assert on.changes_seen() == []
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "expected"),
+    [(30_000, 10_000), (5000, 4000), (1, 100), (0, 100), (-1, 100), (2**31 - 1, 10_000), (-(2**31), 100)],
+)
+def test_a_decision_may_take_four_fifths_of_the_clients_own_time_limit(play, timeout_ms, expected):
+    """At most the gateway's own, and at least 100 ms."""
+    on = play(decision_timeout_ms=10_000)
+    on.send(19, 7, {**CREATION, "timeoutMs": timeout_ms})
+    on.serve()
+    assert [each.timeout_ms for each in on.ports.asked] == [expected]
+
+
+@pytest.mark.parametrize(("client_id", "expected"), [(None, "<none>"), ("", "<none>"), ("x" * 3000, "x" * 3000)])
+def test_a_client_without_an_id_is_one_of_its_own(play, client_id, expected):
+    """Leaving it out does not evade the quota of default clients."""
+    on = play(client_id=client_id)
+    on.send(19, 7, CREATION)
+    on.serve()
+    assert [each.request.client_id for each in on.ports.asked] == [expected]
+
+
+def test_a_verdict_after_the_client_has_gone_changes_nothing(play):
+    """Nor does one that comes twice."""
+    on = play()
+    on.send(19, 7, CREATION)
+    on.serve()
+    on.channel.close()
+    on.decide()
+    on.no_decision()
+    assert (on.answers(), on.changes_seen()) == ([], [])
+
+
+def test_the_topics_are_counted_by_what_became_of_them(play):
+    """By operation and mode."""
+    on = play(Cluster(there=1))
+    topics = [{**TOPIC, "name": name} for name in ("a", "b", "there")]
+    on.send(19, 7, {**CREATION, "topics": topics})
+    on.serve()
+    on.decide(refused={"b"}, throttle_ms=1)
+    stats = on.gate.stats
+    counted = {key: count for key, count in stats.mutations.items() if count}
+    assert counted == {
+        ("create_topics", "strict", "admitted"): 1,
+        ("create_topics", "strict", "refused"): 1,
+        ("create_topics", "strict", "failed"): 1,
+    }
+    assert (stats.muted, stats.muted_ms) == (1, 1)
+
+
+def test_undecided_and_open_are_counted_apart(play):
+    """`undecided` was not begun, `went_on` was."""
+    for when_silent, outcome in (("closed", "undecided"), ("open", "went_on")):
+        on = play(when_silent=when_silent)
+        undecided(on, 5)
+        counted = {key: count for key, count in on.gate.stats.mutations.items() if count}
+        assert counted == {("create_topics", "permissive", outcome): 1}

@@ -1,0 +1,83 @@
+"""Topics changed through the gateway lately, which the broker's metadata does not show yet."""
+
+import pytest
+
+from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
+from tests.unit.gateway.cluster import Cluster, topic_id
+
+MINUTE_MS = 60_000
+
+
+def creation(name, partitions):
+    topic = {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
+    return {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False}
+
+
+def deletion(*identities):
+    topics = [{"name": name, "topicId": identity} for name, identity in identities]
+    return {"topics": topics, "timeoutMs": 30_000}
+
+
+def growth(name, count):
+    return {"topics": [{"name": name, "count": count, "assignments": None}], "timeoutMs": 30_000, "validateOnly": False}
+
+
+def carry_out(on, key, version, message):
+    """Send a request that is admitted; return what each topic cost."""
+    on.send(key, version, message)
+    on.serve()
+    request = on.decide()
+    return {each.name: each.partitions for each in request.topics}
+
+
+@pytest.mark.parametrize("identity", [("new", NO_ID), (None, topic_id(1))], ids=["name", "id"])
+def test_a_topic_created_just_before_costs_its_partitions_though_the_broker_does_not_know_it(play, identity):
+    """Otherwise a storm would delete for free: metadata lags by seconds then."""
+    on = play(Cluster())
+    on.cluster.unseen.add("new")
+    carry_out(on, 19, 7, creation("new", 6))
+    assert carry_out(on, 20, 6, deletion(identity)) == {"new": 6}
+    assert on.cluster.topics == {}
+    assert on.ports.pauses == []
+
+
+def test_a_growth_counts_from_the_creation_just_before(play):
+    """The controller knows the topic, so that the growth is valid."""
+    on = play(Cluster())
+    on.cluster.unseen.add("new")
+    carry_out(on, 19, 7, creation("new", 6))
+    assert carry_out(on, 37, 3, growth("new", 10)) == {"new": 4}
+    assert carry_out(on, 20, 6, deletion(("new", NO_ID))) == {"new": 10}
+
+
+def test_a_deleted_topic_is_forgotten(play):
+    """Nothing is charged for what is not there any more."""
+    on = play(Cluster())
+    carry_out(on, 19, 7, creation("new", 6))
+    carry_out(on, 20, 6, deletion(("new", NO_ID)))
+    on.send(20, 6, deletion(("new", NO_ID)))
+    on.serve()
+    while on.ports.pauses:
+        on.end_pause()
+    on.answers()
+    assert on.ports.asked == []
+
+
+def test_a_change_is_remembered_for_a_minute():
+    """By name and by id."""
+    recent = RecentTopics()
+    recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
+    assert recent.find("a", NO_ID, 1000 + MINUTE_MS) == ExistingTopic("a", topic_id(1), 3)
+    assert recent.find(None, topic_id(1), 1000 + MINUTE_MS) == ExistingTopic("a", topic_id(1), 3)
+    assert recent.find("a", NO_ID, 1001 + MINUTE_MS) is None
+    assert recent.find("b", NO_ID, 1000) is None
+    assert recent.find(None, topic_id(2), 1000) is None
+
+
+def test_a_topic_created_anew_is_found_by_its_new_id_alone():
+    """Its old id is not its own any more."""
+    recent = RecentTopics()
+    recent.record(ExistingTopic("a", topic_id(1), 3), 0)
+    recent.record(ExistingTopic("a", topic_id(2), 5), 10)
+    assert recent.find(None, topic_id(1), 10) is None
+    assert recent.find(None, topic_id(2), 10) == ExistingTopic("a", topic_id(2), 5)

@@ -1,0 +1,210 @@
+"""A client's channel without sockets: what the client and the broker send and get, and the questions in between."""
+
+import json
+import struct
+
+from quota.gateway.addresses import Addresses
+from quota.gateway.channel import Channel
+from quota.gateway.gate import Gate
+from quota.gateway.mutations.mutate import Rules, Verdict
+from quota.gateway.mutes import Mutes
+from quota.gateway.offered import OfferedApis
+from quota.records.decision import read_decision
+from quota.wire.headers import (
+    RequestHeader,
+    acks_of_produce,
+    read_request_header,
+    read_response_header,
+    write_request,
+    write_response,
+)
+from tests.support.factories import DECISION_RECORD
+from tests.unit.gateway.cluster import Cluster
+
+GATEWAY = ("gw", 19092)
+"""The address that the brokers of the tests tell clients."""
+
+
+class FakePorts:
+    """What a channel needs, by hand."""
+
+    def __init__(self):
+        self.client, self.broker = bytearray(), bytearray()
+        self.asked, self.pauses = [], []
+        self.time = 1000
+
+    def to_client(self, data):
+        self.client += data
+
+    def to_broker(self, data):
+        self.broker += data
+
+    def ask(self, question):
+        self.asked.append(question)
+
+    def pause(self, ms):
+        self.pauses.append(ms)
+
+    def now(self):
+        return self.time
+
+
+def make_gate(protocol, *, addresses=None, permissive=True, mute_by="connection", gate=None, **options):
+    """Return a gate; options that are not its own are those of `Rules`."""
+    if gate is not None:
+        return gate
+    own = {name: options.pop(name) for name in ("authenticates", "max_request_bytes") if name in options}
+    addresses = addresses or Addresses({GATEWAY: GATEWAY})
+    offered = OfferedApis(protocol, rewritten=addresses.rewritten, permissive=permissive)
+    return Gate(protocol, offered, addresses, Rules(**options), Mutes(mute_by), **own)
+
+
+class Play:
+    """One client, its channel and its broker. What the broker gets is answered when `serve` is called."""
+
+    def __init__(self, protocol, cluster=None, *, client_id="app", **options):
+        self.protocol = protocol
+        self.cluster = cluster or Cluster()
+        self.gate = make_gate(protocol, **options)
+        self.ports = FakePorts()
+        self.channel = Channel(self.gate, self.ports)
+        self.client_id = client_id
+        self.seen = []
+        """What the broker got: (API key, version, message) of each request."""
+        self._sent = []
+        self._number = 0
+
+    # The client's side
+
+    def frame(self, key, version, message, client_id=...):
+        """Return the frame of a request, whose answer is then expected after those before it."""
+        self._number += 1
+        header = RequestHeader(key, version, self._number, self.client_id if client_id is ... else client_id)
+        if not (key == 0 and message["acks"] == 0):
+            self._sent.append(header)
+        return write_request(header, self.protocol.request(key, version).write(message), self.protocol)
+
+    def send(self, key, version, message, **options):
+        """Send a request."""
+        self.channel.from_client(self.frame(key, version, message, **options))
+
+    def send_bytes(self, data):
+        """Send any bytes."""
+        self.channel.from_client(data)
+
+    def answers(self):
+        """Return the messages that the client has got since the last call, in order."""
+        return [self._answer(frame) for frame in take_frames(self.ports.client)]
+
+    def call(self, key, version, message, **options):
+        """Send a request, have the broker answer all it gets, and return the one answer."""
+        self.send(key, version, message, **options)
+        self.serve()
+        (answer,) = self.answers()
+        return answer
+
+    def _answer(self, frame):
+        request = self._sent.pop(0)
+        header = read_response_header(frame, request, self.protocol)
+        assert header.correlation_id == request.correlation_id
+        version = request.api_version
+        if request.api_key == 18 and struct.unpack_from(">h", frame, 4) == (35,):
+            version = 0
+        return self.protocol.response(request.api_key, version).read(frame, header.body)
+
+    # The broker's side
+
+    def serve(self, most=1000):
+        """Have the broker answer up to so many requests, and those that follow from its answers."""
+        for _ in range(most):
+            answer = self.next_answer()
+            if answer is None:
+                return
+            self.channel.from_broker(answer)
+
+    def next_answer(self):
+        """Have the broker take the next request that has an answer, and return the frame; None if there is none."""
+        while (frame := take_frame(self.ports.broker)) is not None:
+            header = read_request_header(frame, self.protocol)
+            message = self.protocol.request(header.api_key, header.api_version).read(frame, header.body)
+            self.seen.append((header.api_key, header.api_version, message))
+            if header.api_key == 0 and acks_of_produce(frame, header) == 0:
+                continue
+            answer = self.cluster.answer(header.api_key, header.api_version, message)
+            body = self.protocol.response(header.api_key, header.api_version).write(answer)
+            return write_response(header, body, self.protocol)
+        return None
+
+    def keys_seen(self):
+        """Return the API keys of what the broker got, in order."""
+        return [key for key, _, _ in self.seen]
+
+    def changes_seen(self):
+        """Return what could have changed topics, of what the broker got: (API key, version, message)."""
+        return [each for each in self.seen if each[0] in {19, 20, 37} and not each[2].get("validateOnly")]
+
+    # Decisions and time
+
+    def decide(self, refused=(), throttle_ms=0, waited_ms=0):
+        """Answer the one question: all topics are admitted but those named. Return the question's request."""
+        (ask,) = self.ports.asked
+        self.ports.asked.clear()
+        decision = decision_on(ask.request, refused, throttle_ms)
+        self.channel.decided(Verdict(decision, waited_ms))
+        self.serve()
+        return ask.request
+
+    def no_decision(self, invalid="", waited_ms=8000):
+        """Tell that there is no decision."""
+        self.ports.asked.clear()
+        self.channel.decided(Verdict(None, waited_ms, invalid))
+        self.serve()
+
+    def end_pause(self):
+        """Let the present pause pass."""
+        self.ports.time += self.ports.pauses.pop(0)
+        self.channel.paused()
+        self.serve()
+
+    def pass_time(self, ms):
+        """Let time pass, and resume the channel if its request is due."""
+        self.ports.time += ms
+        for channel in list(self.gate.mutes.due(self.ports.time)):
+            channel.resume()
+        self.serve()
+
+
+def decision_on(request, refused=(), throttle_ms=0):
+    """Return a decision on a request that refuses the topics named."""
+    topics = [
+        {
+            "name": each.name,
+            "partitions": each.partitions,
+            "error_code": 89 if each.name in refused else 0,
+            "error": "THROTTLING_QUOTA_EXCEEDED" if each.name in refused else "NONE",
+            "error_message": "The throttling quota has been exceeded." if each.name in refused else None,
+        }
+        for each in request.topics
+    ]
+    fields = {"topics": topics, "throttle_time_ms": throttle_ms, "operation": request.operation.value}
+    return read_decision(json.dumps(DECISION_RECORD | fields).encode())
+
+
+def take_frame(buffer):
+    """Remove the first frame of a buffer, and return it without its length; None if it is not all there."""
+    if len(buffer) < 4:
+        return None
+    (length,) = struct.unpack_from(">i", buffer)
+    if len(buffer) < 4 + length:
+        return None
+    frame = bytes(buffer[4 : 4 + length])
+    del buffer[: 4 + length]
+    return frame
+
+
+def take_frames(buffer):
+    """Remove all whole frames of a buffer, and return them."""
+    found = []
+    while (frame := take_frame(buffer)) is not None:
+        found.append(frame)
+    return found

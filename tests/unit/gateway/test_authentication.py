@@ -1,0 +1,198 @@
+"""SASL through a channel: the broker alone decides, and the gateway learns who the client is."""
+
+import pytest
+
+from quota.gateway.gate import ChannelError
+from tests.unit.gateway.cluster import Cluster
+
+ALICE, BOB, WRONG = b"\0alice\0secret", b"\0bob\0secret", b"\0alice\0wrong"
+FIRST, FINAL = b"n,,n=carol,r=abc", b"c=biws,r=abcdef,p=cHJvb2Y="
+
+
+def a_cluster(lifetime_ms=0):
+    cluster = Cluster()
+    accepted = {"sessionLifetimeMs": lifetime_ms}
+    cluster.accepts = {
+        ALICE: accepted,
+        BOB: accepted,
+        WRONG: {"errorCode": 58, "errorMessage": "Authentication failed: Invalid username or password"},
+        FIRST: {"authBytes": b"r=abcdef,s=c2FsdA==,i=4096"},
+        FINAL: {"authBytes": b"v=dmVyaWZpZXI=", **accepted},
+    }
+    return cluster
+
+
+@pytest.fixture
+def sasl(play):
+    """Return a function that opens a channel to a broker that authenticates its clients."""
+
+    def _open(cluster=None, **options):
+        return play(cluster or a_cluster(), authenticates=True, **options)
+
+    return _open
+
+
+def authenticate(on, mechanism, *messages, version=2):
+    """Return the answers to a handshake and to messages."""
+    answers = [on.call(17, 1, {"mechanism": mechanism})]
+    return answers + [on.call(36, version, {"authBytes": each}) for each in messages]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_plain_makes_the_user_known_when_the_broker_accepts(sasl, version):
+    """Not before."""
+    on = sasl()
+    on.call(17, 1, {"mechanism": "PLAIN"})
+    on.send(36, version, {"authBytes": ALICE})
+    assert on.channel.user is None
+    on.serve()
+    assert on.answers()[0]["errorCode"] == 0
+    assert on.channel.user == "alice"
+
+
+def test_scram_makes_the_user_known_in_the_second_round(sasl):
+    """The messages pass unchanged."""
+    on = sasl()
+    handshake, first = authenticate(on, "SCRAM-SHA-256", FIRST)
+    assert (handshake["errorCode"], first["authBytes"], on.channel.user) == (0, b"r=abcdef,s=c2FsdA==,i=4096", None)
+    final = on.call(36, 2, {"authBytes": FINAL})
+    assert (final["authBytes"], on.channel.user) == (b"v=dmVyaWZpZXI=", "carol")
+    assert [message["authBytes"] for key, _, message in on.seen if key == 36] == [FIRST, FINAL]
+
+
+def test_a_wrong_password_is_answered_with_the_brokers_own_message(sasl):
+    """And no request passes after it."""
+    on = sasl()
+    refused = authenticate(on, "PLAIN", WRONG)[1]
+    assert (refused["errorCode"], refused["errorMessage"]) == (
+        58,
+        "Authentication failed: Invalid username or password",
+    )
+    with pytest.raises(ChannelError, match="API 3 before authentication"):
+        on.send(3, 12, {"topics": []})
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "NTLM", "", "plain", "PLAIN "])
+def test_a_mechanism_that_hides_the_user_is_refused_by_the_gateway(sasl, mechanism):
+    """With the error that lists those that may be used; the broker is not asked."""
+    on = sasl()
+    (answer,) = authenticate(on, mechanism)
+    assert answer == {"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]}
+    assert on.seen == []
+
+
+def test_the_brokers_mechanisms_are_told_without_those_that_hide_the_user(sasl):
+    """The broker of the tests knows GSSAPI, too."""
+    answers = authenticate(sasl(), "SCRAM-SHA-512")
+    assert answers == [{"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}]
+
+
+def test_a_delegation_token_is_answered_with_a_sentence_and_closed(sasl):
+    """The broker does not get it."""
+    on = sasl()
+    on.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
+    with pytest.raises(ChannelError, match="delegation token"):
+        on.send(36, 2, {"authBytes": b"n,,n=dG9rZW4,r=abc,tokenauth=true"})
+    (answer,) = on.answers()
+    assert answer["errorCode"] == 58
+    assert "cannot authenticate by a delegation token" in answer["errorMessage"]
+    assert on.keys_seen() == [17]
+
+
+def test_a_client_whose_name_cannot_be_read_is_closed_though_the_broker_accepts_it(sasl):
+    """With a sentence."""
+    cluster = a_cluster()
+    cluster.accepts[b"odd"] = {}
+    on = sasl(cluster)
+    on.call(17, 1, {"mechanism": "PLAIN"})
+    on.send(36, 2, {"authBytes": b"odd"})
+    with pytest.raises(ChannelError, match="cannot read its name"):
+        on.serve()
+    (answer,) = on.answers()
+    assert (answer["errorCode"], on.channel.user) == (58, None)
+
+
+def test_an_exchange_without_a_handshake_makes_nobody_known(sasl):
+    """A broker would close; were it not to, the client would still be nobody."""
+    on = sasl()
+    assert on.call(36, 2, {"authBytes": ALICE})["errorCode"] == 0
+    assert on.channel.user is None
+
+
+def test_a_message_behind_a_refused_handshake_makes_nobody_known(sasl):
+    """The mechanism was not accepted."""
+    on = sasl()
+    on.call(17, 1, {"mechanism": "SCRAM-SHA-512"})
+    on.call(36, 2, {"authBytes": ALICE})
+    assert on.channel.user is None
+
+
+@pytest.mark.parametrize(
+    ("lifetime_ms", "told"), [(0, 0), (60_000, 50_000), (12_000, 6000), (3000, 1500), (1, 1), (2, 1)]
+)
+def test_a_session_is_told_to_end_a_decision_earlier_than_it_does(sasl, lifetime_ms, told):
+    """By 10 s here, at most half of it."""
+    on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
+    assert authenticate(on, "PLAIN", ALICE)[1]["sessionLifetimeMs"] == told
+
+
+def test_a_client_authenticates_again_on_its_connection(sasl):
+    """KIP-368: by the same user, also while other requests are answered."""
+    on = sasl(a_cluster(60_000))
+    authenticate(on, "PLAIN", ALICE)
+    assert on.call(3, 12, {"topics": []})["topics"] == []
+    authenticate(on, "PLAIN", ALICE)
+    assert on.channel.user == "alice"
+    assert on.call(3, 12, {"topics": []})["topics"] == []
+
+
+def test_the_user_of_a_connection_cannot_change(sasl):
+    """It is closed, though the broker of the tests accepts it."""
+    on = sasl()
+    authenticate(on, "PLAIN", ALICE)
+    on.call(17, 1, {"mechanism": "PLAIN"})
+    on.send(36, 2, {"authBytes": BOB})
+    with pytest.raises(ChannelError, match="user of a connection cannot change"):
+        on.serve()
+    assert on.channel.user == "alice"
+
+
+def test_a_failed_second_authentication_leaves_the_user(sasl):
+    """The broker closes the connection by itself."""
+    on = sasl()
+    authenticate(on, "PLAIN", ALICE)
+    assert authenticate(on, "PLAIN", WRONG)[1]["errorCode"] == 58
+    assert on.channel.user == "alice"
+
+
+def test_requests_written_behind_an_authentication_wait_for_its_end(sasl):
+    """A handshake and a message at once: the second reaches the broker when the first is answered."""
+    on = sasl()
+    on.send_bytes(on.frame(17, 1, {"mechanism": "PLAIN"}) + on.frame(36, 2, {"authBytes": ALICE}))
+    on.serve(1)
+    assert on.keys_seen() == [17]
+    on.pass_time(0)
+    assert on.keys_seen() == [17, 36]
+    assert on.channel.user == "alice"
+
+
+@pytest.mark.parametrize("key", [0, 1, 3, 10, 19, 20, 37, 60])
+def test_nothing_else_passes_before_authentication(sasl, key, protocol):
+    """Whatever the rest of the request."""
+    on = sasl()
+    version = protocol.apis[key].max_version
+    with pytest.raises(ChannelError, match=f"API {key} before authentication"):
+        on.send_bytes(b"\0\0\0\x20" + key.to_bytes(2) + version.to_bytes(2) + bytes(28))
+    assert bytes(on.ports.broker) == b""
+
+
+def test_a_large_request_is_refused_before_authentication(sasl):
+    """By Kafka's own limit, 512 KiB."""
+    on = sasl()
+    with pytest.raises(ChannelError, match="524289 bytes"):
+        on.send_bytes((524_289).to_bytes(4) + b"\0\x24\0\x02")
+
+
+def test_without_sasl_everybody_is_anonymous(play):
+    """As on a broker's plaintext listener."""
+    assert play().channel.user == "ANONYMOUS"

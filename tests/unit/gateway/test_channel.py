@@ -1,0 +1,396 @@
+"""The order of answers, the barrier that a mutation is, mutes, and what is passed on without being held."""
+
+import struct
+
+import pytest
+
+from quota.gateway.gate import ChannelError
+from quota.wire.primitives import Malformed
+from tests.unit.gateway.cluster import NO_ID, Cluster
+from tests.unit.gateway.play import take_frames
+
+
+def creation(*names, partitions=3, timeout_ms=30_000):
+    topics = [
+        {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
+        for name in names
+    ]
+    return {"topics": topics, "timeoutMs": timeout_ms, "validateOnly": False}
+
+
+def deletion(*names):
+    return {"topics": [{"name": name, "topicId": NO_ID} for name in names], "timeoutMs": 30_000}
+
+
+def metadata(*names):
+    return {"topics": [{"name": name, "topicId": NO_ID} for name in names], "allowAutoTopicCreation": False}
+
+
+def produce(size=0, acks=1):
+    records = bytes(size)
+    partition = {"index": 0, "records": records}
+    return {
+        "transactionalId": None,
+        "acks": acks,
+        "timeoutMs": 1,
+        "topicData": [{"name": "t", "partitionData": [partition]}],
+    }
+
+
+class TestOrder:
+    """Requests written at once."""
+
+    def test_all_are_answered_in_order(self, play):
+        """Relayed ones, mutations that are admitted, refused and validated, and the gateway's own answers."""
+        on = play(Cluster(old=2))
+        frames = [
+            on.frame(3, 12, metadata("old")),
+            on.frame(19, 7, creation("a")),
+            on.frame(3, 12, metadata("a")),
+            on.frame(19, 7, creation("b")),
+            on.frame(18, 4, {}),
+            on.frame(20, 6, deletion("old")),
+            on.frame(3, 12, metadata("old")),
+        ]
+        on.send_bytes(b"".join(frames))
+        on.serve()
+        on.decide()
+        on.pass_time(0)
+        on.decide(refused={"b"})
+        on.pass_time(0)
+        on.decide()
+        on.pass_time(0)
+
+        answers = on.answers()
+        assert len(answers) == 7
+        codes = [[topic["errorCode"] for topic in answers[number]["topics"]] for number in (0, 1, 2, 3, 6)]
+        assert codes == [[0], [0], [0], [89], [3]]
+        assert [each["errorCode"] for each in answers[5]["responses"]] == [0]
+
+    def test_a_mutation_is_a_barrier(self, play):
+        """What is written behind it reaches the broker when it is answered."""
+        on = play()
+        on.send_bytes(on.frame(19, 7, creation("a")) + on.frame(3, 12, metadata("a")))
+        on.serve()
+        assert on.keys_seen() == [19]
+        on.decide()
+        on.pass_time(0)
+        assert on.keys_seen() == [19, 19, 3]
+        assert [each["topics"][0]["errorCode"] for each in on.answers()] == [0, 0]
+
+    def test_a_mutation_does_not_overtake_what_was_relayed_before_it(self, play):
+        """A fetch that takes long is answered first."""
+        on = play()
+        fetch = {"topics": [], "forgottenTopicsData": [], "replicaId": -1, "maxWaitMs": 1, "minBytes": 1}
+        on.send(1, 12, fetch)
+        slow = on.next_answer()
+        on.send(19, 7, creation("a"))
+        validated = on.next_answer()
+        assert (on.answers(), on.ports.asked) == ([], [])
+        on.channel.from_broker(slow)
+        on.channel.from_broker(validated)
+        on.decide(refused={"a"})
+        assert [("sessionId" in each, each.get("topics") and True) for each in on.answers()] == [
+            (True, None),
+            (False, True),
+        ]
+
+    def test_the_gateways_own_answer_waits_for_its_turn(self, play):
+        """That to an unknown version of ApiVersions."""
+        on = play()
+        on.send(3, 12, metadata())
+        unknown = struct.pack(">hhih", 18, 999, 2, -1) + b"\0\x01\x01\0"
+        on.send_bytes(len(unknown).to_bytes(4) + unknown)
+        assert bytes(on.ports.client) == b""
+        on.serve()
+        first, second = take_frames(on.ports.client)
+        assert (first[:4], second[:6]) == (struct.pack(">i", 1), struct.pack(">ih", 2, 35))
+
+    def test_produce_without_acknowledgement_has_no_answer(self, play):
+        """The next request's answer is the next."""
+        on = play()
+        on.send_bytes(on.frame(0, 9, produce(acks=0)) + on.frame(0, 9, produce(acks=-1)) + on.frame(3, 12, metadata()))
+        on.serve()
+        assert on.keys_seen() == [0, 0, 3]
+        assert ["responses" in each for each in on.answers()] == [True, False]
+
+    @pytest.mark.parametrize("version", range(3, 14))
+    def test_acknowledgement_is_found_in_all_versions_of_produce(self, play, version):
+        """Behind a transactional id of any length, which may be null."""
+        on = play()
+        for transaction in (None, "", "t" * 2000):
+            for acks in (0, 1):
+                message = {"transactionalId": transaction, "acks": acks, "timeoutMs": 1, "topicData": []}
+                on.send(0, version, message)
+        on.serve()
+        assert (len(on.seen), len(on.answers())) == (6, 3)
+
+    def test_an_answer_that_was_not_expected_closes_the_connection(self, play):
+        """Of another correlation id, or of none."""
+        on = play()
+        on.send(3, 12, metadata())
+        for answer in (struct.pack(">ii", 4, 99), struct.pack(">ii", -1, 1), struct.pack(">ih", 2, 1)):
+            with pytest.raises(ChannelError) as error:
+                play_again(on, answer)
+            assert error.value.reason == "answer"
+
+    def test_a_broker_that_speaks_first_closes_the_connection(self, play):
+        """Nothing was asked."""
+        with pytest.raises(ChannelError, match="answer 5 that is not expected"):
+            play().channel.from_broker(struct.pack(">ii", 4, 5))
+
+
+def play_again(on, answer):
+    """Give a fresh channel of the same kind an answer."""
+    fresh = type(on)(on.protocol, on.cluster)
+    fresh.send(3, 12, metadata())
+    fresh.channel.from_broker(answer)
+
+
+class TestPassingOn:
+    """Frames that are not looked into."""
+
+    def test_a_large_request_is_passed_on_piece_by_piece(self, play):
+        """Of 30 MB nothing is held but the head."""
+        on = play()
+        frame = on.frame(0, 9, produce(size=30_000_000))
+        sent = 0
+        for at in range(0, len(frame), 65_536):
+            piece = frame[at : at + 65_536]
+            on.send_bytes(piece)
+            sent += len(piece)
+            assert on.channel.held_bytes == 0
+            assert len(on.ports.broker) == sent
+        assert bytes(on.ports.broker) == frame
+
+    def test_a_large_answer_is_passed_on_piece_by_piece(self, play):
+        """A fetch's."""
+        on = play()
+        on.send(1, 12, {"topics": [], "forgottenTopicsData": [], "replicaId": -1, "maxWaitMs": 1, "minBytes": 1})
+        answer = struct.pack(">ii", 5_000_000, 1) + bytes(4_999_996)
+        for at in range(0, len(answer), 65_536):
+            on.channel.from_broker(answer[at : at + 65_536])
+            assert len(on.ports.client) == min(at + 65_536, len(answer))
+        assert on.channel.is_idle
+
+    def test_a_request_behind_a_large_one_begins_with_its_end(self, play):
+        """Also if the end and the next request come together."""
+        on = play()
+        first, second = on.frame(0, 9, produce(size=5000)), on.frame(3, 12, metadata())
+        on.send_bytes(first[:100])
+        on.send_bytes(first[100:] + second)
+        on.serve()
+        assert on.keys_seen() == [0, 3]
+
+    def test_bytes_behind_a_message_are_relayed(self, play):
+        """librdkafka writes some, and brokers ignore them."""
+        on = play()
+        frame = on.frame(3, 12, metadata())[4:] + b"behind"
+        on.send_bytes(len(frame).to_bytes(4) + frame)
+        assert bytes(on.ports.broker) == len(frame).to_bytes(4) + frame
+
+    def test_bytes_behind_a_mutation_change_nothing(self, play):
+        """It is the same mutation."""
+        on = play()
+        frame = on.frame(19, 7, creation("a"))[4:] + on.frame(19, 7, creation("b"))
+        on.send_bytes(len(frame).to_bytes(4) + frame)
+        on.serve()
+        on.decide()
+        assert set(on.cluster.topics) == {"a"}
+        assert bytes(on.ports.broker) == b""
+
+    def test_metadata_must_not_create_topics(self, play):
+        """The permission is taken away in all versions; all else is kept."""
+        for version in range(4, 14):
+            on = play()
+            on.send(3, version, {**metadata("a"), "allowAutoTopicCreation": True})
+            on.serve()
+            ((_, seen, message),) = on.seen
+            assert (seen, message["allowAutoTopicCreation"]) == (version, False)
+            assert [each["name"] for each in message["topics"]] == ["a"]
+            assert len(on.answers()) == 1
+
+
+class TestLimits:
+    """Sizes and numbers."""
+
+    @pytest.mark.parametrize("length", [-(2**31), -1, 0, 3, 9, 2**31 - 1])
+    def test_a_length_that_no_request_has_closes_the_connection(self, play, length):
+        """From 10 bytes to the setting's."""
+        with pytest.raises(ChannelError, match=f"a request of {length} bytes") as error:
+            play().send_bytes(struct.pack(">i", length))
+        assert error.value.reason == "size"
+
+    @pytest.mark.parametrize(
+        "data", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"]
+    )
+    def test_another_protocol_closes_the_connection(self, play, data):
+        """HTTP and TLS look like lengths far above the limit."""
+        with pytest.raises(ChannelError, match="a request of"):
+            play().send_bytes(data)
+
+    @pytest.mark.parametrize("key", [3, 17, 18, 19, 20, 36, 37])
+    def test_a_request_that_is_read_whole_has_8_mb_at_most(self, play, key, protocol):
+        """It is refused by its head: the rest is not waited for."""
+        head = struct.pack(">ihh", 8 * 1024 * 1024 + 1, key, protocol.apis[key].max_version)
+        on = play()
+        with pytest.raises(ChannelError, match=f"to API {key}; 8388608 are allowed"):
+            on.send_bytes(head + bytes(4))
+        assert on.channel.held_bytes < 100
+
+    def test_an_array_that_lies_about_its_length_is_malformed(self, play):
+        """Two billion topics in a few bytes."""
+        body = struct.pack(">i", 2**31 - 1)
+        frame = struct.pack(">hhih", 19, 4, 1, -1) + body + bytes(20)
+        with pytest.raises(Malformed, match="2147483647 elements are claimed"):
+            play().send_bytes(len(frame).to_bytes(4) + frame)
+
+    def test_a_request_of_too_many_elements_is_malformed(self, play):
+        """Reading it would keep others waiting."""
+        on = play()
+        with pytest.raises(Malformed, match="more elements"):
+            on.send(20, 5, {"topicNames": ["t"] * 20_001, "timeoutMs": 1})
+
+    def test_a_head_that_is_not_there_after_128_kib_is_malformed(self, play):
+        """Headers are at most half of that."""
+        head = struct.pack(">hhih", 0, 9, 1, -1) + b"\0" + b"\xff\xff\xff\xff\x07"
+        with pytest.raises(Malformed):
+            play().send_bytes((200_000).to_bytes(4) + head + bytes(180_000))
+
+    def test_a_request_that_ends_within_its_header_is_malformed(self, play):
+        """The client id is longer than the request."""
+        for key, version in ((19, 7), (1, 12)):
+            with pytest.raises(Malformed):
+                play().send_bytes(struct.pack(">ihhih", 20, key, version, 1, 500) + bytes(10))
+
+    def test_the_setting_limits_what_is_passed_on(self, play):
+        """Kafka's `socket.request.max.bytes`."""
+        on = play(max_request_bytes=1000)
+        with pytest.raises(ChannelError, match="a request of 1001 bytes; 10 to 1000 are allowed"):
+            on.send_bytes((1001).to_bytes(4))
+
+    def test_requests_wait_while_a_thousand_answers_are_outstanding(self, play):
+        """What is remembered of a request takes more room than a request: it is not remembered without end."""
+        on = play()
+        on.send_bytes(b"".join(on.frame(3, 12, metadata()) for _ in range(2500)))
+        assert on.channel.is_full
+        assert len(take_frames(bytearray(on.ports.broker))) == 1000
+        on.serve(10_000)
+        assert len(on.answers()) == 2500
+        assert not on.channel.is_full
+        assert on.channel.held_bytes == 0
+
+    def test_the_gateways_own_answers_are_not_collected_without_end(self, play):
+        """Those that wait for the broker's count, too."""
+        on = play()
+        on.send(3, 12, metadata())
+        unknown = struct.pack(">ihhih", 14, 18, 999, 2, -1) + b"\0\x01\x01\0"
+        on.send_bytes(unknown * 5000)
+        assert on.channel.is_full
+        assert on.channel.held_bytes == 4001 * len(unknown)
+        on.serve()
+        assert len(take_frames(on.ports.client)) == 5001
+
+
+class TestMutes:
+    """KIP-219."""
+
+    def test_the_next_request_waits_until_the_throttle_time_is_over(self, play):
+        """The answer itself came at once."""
+        on = play()
+        on.send(19, 7, creation("a"))
+        on.serve()
+        on.decide(throttle_ms=500)
+        assert [each["throttleTimeMs"] for each in on.answers()] == [500]
+
+        on.send(3, 12, metadata())
+        assert on.channel.is_waiting
+        on.pass_time(499)
+        assert on.answers() == []
+        on.pass_time(1)
+        assert len(on.answers()) == 1
+
+    def test_a_muted_channel_passes_on_the_rest_of_what_has_begun(self, play):
+        """Requests that are there wait; a large one waits with its head."""
+        on = play()
+        on.send(19, 7, creation("a"))
+        on.serve()
+        on.decide(throttle_ms=500)
+        frame = on.frame(0, 9, produce(size=100_000))
+        on.send_bytes(frame[:70_000])
+        assert (on.channel.is_waiting, on.channel.held_bytes, bytes(on.ports.broker)) == (True, 70_000, b"")
+        on.pass_time(500)
+        on.send_bytes(frame[70_000:])
+        on.serve()
+        assert on.keys_seen()[-1] == 0
+
+    def test_by_connection_another_connection_is_not_muted(self, play):
+        """As in Kafka."""
+        first = play()
+        second = play(first.cluster, gate=first.gate)
+        mute(first)
+        assert len([second.call(3, 12, metadata())]) == 1
+
+    def test_by_client_all_connections_of_the_client_are_muted(self, play):
+        """Those that are open, and those that come; others are not."""
+        first = play(mute_by="client")
+        second, other = (play(first.cluster, gate=first.gate, client_id=client) for client in ("app", "other"))
+        assert len([second.call(3, 12, metadata())]) == 1
+        mute(first)
+        later = play(first.cluster, gate=first.gate)
+        for channel in (second, later):
+            channel.ports.time = first.ports.time
+            channel.send(3, 12, metadata())
+            channel.serve()
+            assert channel.answers() == []
+        assert len([other.call(3, 12, metadata())]) == 1
+
+        first.pass_time(500)
+        for channel in (second, later):
+            channel.serve()
+            assert len(channel.answers()) == 1
+
+    def test_by_client_a_mute_outlives_its_connection(self, play):
+        """Connecting anew does not evade it."""
+        first = play(mute_by="client")
+        mute(first)
+        first.channel.close()
+        again = play(first.cluster, gate=first.gate)
+        again.ports.time = first.ports.time
+        again.send(3, 12, metadata())
+        again.serve()
+        assert again.answers() == []
+
+
+def mute(on):
+    """Mute a channel for 500 ms."""
+    on.send(19, 7, creation("muting"))
+    on.serve()
+    on.decide(throttle_ms=500)
+    assert on.answers()[-1]["throttleTimeMs"] == 500
+
+
+class TestEnds:
+    """Clients that go away."""
+
+    def test_nothing_goes_on_after_the_client_has_gone(self, play):
+        """Neither of a mutation that is decided, nor of a pause."""
+        for cluster in (Cluster(), Cluster(a=1)):
+            on = play(cluster)
+            cluster.unseen.add("a")
+            on.send(*((20, 6, deletion("a")) if "a" in cluster.topics else (19, 7, creation("a"))))
+            on.serve()
+            on.channel.close()
+            on.channel.paused()
+            on.serve()
+            assert on.changes_seen() == []
+
+    def test_what_the_channel_knows_of_itself(self, play):
+        """Idle, mutating, idle again."""
+        on = play()
+        assert (on.channel.is_idle, on.channel.is_mutating) == (True, False)
+        on.send(19, 7, creation("a"))
+        on.serve()
+        assert (on.channel.is_idle, on.channel.is_mutating) == (False, True)
+        on.decide()
+        assert (on.channel.is_idle, on.channel.is_mutating) == (True, False)

@@ -1,0 +1,121 @@
+"""Which APIs and versions clients may use."""
+
+import struct
+
+import pytest
+
+from quota.gateway.addresses import Addresses
+from quota.gateway.gate import ChannelError
+from quota.gateway.offered import OfferedApis
+from tests.unit.gateway.play import GATEWAY
+
+REWRITTEN = Addresses({("broker", 9092): GATEWAY})
+
+
+def versions(answer):
+    return {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in answer["apiKeys"]}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_clients_are_told_what_both_the_gateway_and_the_broker_know(play, version):
+    """Without the API that the gateway does not know (999) and the one that it withholds (88)."""
+    answer = play().call(18, version, {"clientSoftwareName": "x", "clientSoftwareVersion": "1"} if version > 2 else {})
+    assert versions(answer) == {
+        0: (3, 13),
+        1: (4, 17),
+        3: (4, 13),
+        10: (0, 6),
+        17: (1, 1),
+        18: (0, 4),
+        19: (2, 7),
+        20: (1, 6),
+        37: (0, 3),
+    }
+
+
+def test_versions_whose_answers_would_lead_past_are_left_out_where_addresses_are_rewritten(play):
+    """KIP-951: Produce and Fetch name brokers from versions 10 and 16 on."""
+    told = versions(play(addresses=REWRITTEN).call(18, 3, {}))
+    assert (told[0], told[1]) == ((3, 9), (4, 15))
+
+
+def test_permissive_versions_can_be_left_out(play):
+    """Then all clients know error 89."""
+    told = versions(play(permissive=False).call(18, 3, {}))
+    assert (told[19], told[37], told[20]) == ((6, 7), (3, 3), (5, 6))
+
+
+def test_the_other_fields_of_the_answer_are_unchanged(play):
+    """Features, and tags that the gateway does not know."""
+    on = play()
+    feature = {"name": "f", "minVersion": 1, "maxVersion": 2}
+    more = {"supportedFeatures": [feature], "finalizedFeaturesEpoch": 7, "_tags": [(50, b"new")]}
+    plain = on.cluster.answer
+    on.cluster.answer = lambda *request: {**plain(*request), **more}
+    answer = on.call(18, 4, {})
+    assert {name: answer[name] for name in more} == more
+
+
+@pytest.mark.parametrize("version", [5, 99, 32767])
+def test_an_unknown_version_of_apiversions_is_answered_in_version_0(play, version):
+    """As by a broker: error 35, and the versions that are known."""
+    on = play()
+    frame = struct.pack(">hhih", 18, version, 77, -1) + b"\0" + b"\x01\x01" + b"\0"
+    on.send_bytes(len(frame).to_bytes(4) + frame)
+    assert bytes(on.ports.client[4:]) == struct.pack(">ihihhh", 77, 35, 1, 18, 0, 4)
+    assert on.seen == []
+
+
+def test_a_broker_that_does_not_know_the_version_is_understood(play):
+    """It answers in version 0, too."""
+    on = play()
+    on.send(18, 4, {})
+    on.next_answer()
+    on.channel.from_broker(struct.pack(">iihihhh", 16, 1, 35, 1, 18, 0, 3))
+    (answer,) = on.answers()
+    assert (answer["errorCode"], versions(answer)) == (35, {18: (0, 3)})
+
+
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [
+        (3, 3),  # creates topics
+        (17, 0),  # is followed by bytes that are no frames
+        (88, 0),  # creates topics
+        (58, 0),  # Envelope: a request of somebody else's
+        (7, 3),  # of brokers alone
+        (19, 1),
+        (19, 8),
+        (20, 0),
+        (20, 7),
+        (37, 4),
+        (0, 2),
+        (999, 0),
+        (-1, 0),
+        (19, -1),
+        (3, -1),
+    ],
+)
+def test_what_is_not_offered_closes_the_connection(play, key, version):
+    """Whatever else the request says."""
+    on = play()
+    with pytest.raises(ChannelError, match=f"API {key} in version {version}, which is not offered"):
+        on.send_bytes(struct.pack(">ihhih", 12, key, version, 1, -1) + bytes(2))
+    assert bytes(on.ports.broker) == b""
+
+
+def test_permissive_versions_are_refused_where_they_are_left_out(play):
+    """Not only hidden."""
+    on = play(permissive=False)
+    with pytest.raises(ChannelError, match="API 19 in version 5"):
+        on.send(19, 5, {"topics": []})
+
+
+def test_every_api_of_the_release_has_been_looked_at(protocol):
+    """An API that comes with a new release may create topics or name brokers: look before adding it here."""
+    known = {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 29, 30, 31, 32}
+    known |= {33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 55, 57, 60, 61, 64, 65, 66}
+    known |= {68, 69, 71, 72, 74, 75, 76, 77, 78, 79, 80, 81, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 27}
+    offered = OfferedApis(protocol, rewritten=False, permissive=True)
+    found = {key for key, api in protocol.apis.items() if offered.offers(key, api.max_version)}
+    assert found == known - {88}

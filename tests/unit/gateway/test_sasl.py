@@ -1,0 +1,179 @@
+"""The user of an overheard SASL exchange, as Kafka's own classes read it."""
+
+import base64
+import json
+
+import pytest
+
+from quota.gateway.sasl import AuthenticationRefused, SaslExchange
+
+
+def heard(mechanism, *rounds, claim="sub"):
+    """Return the user after rounds of the client's message and the broker's answer."""
+    exchange = SaslExchange(mechanism, claim)
+    user = None
+    for from_client, from_broker in rounds:
+        exchange.hear_client(from_client)
+        user = exchange.hear_broker(from_broker)
+    return user
+
+
+def jwt(claims, payload=None):
+    parts = [json.dumps({"alg": "none"}).encode(), payload or json.dumps(claims).encode()]
+    return b".".join([*(base64.urlsafe_b64encode(each).rstrip(b"=") for each in parts), b""])
+
+
+def bearer(token, before=b"", behind=b""):
+    return b"n,,\x01" + before + b"auth=Bearer " + token + b"\x01" + behind + b"\x01"
+
+
+@pytest.mark.parametrize(
+    ("message", "user"),
+    [
+        (b"\0alice\0secret", "alice"),
+        (b"alice\0alice\0secret", "alice"),
+        ("\0Zoë ☃\0x".encode(), "Zoë ☃"),
+        (b"\0 alice \0x", " alice "),
+        (b"\0a,b=c\0x", "a,b=c"),
+    ],
+)
+def test_plain_names_the_user_between_the_nulls(message, user):
+    """As it is, without any trimming."""
+    assert heard("PLAIN", (message, b"")) == user
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"alice",
+        b"\0alice",
+        b"\0\0secret",
+        b"\0alice\0secret\0more",
+        b"bob\0alice\0secret",
+        b"\0\xff\xfe\0secret",
+        b"\0\xc0\x80alice\0secret",
+        b"\0\xed\xa0\x80\0secret",
+    ],
+)
+def test_a_plain_message_without_a_clear_name_is_refused_even_if_the_broker_accepts_it(message):
+    """An authorization id of another user, too: whose rights would it have?"""
+    with pytest.raises(AuthenticationRefused, match="cannot read its name from PLAIN"):
+        heard("PLAIN", (message, b""))
+
+
+@pytest.mark.parametrize(
+    ("message", "user"),
+    [
+        (b"n,,n=alice,r=abc", "alice"),
+        (b"n,a=alice,n=alice,r=abc", "alice"),
+        (b"n,,m=ext,n=alice,r=abc", "alice"),
+        (b"n,,n=a=2Cb=3Dc,r=abc", "a,b=c"),
+        (b"n,,n==3D2C,r=abc", "=2C"),
+        (b"n,,n==2C=2C=3D,r=abc", ",,="),
+        (b"n,,n=alice,r=abc,tokenauth=false", "alice"),
+        (b"n,,n=alice,r=abc,e=n=bob", "alice"),
+    ],
+)
+def test_scram_names_the_user_in_the_first_message(message, user):
+    """With `=2C` for a comma and `=3D` for an equals sign; accepted in the second round only."""
+    exchange = SaslExchange("SCRAM-SHA-256")
+    exchange.hear_client(message)
+    assert exchange.hear_broker(b"r=abcdef,s=c2FsdA==,i=4096") is None
+    exchange.hear_client(b"c=biws,r=abcdef,p=cHJvb2Y=")
+    assert exchange.hear_broker(b"v=dmVyaWZpZXI=") == user
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"n,,n=a=2cb,r=abc",  # lower case is no escape
+        b"n,,n=a=41,r=abc",
+        b"n,,n=,r=abc",
+        b"n,,n=alice",
+        b"y,,n=alice,r=abc",
+        b"p=tls-unique,,n=alice,r=abc",
+        b"n,,n=alice,r=abc\n",
+        b" n,,n=alice,r=abc",
+        b"n,,n=alice,n=bob,r=abc",
+        "n,,n=Zoë,r=abc".encode(),
+        b"n,,n=alice,r=a b",
+        b"n,,n=al\0ice,r=abc",
+    ],
+)
+def test_a_scram_message_that_kafka_does_not_read_has_no_name(message):
+    """Kafka refuses it; were it accepted, the client would be refused."""
+    with pytest.raises(AuthenticationRefused, match="cannot read its name from SCRAM-SHA-512"):
+        heard("SCRAM-SHA-512", (message, b"r=x"), (b"c=biws,r=x,p=x", b"v=x"))
+
+
+@pytest.mark.parametrize(
+    "extensions", [b"tokenauth=true", b"TokenAuth=TRUE", b"x=y,tokenauth=true", b"tokenauth=false,tokenauth=true"]
+)
+def test_a_delegation_token_is_refused_with_a_sentence_before_the_broker_gets_it(extensions):
+    """Its name is the token's, and whose it is cannot be seen."""
+    with pytest.raises(AuthenticationRefused, match=r"delegation token .* use the user's own credentials"):
+        SaslExchange("SCRAM-SHA-256").hear_client(b"n,,n=bXktdG9rZW4,r=abc," + extensions)
+
+
+def test_a_name_in_a_later_scram_message_does_not_count():
+    """Kafka reads it of the first one."""
+    rounds = [(b"n,,n=alice,r=abc", b"r=x"), (b"n,,n=bob,r=abc", b"v=x")]
+    assert heard("SCRAM-SHA-256", *rounds) == "alice"
+
+
+@pytest.mark.parametrize(
+    ("message", "user"),
+    [
+        (bearer(jwt({"sub": "alice"})), "alice"),
+        (bearer(jwt({"sub": "alice"}), before=b"x=y\x01", behind=b"traceId=1 2\x01"), "alice"),
+        (b"n,a=alice,\x01auth=BEARER   " + jwt({"sub": "alice"}) + b"\x01\x01", "alice"),
+        (bearer(jwt({}, b'{"sub":"victim","sub":"alice"}')), "alice"),
+        (bearer(jwt({"sub": "Zoë ☃"})), "Zoë ☃"),
+        (bearer(jwt({"sub": "alice"}), before=b"AUTH=Bearer " + jwt({"sub": "victim"}) + b"\x01"), "alice"),
+        (bearer(jwt({"sub": "alice"}), before=b"x=auth=Bearer " + jwt({"sub": "victim"}) + b"\x01"), "alice"),
+    ],
+)
+def test_a_bearer_token_names_its_subject(message, user):
+    """Of the one `auth` that Kafka takes: not of extensions that look like it."""
+    assert heard("OAUTHBEARER", (message, b"")) == user
+
+
+def test_the_claim_of_the_subject_can_be_another():
+    """Kafka's `sasl.oauthbearer.sub.claim.name`."""
+    message = bearer(jwt({"sub": "id-1", "preferred": "alice"}))
+    assert heard("OAUTHBEARER", (message, b""), claim="preferred") == "alice"
+
+
+def test_the_token_that_is_accepted_names_the_user_not_one_that_was_not():
+    """Kafka takes another token after the error on the first: that of somebody else would name somebody else."""
+    refused = (bearer(jwt({"sub": "victim"})), b'{"status":"invalid_token"}')
+    assert heard("OAUTHBEARER", refused) is None
+    assert heard("OAUTHBEARER", refused, (bearer(jwt({"sub": "alice"})), b"")) == "alice"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"\x01",
+        b"n,,\x01auth=Bearer x.y\x01\x01",
+        b"n,,\x01auth=Bearer a.!!!.c\x01\x01",
+        b"n,,\x01auth=Basic " + jwt({"sub": "alice"}) + b"\x01\x01",
+        b"n,,\x01auth=Bearer " + jwt({"sub": "alice"}) + b"\x01",
+        bearer(jwt({"sub": "bob"}), before=b"auth=Bearer " + jwt({"sub": "victim"}) + b"\x01"),
+        bearer(jwt({"sub": 5})),
+        bearer(jwt({"sub": ""})),
+        bearer(jwt({})),
+        bearer(jwt([])),
+        bearer(jwt({}, b"[" * 20_000)),
+        bearer(jwt({}, b"\xff\xfe{\0}\0")),
+        bearer(jwt({"sub": " alice"})),  # a broker trims it if the token is signed, and does not if it is not
+        bearer(jwt({"sub": "alice\x1f"})),
+        bearer(jwt({}, b'{"sub":"\\ud800"}')),
+    ],
+)
+def test_a_bearer_message_without_one_clear_subject_is_refused_even_if_the_broker_accepts_it(message):
+    """Two of `auth` as well, of which Kafka takes the last."""
+    with pytest.raises(AuthenticationRefused, match="cannot read its name from OAUTHBEARER"):
+        heard("OAUTHBEARER", (message, b""))

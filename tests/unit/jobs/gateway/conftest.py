@@ -1,0 +1,11 @@
+"""Kafka's protocol for connections without sockets."""
+
+import pytest
+
+from quota.wire.protocol import Protocol
+from tests.support.checkout import CHECKOUT
+
+
+@pytest.fixture(scope="session")
+def gateway_protocol():
+    return Protocol.of_jar(CHECKOUT / ".jars" / "broker")

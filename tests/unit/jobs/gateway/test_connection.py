@@ -1,0 +1,379 @@
+"""A client's connection without sockets: what is read, held and closed, and when."""
+
+import asyncio
+
+import pytest
+
+from jobs.gateway.connection import ClientConnection
+from jobs.gateway.listeners import Listener
+from quota.gateway.mutations.mutate import Verdict
+from tests.unit.gateway.play import FakePorts, Play, decision_on
+
+LISTENER = Listener(1, ("kafka", 9092))
+
+
+class FakeTransport:
+    """A transport that notes what is asked of it."""
+
+    def __init__(self):
+        self.written = bytearray()
+        self.reading = True
+        self.closed = self.aborted = False
+
+    def get_extra_info(self, _name):
+        return ("192.0.2.1", 5)
+
+    def write(self, data):
+        self.written += data
+
+    def pause_reading(self):
+        self.reading = False
+
+    def resume_reading(self):
+        self.reading = True
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    def abort(self):
+        self.aborted = True
+
+
+class FakeQuestions:
+    """Notes what is asked."""
+
+    def __init__(self):
+        self.asked, self.forgotten = [], 0
+
+    def ask(self, question, tell):
+        self.asked.append((question, tell))
+
+    def forget(self, _tell):
+        self.forgotten += 1
+
+
+class Surroundings:
+    """A server's part, by hand: the broker is connected when `connected` is set."""
+
+    def __init__(self, gate):
+        self.gate = gate
+        self.questions = FakeQuestions()
+        self.too_many = None
+        self.gone = []
+        self.connected = asyncio.Event()
+        self.error = None
+        self.broker = self.made = None
+        self.attempts = 0
+
+    def opened(self, _connection):
+        return self.too_many
+
+    def closed(self, connection):
+        self.gone.append(connection)
+
+    def watch_mutes(self):
+        pass
+
+    async def connect(self, _listener, make):
+        self.attempts += 1
+        await self.connected.wait()
+        if self.error:
+            raise self.error
+        self.broker = FakeTransport()
+        self.made = make()
+        self.made.connection_made(self.broker)
+        return self.made
+
+
+class Scene:
+    """One client; `play` writes and reads frames for both sides."""
+
+    def __init__(self, protocol, **options):
+        self.play = Play(protocol, **options)
+        self.surroundings = Surroundings(self.play.gate)
+        self.client = FakeTransport()
+        self.connection = ClientConnection(self.surroundings, LISTENER)
+        self.play.channel = self.connection.channel
+        self.play.ports = self.ports = FakePorts()
+
+    def open(self):
+        self.connection.connection_made(self.client)
+
+    async def connect(self):
+        """Let the broker be connected."""
+        self.surroundings.connected.set()
+        await self.turn()
+
+    @staticmethod
+    async def turn():
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    def receive(self, data):
+        self.connection.data_received(data)
+
+    def broker_side(self):
+        return self.surroundings.made
+
+    def serve(self):
+        """Have the broker answer what it got."""
+        self.ports.broker += self.surroundings.broker.written
+        self.surroundings.broker.written.clear()
+        while (answer := self.play.next_answer()) is not None:
+            self.broker_side().data_received(answer)
+            self.ports.broker += self.surroundings.broker.written
+            self.surroundings.broker.written.clear()
+
+    def answers(self):
+        self.ports.client += self.client.written
+        self.client.written.clear()
+        return self.play.answers()
+
+
+@pytest.fixture
+def scene(gateway_protocol):
+    """Return a function that plays a scene on an event loop."""
+
+    def _play(act, **options):
+        async def _run():
+            on = Scene(gateway_protocol, **options)
+            on.open()
+            await act(on)
+
+        asyncio.run(_run())
+
+    return _play
+
+
+def metadata(on):
+    return on.play.frame(3, 12, {"topics": [], "allowAutoTopicCreation": False})
+
+
+def creation(on, name="a"):
+    topic = {"name": name, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
+    return on.play.frame(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
+
+
+def test_the_broker_is_connected_when_a_request_is_there(scene):
+    """Nothing is read meanwhile; what has come is sent then, in order."""
+
+    async def act(on):
+        on.receive(b"\0\0")
+        await on.turn()
+        assert on.surroundings.attempts == 0
+        on.receive((metadata(on) + metadata(on))[2:])
+        assert not on.client.reading
+        await on.connect()
+        assert on.client.reading
+        on.serve()
+        assert len(on.answers()) == 2
+
+    scene(act)
+
+
+def test_a_broker_that_cannot_be_reached_closes_the_connection(scene):
+    """The client tries again by itself."""
+
+    async def act(on):
+        on.surroundings.error = OSError("no route")
+        on.receive(metadata(on))
+        await on.connect()
+        assert on.client.closed
+        assert on.play.gate.stats.closed == {"broker": 1}
+
+    scene(act)
+
+
+def test_a_client_that_leaves_while_the_broker_is_connected_leaves_nothing(scene):
+    """The attempt is given up."""
+
+    async def act(on):
+        on.receive(metadata(on))
+        on.connection.connection_lost(None)
+        await on.connect()
+        assert on.surroundings.broker is None
+        assert on.surroundings.gone == [on.connection]
+
+    scene(act)
+
+
+def test_a_client_that_does_not_read_is_not_read_and_nor_is_its_broker(scene):
+    """The gateway answers some requests itself: such answers would pile up."""
+
+    async def act(on):
+        on.receive(metadata(on))
+        await on.connect()
+        on.connection.pause_writing()
+        assert (on.client.reading, on.surroundings.broker.reading) == (False, False)
+        on.connection.resume_writing()
+        assert (on.client.reading, on.surroundings.broker.reading) == (True, True)
+
+    scene(act)
+
+
+def test_a_client_that_does_not_read_while_the_broker_is_connected_holds_back_the_broker(scene):
+    """From its first byte on."""
+
+    async def act(on):
+        on.receive(metadata(on))
+        on.connection.pause_writing()
+        await on.connect()
+        assert (on.client.reading, on.surroundings.broker.reading) == (False, False)
+
+    scene(act)
+
+
+def test_a_slow_broker_is_not_sent_more_than_it_takes(scene):
+    """The client is read again when it takes more."""
+
+    async def act(on):
+        on.receive(metadata(on))
+        await on.connect()
+        on.broker_side().pause_writing()
+        assert not on.client.reading
+        on.broker_side().resume_writing()
+        assert on.client.reading
+
+    scene(act)
+
+
+def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
+    """While a decision is awaited; then what it has written goes on."""
+
+    async def act(on):
+        on.receive(creation(on))
+        await on.connect()
+        on.serve()
+        one = metadata(on)
+        on.receive(one)
+        assert on.connection.channel.is_waiting
+        assert on.client.reading
+        count = 64 * 1024 // len(one)
+        on.receive(b"".join(metadata(on) for _ in range(count)))
+        assert not on.client.reading
+        ((question, tell),) = on.surroundings.questions.asked
+        tell(Verdict(decision_on(question.request), 1))
+        on.serve()
+        for channel in list(on.play.gate.mutes.due(on.connection.now())):
+            on.connection.run(channel.resume)
+        for _ in range(5):
+            on.serve()
+        assert on.client.reading
+        assert len(on.answers()) == count + 2
+
+    scene(act)
+
+
+def test_a_client_that_writes_without_end_and_waits_for_no_answer_is_not_read_any_further(scene):
+    """A thousand requests are under way, and some are held."""
+
+    async def act(on):
+        on.receive(metadata(on))
+        await on.connect()
+        on.receive(b"".join(metadata(on) for _ in range(5000)))
+        assert not on.client.reading
+        on.serve()
+        assert on.client.reading
+        assert len(on.answers()) == 5001
+
+    scene(act)
+
+
+def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
+    """The question, the channel and the broker's connection."""
+
+    async def act(on):
+        on.receive(creation(on))
+        await on.connect()
+        on.serve()
+        on.connection.connection_lost(None)
+        assert on.surroundings.questions.forgotten == 1
+        assert on.surroundings.broker.closed
+        ((question, tell),) = on.surroundings.questions.asked
+        tell(Verdict(decision_on(question.request), 1))
+        on.serve()
+        assert on.play.changes_seen() == []
+
+    scene(act)
+
+
+def test_a_broker_that_leaves_closes_the_client(scene):
+    """It finds out by itself whether the broker is back."""
+
+    async def act(on):
+        on.receive(metadata(on))
+        await on.connect()
+        on.broker_side().connection_lost(None)
+        assert on.client.closed
+        assert on.play.gate.stats.closed == {}
+
+    scene(act)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "size"),
+        (b"\0\0\0\x0c\0\x58\0\0\0\0\0\1\xff\xff\0\0", "not_offered"),
+        (b"\0\0\0\x12\0\x13\0\x04\0\0\0\1\xff\xff\x7f\xff\xff\xff\0\0\0\0", "malformed"),
+    ],
+)
+def test_what_is_no_request_closes_the_connection_for_a_reason_that_is_counted_once(scene, data, reason):
+    """And never connects to the broker."""
+
+    async def act(on):
+        on.receive(data)
+        await on.connect()
+        assert on.client.closed
+        assert on.surroundings.broker is None
+        assert on.play.gate.stats.closed == {reason: 1}
+
+    scene(act)
+
+
+def test_an_error_of_the_gateways_own_closes_one_connection(scene, caplog):
+    """It is logged with its trace, and raised to nobody."""
+
+    async def act(on):
+        def fail(_data):
+            raise ZeroDivisionError
+
+        on.connection.run(fail, b"x")
+        assert on.client.closed
+        assert on.play.gate.stats.closed == {"internal": 1}
+
+    scene(act)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_too_many_connections_are_closed_at_once(scene):
+    """With the reason of the server."""
+
+    async def act(on):
+        on.surroundings.too_many = "there are too many"
+        on.open()
+        assert on.client.closed
+        assert on.play.gate.stats.closed == {"too_many": 1}
+
+    scene(act)
+
+
+def test_a_pause_ends_by_itself(scene):
+    """A topic that brokers do not know yet is asked for again."""
+
+    async def act(on):
+        on.play.cluster.create("a", 1)
+        on.play.cluster.unseen.add("a")
+        on.receive(on.play.frame(20, 5, {"topicNames": ["a"], "timeoutMs": 1000}))
+        await on.connect()
+        on.serve()
+        assert on.surroundings.questions.asked == []
+        on.play.cluster.unseen.clear()
+        while not on.surroundings.questions.asked:
+            await asyncio.sleep(0.005)
+            on.serve()
+
+    scene(act)

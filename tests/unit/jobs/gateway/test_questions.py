@@ -1,0 +1,236 @@
+"""Questions to the enforcing job: each verdict reaches those who wait for it, once."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from jobs.gateway.questions import Questions
+from quota.errors import BadInput
+from quota.gateway.mutations.mutate import Ask
+from quota.gateway.stats import GatewayStats
+from quota.records.dead_letter import DeadLetter
+from quota.records.record import Source
+from quota.records.request import MutationRequest, Operation, TopicMutation
+from quota.settings.sections import TopicSettings
+from tests.unit.gateway.play import decision_on
+
+LONG_MS = 60_000
+
+
+class Asker:
+    """Somebody who waits for verdicts, on an event loop of the test."""
+
+    def __init__(self, send=None):
+        self.sent = []
+        self.stats = GatewayStats()
+        self.questions = Questions(send or self.sent.append, TopicSettings(), self.stats)
+        self.verdicts = []
+        self.told = asyncio.Event()
+
+    def tell(self, verdict):
+        self.verdicts.append(verdict)
+        self.told.set()
+
+    def ask(self, content=b"c", *, once=False, timeout_ms=LONG_MS, name="t"):
+        request = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation(name, 3)], user="alice")
+        self.questions.ask(Ask(request, once, content, timeout_ms), self.tell)
+
+    def decide(self, number=-1, **changes):
+        """Have the job decide the nth request that was sent."""
+        request = self.sent[number]
+        decision = decision_on(request)
+        self.questions.answer(msgspec.structs.replace(decision, request_id=request.request_id, **changes))
+
+    async def until_told(self):
+        await asyncio.wait_for(self.told.wait(), 30)
+        self.told.clear()
+
+
+@pytest.fixture
+def play():
+    """Return a function that runs a scene on an event loop, with an asker."""
+
+    def _play(scene, **options):
+        async def _run():
+            asker = Asker(**options)
+            await scene(asker)
+            return asker
+
+        return asyncio.run(_run())
+
+    return _play
+
+
+def test_a_decision_reaches_the_one_who_asked(play):
+    """With the time that it took; nobody waits any more."""
+
+    async def scene(asker):
+        asker.ask()
+        assert len(asker.questions) == 1
+        asker.decide()
+
+    asker = play(scene)
+    (verdict,) = asker.verdicts
+    assert (verdict.decision.topics[0].name, verdict.invalid, len(asker.questions)) == ("t", "", 0)
+    assert ([count for _, count in asker.stats.decisions()][-1], asker.stats.undecided) == (1, 0)
+
+
+def test_ids_are_new_each_time_but_for_what_can_happen_once(play):
+    """That is asked by its content, so that a gateway that carries on after another asks for the same."""
+
+    async def scene(asker):
+        for once in (False, False, True):
+            asker.ask(b"abc", once=once)
+            asker.decide()
+        asker.ask(b"abc", once=True)
+
+    first, second, once, again = (request.request_id for request in play(scene).sent)
+    assert len({first, second, once}) == 3
+    assert once == again == "gateway-616263"
+    assert first.startswith("gateway-")
+
+
+def test_two_who_ask_for_the_same_get_one_decision(play):
+    """One request is sent."""
+
+    async def scene(asker):
+        asker.ask(once=True)
+        other = []
+        asker.questions.ask(Ask(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.decide()
+        assert len(other) == 1
+
+    asker = play(scene)
+    assert (len(asker.sent), len(asker.verdicts)) == (1, 1)
+
+
+def test_without_a_decision_in_time_there_is_a_verdict_without_one(play):
+    """It is counted, and the time is told."""
+
+    async def scene(asker):
+        asker.ask(timeout_ms=20)
+        await asker.until_told()
+
+    asker = play(scene)
+    (verdict,) = asker.verdicts
+    assert (verdict.decision, verdict.invalid) == (None, "")
+    assert verdict.waited_ms >= 20
+    assert (asker.stats.undecided, len(asker.questions)) == (1, 0)
+
+
+def test_a_late_decision_is_counted_once_and_told_to_nobody(play):
+    """Its copy is not counted."""
+
+    async def scene(asker):
+        asker.ask(timeout_ms=1)
+        await asker.until_told()
+        asker.decide()
+        asker.decide()
+
+    asker = play(scene)
+    assert (asker.stats.late, len(asker.verdicts)) == (1, 1)
+
+
+def test_what_was_not_decided_is_asked_again_by_its_id(play):
+    """So that a job that remembers requests charges it once; after a decision, the next is another request."""
+
+    async def scene(asker):
+        asker.ask(timeout_ms=1)
+        await asker.until_told()
+        asker.ask()
+        asker.decide()
+        asker.ask()
+
+    first, again, later = (request.request_id for request in play(scene).sent)
+    assert first == again != later
+
+
+def test_one_who_has_gone_is_told_nothing(play):
+    """Others who wait for the same are."""
+
+    async def scene(asker):
+        asker.ask(once=True)
+        other = []
+        asker.questions.ask(Ask(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.questions.forget(asker.tell)
+        asker.decide()
+        assert len(other) == 1
+        asker.ask(b"d")
+        asker.questions.forget(asker.tell)
+        assert len(asker.questions) == 0
+        asker.decide()
+
+    assert play(scene).verdicts == []
+
+
+def test_a_dead_letter_is_told_with_its_reason(play):
+    """Recognized by the request that it holds."""
+
+    async def scene(asker):
+        asker.ask()
+        asker.questions.answer(dead_letter(asker.sent[0]))
+
+    (verdict,) = play(scene).verdicts
+    assert (verdict.decision, verdict.invalid) == (None, "topics: too many")
+
+
+def test_a_dead_letter_of_another_topic_is_told_to_nobody(play):
+    """Somebody may have copied the request."""
+
+    async def scene(asker):
+        asker.ask()
+        asker.questions.answer(dead_letter(asker.sent[0], topic="elsewhere"))
+
+    assert play(scene).verdicts == []
+
+
+def dead_letter(request, topic="mutation-requests"):
+    value = msgspec.json.encode(request).decode()
+    return DeadLetter(error="topics: too many", value=value, timestamp=1, source=Source(topic, 0, 0))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"user": "mallory"}, {"operation": Operation.DELETE_TOPICS}, {"topics": []}],
+    ids=["user", "kind", "topics"],
+)
+def test_a_decision_on_another_request_with_the_same_id_is_told_to_nobody(play, changes):
+    """Others can choose any id: it must be of this user, on these topics."""
+
+    async def scene(asker):
+        asker.ask()
+        asker.decide(**changes)
+
+    asker = play(scene)
+    assert asker.verdicts == []
+
+
+def test_a_request_that_cannot_be_sent_is_refused_with_the_reason(play):
+    """Not before `ask` has returned."""
+
+    def send(_request):
+        raise BadInput("no topic can be named after this user")
+
+    async def scene(asker):
+        asker.ask()
+        assert asker.verdicts == []
+        await asker.until_told()
+
+    (verdict,) = play(scene, send=send).verdicts
+    assert verdict.invalid == "no topic can be named after this user"
+
+
+def test_what_is_remembered_of_undecided_requests_is_bounded(play):
+    """The latest 10,000: those before them are new requests when they are asked again."""
+
+    async def scene(asker):
+        for number in range(10_001):
+            asker.ask(number.to_bytes(4), timeout_ms=1)
+        while asker.stats.undecided < 10_001:
+            await asker.until_told()
+        for number in (0, 10_000):
+            asker.ask(number.to_bytes(4))
+
+    sent = [request.request_id for request in play(scene).sent]
+    assert (sent[-2] in sent[:-2], sent[-1] in sent[:-2]) == (False, True)
