@@ -108,10 +108,11 @@ jars: $(JARS) ## the JVM jars of conf/jvm/pom.xml, into .jars
 
 package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=PATH is where the nodes have Python
 	@rm -rf build dist
-	@mkdir -p dist/conf
+	@mkdir -p dist/conf dist/kafka-clients
 	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	@$(BIN)/python -m jobs.spark.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
 	@cp -r .jars/spark dist/jars
+	@cp .jars/broker/kafka-clients-*.jar dist/kafka-clients
 	@cp jobs/submit.py dist
 	@cp conf/spark-defaults.conf conf/log4j2.properties conf/mutation-quota.toml dist/conf
 	@rm -rf build

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.metrics_core import Metric as Family
 
+from jobs.metrics.collector import Work
 from jobs.metrics.families import applier_families, query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.kafka.applier.stats import ApplierStats
@@ -18,7 +19,7 @@ NAME = "apply"
 _ENDS_SECONDS = 5.0
 
 
-class ApplierMetrics:
+class ApplierMetrics(Work):
     """Reads the counts of an applier, and fetches the ends of the decisions from time to time."""
 
     def __init__(self, settings: Settings, stats: ApplierStats) -> None:

@@ -2,15 +2,14 @@
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics import definitions as metric
 from jobs.metrics.answers import AnswerMetrics
-from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.families import number_family
-from jobs.metrics.queries import QueryMetrics
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -21,10 +20,32 @@ _MANY_ANSWERS = 1000
 """After this number of answers from one poll, more are likely to be waiting."""
 
 
+class Work(ABC):
+    """What a job does: its metrics, and whether it goes on."""
+
+    @abstractmethod
+    def poll(self) -> None:
+        """Bring the metrics up to date; called a few times a second on a thread of its own."""
+
+    @abstractmethod
+    def families(self) -> Iterator[Family]:
+        """Return the metrics as of now."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the job goes on; if not, only a new start helps."""
+        return True
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the job has started and does its work."""
+        return True
+
+
 class JobMetrics:
     """A collector of prometheus-client that follows a job on its own thread; its errors do not affect the job."""
 
-    def __init__(self, settings: Settings, work: QueryMetrics | ApplierMetrics, *, decides: bool) -> None:
+    def __init__(self, settings: Settings, work: Work, *, decides: bool) -> None:
         """Start without metrics.
 
         Args:

@@ -125,7 +125,7 @@ STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the job was started",
+    "when the job was started; `gateway` and `apply` tell it, too",
     _QUERY,
 )
 LAST_BATCH = Metric(
@@ -170,6 +170,65 @@ REOPENED = Metric(
     "counter",
     "times",
     "that the applier had to begin again where it was, as when a cluster did not answer",
+)
+GATEWAY_CONNECTIONS = Metric(
+    "mutation_quota_gateway_connections", "gauge", "connections", "of clients, open now; each has one to a broker"
+)
+GATEWAY_ACCEPTED = Metric(
+    "mutation_quota_gateway_accepted_connections_total", "counter", "connections", "of clients, accepted"
+)
+GATEWAY_CLOSED = Metric(
+    "mutation_quota_gateway_closed_connections_total",
+    "counter",
+    "connections",
+    "of clients, closed by the gateway itself, by reason",
+    ("reason",),
+)
+GATEWAY_RELAYED = Metric(
+    "mutation_quota_gateway_relayed_requests_total", "counter", "requests", "passed on to brokers as they came"
+)
+GATEWAY_BYTES = Metric(
+    "mutation_quota_gateway_bytes_total", "counter", "bytes", "received from `clients` or `brokers`", ("sender",)
+)
+GATEWAY_TOPICS = Metric(
+    "mutation_quota_gateway_topics_total",
+    "counter",
+    "topics",
+    "of intercepted requests: `admitted` or `refused` by a decision, `failed` by the cluster's validation; without a "
+    "decision `undecided`, or `went_on` where the gateway fails open",
+    ("operation", "mode", "outcome"),
+)
+GATEWAY_DECISION = Metric(
+    "mutation_quota_gateway_decision_seconds",
+    "histogram",
+    "s",
+    "from the question to its decision, by the gateway's clock",
+)
+GATEWAY_AWAITED = Metric("mutation_quota_gateway_awaited_decisions", "gauge", "decisions", "awaited now")
+GATEWAY_UNDECIDED = Metric(
+    "mutation_quota_gateway_undecided_requests_total",
+    "counter",
+    "requests",
+    "without a decision in time; what became of them is `gateway.when_silent`",
+)
+GATEWAY_LATE = Metric(
+    "mutation_quota_gateway_late_decisions_total",
+    "counter",
+    "decisions",
+    "that came after their time: charged, and not carried out unless the client tries again",
+)
+GATEWAY_MUTES = Metric("mutation_quota_gateway_mutes_total", "counter", "times", "that a client was muted (KIP-219)")
+GATEWAY_MUTED = Metric(
+    "mutation_quota_gateway_muted_seconds_total",
+    "counter",
+    "s",
+    "that clients were told to wait, all together; its rate is about the number of clients that wait at once",
+)
+GATEWAY_FOREIGN = Metric(
+    "mutation_quota_gateway_foreign_addresses_total",
+    "counter",
+    "addresses",
+    "in brokers' answers that lead past the gateway; they are left out",
 )
 FAILURES = Metric(
     "mutation_quota_metrics_failures_total",

@@ -1,23 +1,20 @@
-"""The HTTP endpoint of a job's metrics, for Prometheus."""
+"""The HTTP endpoint of a job: its metrics for Prometheus, and its health for probes."""
 
 import errno
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 from wsgiref.simple_server import WSGIServer
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, start_http_server
-from pyspark.sql.streaming.query import StreamingQuery
+from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
 
 from jobs.background import background
-from jobs.metrics.applier import ApplierMetrics
-from jobs.metrics.collector import JobMetrics
-from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.collector import JobMetrics, Work
 from quota.errors import BadInput
-from quota.kafka.applier.stats import ApplierStats
 from quota.settings import Settings
 from quota.settings.sections import MetricsSettings
 
@@ -25,11 +22,12 @@ _log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 10.0
 
-Watch = Callable[[Sequence[StreamingQuery]], None]
-
 
 class MetricsEndpoint:
-    """A server that runs inside its block if the settings name a port; it serves the metrics of the job it follows."""
+    """A server that runs inside its block if the settings name a port; it serves the metrics of the job it follows.
+
+    `/healthy` and `/ready` answer 200 for yes and 503 for no: whether the job goes on, and whether it does its work.
+    """
 
     def __init__(self, settings: MetricsSettings, *, once: bool = False) -> None:
         """Listen, although there are no metrics yet: a port in use is reported before Spark starts.
@@ -42,7 +40,11 @@ class MetricsEndpoint:
             BadInput: the server cannot listen there.
         """
         self._registry = CollectorRegistry()
+        self._work: Work | None = None
         self._server = _listen(settings, self._registry) if settings.port and not once else None
+        if self._server is not None:
+            server, _ = self._server
+            server.set_app(self._with_probes(make_wsgi_app(self._registry)))
 
     def __enter__(self) -> Self:
         return self
@@ -57,40 +59,40 @@ class MetricsEndpoint:
             thread.join(_JOIN_SECONDS)
 
     @contextmanager
-    def following(self, settings: Settings, *, decides: bool) -> Iterator[Watch]:
+    def following(self, settings: Settings, work: Work, *, decides: bool = False) -> Iterator[None]:
         """Serve the metrics of a job that runs inside the block; its topics must exist.
 
         Args:
             settings: the settings of the job.
-            decides: whether the job decides requests.
-
-        Yields:
-            A function to call with the queries once they run.
+            work: what the job does.
+            decides: whether it decides requests, and so reports the metrics of decisions.
         """
         if self._server is None:
-            yield lambda _: None
-            return
-        queries = QueryMetrics(settings)
-        with self._serving(JobMetrics(settings, queries, decides=decides)):
-            yield queries.watch
-
-    @contextmanager
-    def following_applier(self, settings: Settings, stats: ApplierStats) -> Iterator[None]:
-        """Serve the metrics of an applier that runs inside the block."""
-        if self._server is None:
             yield
             return
-        with self._serving(JobMetrics(settings, ApplierMetrics(settings, stats), decides=False)):
-            yield
-
-    @contextmanager
-    def _serving(self, metrics: JobMetrics) -> Iterator[None]:
+        metrics, self._work = JobMetrics(settings, work, decides=decides), work
         self._registry.register(metrics)
         try:
             with background(metrics.follow, "metrics", _JOIN_SECONDS):
                 yield
         finally:
+            self._work = None
             self._registry.unregister(metrics)
+
+    def _with_probes(self, metrics: WSGIApplication) -> WSGIApplication:
+        def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            work = self._work
+            match environ["PATH_INFO"]:
+                case "/healthy":
+                    answer = work is None or work.is_alive  # before it is followed, a job starts
+                case "/ready":
+                    answer = work is not None and work.is_ready
+                case _:
+                    return metrics(environ, start_response)
+            start_response("200 OK" if answer else "503 Service Unavailable", [("Content-Type", "text/plain")])
+            return [b"yes\n" if answer else b"no\n"]
+
+        return app
 
 
 def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSGIServer, threading.Thread]:

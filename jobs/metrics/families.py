@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
@@ -11,10 +12,16 @@ from jobs.metrics.definitions import Metric
 from jobs.metrics.query_progress import QueryView
 from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
+from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
 from quota.records.decision import Outcome
+from quota.records.request import Operation
 
 _Samples = Iterable[tuple[tuple[str, ...], float]]
+
+_MODES = ("strict", "permissive")
+_FATES = ("admitted", "refused", "failed", "undecided", "went_on")
+"""What becomes of topics at a gateway (`quota.gateway.operations.MutationAnswer`)."""
 
 
 def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Iterator[Family]:
@@ -32,7 +39,7 @@ def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Ite
     yield _family(metric.SHADOW_REFUSED, [((), totals.shadow_refused)])
     yield _family(metric.REPEATS, [((), totals.repeats)])
     yield _family(metric.DEAD_LETTERS, [((), totals.dead_letters)])
-    buckets = [(_bound(bound), count) for bound, count in totals.latencies.cumulative()]
+    buckets = [(_le(bound_ms / 1000), count) for bound_ms, count in totals.latencies.cumulative()]
     yield HistogramMetricFamily(metric.LATENCY.name, metric.LATENCY.meaning, buckets, totals.latencies.total_ms / 1000)
 
 
@@ -59,6 +66,31 @@ def applier_families(stats: ApplierStats) -> Iterator[Family]:
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}
     yield _family(metric.APPLIED, [((outcome,), count) for outcome, count in topics.items()])
     yield number_family(metric.REOPENED, stats.reopened)
+
+
+def start_family(name: str, started_at: float) -> Family:
+    """Return when a job without queries was started [s since the epoch]."""
+    return _family(metric.STARTED, [((name,), started_at)])
+
+
+def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
+    """Yield the metrics of a gateway that waits for this number of decisions."""
+    yield number_family(metric.GATEWAY_CONNECTIONS, stats.connections)
+    yield number_family(metric.GATEWAY_ACCEPTED, stats.accepted)
+    yield _family(metric.GATEWAY_CLOSED, [((reason,), count) for reason, count in dict(stats.closed).items()])
+    yield number_family(metric.GATEWAY_RELAYED, stats.relayed)
+    yield _family(metric.GATEWAY_BYTES, [(("clients",), stats.client_bytes), (("brokers",), stats.broker_bytes)])
+    labels = product((each.value.lower() for each in Operation), _MODES, _FATES)
+    yield _family(metric.GATEWAY_TOPICS, [(each, stats.mutations[each]) for each in labels])
+    buckets = [(_le(bound), count) for bound, count in stats.decisions()]
+    name, meaning = metric.GATEWAY_DECISION.name, metric.GATEWAY_DECISION.meaning
+    yield HistogramMetricFamily(name, meaning, buckets, stats.decision_seconds)
+    yield number_family(metric.GATEWAY_AWAITED, awaited)
+    yield number_family(metric.GATEWAY_UNDECIDED, stats.undecided)
+    yield number_family(metric.GATEWAY_LATE, stats.late)
+    yield number_family(metric.GATEWAY_MUTES, stats.muted)
+    yield number_family(metric.GATEWAY_MUTED, stats.muted_ms / 1000)
+    yield number_family(metric.GATEWAY_FOREIGN, stats.foreign_addresses)
 
 
 def number_family(definition: Metric, number: float) -> Family:
@@ -92,9 +124,9 @@ def _outcomes(admitted: float, refused: float) -> list[tuple[tuple[str, ...], fl
     return [(("admitted",), admitted), (("refused",), refused)]
 
 
-def _bound(bound_ms: float) -> str:
+def _le(bound: float) -> str:
     """Return the label `le` of a histogram's bucket [s]."""
-    return "+Inf" if bound_ms == float("inf") else str(bound_ms / 1000)
+    return "+Inf" if bound == float("inf") else str(bound)
 
 
 def _family(definition: Metric, samples: _Samples) -> Family:

@@ -1,5 +1,6 @@
 """The metrics of running queries: their last batches, and the ends of the topics that they read."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,6 +8,7 @@ from dataclasses import replace
 from prometheus_client.metrics_core import Metric as Family
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.metrics.collector import Work
 from jobs.metrics.families import query_families
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.kafka.reading import EndOffsets
@@ -17,7 +19,7 @@ _POLL_SECONDS = 1.0
 _ENDS_SECONDS = 5.0
 
 
-class QueryMetrics:
+class QueryMetrics(Work):
     """Polls queries for their last batches.
 
     A listener of Spark would receive every batch through a Py4J server in this process, which slows down each batch;
@@ -50,7 +52,7 @@ class QueryMetrics:
         for query in self._queries:
             status = query.status
             under_way = status["isTriggerActive"] and status["isDataAvailable"]
-            view = replace(self._views[query.name], last=QueryProgress.of(query), under_way=under_way)
+            view = replace(self._views[query.name], last=_last_batch(query), under_way=under_way)
             self._views[query.name] = view
         if self._fetch_ends.is_due():
             for name, view in self._views.items():
@@ -61,3 +63,14 @@ class QueryMetrics:
     def families(self) -> Iterator[Family]:
         """Return the metrics as of the last poll."""
         return query_families(dict(self._views))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the queries run."""
+        return bool(self._queries)
+
+
+def _last_batch(query: StreamingQuery) -> QueryProgress | None:
+    """Return the last batch of a query; None before the first one of its run."""
+    progress = query.lastProgress
+    return None if progress is None else QueryProgress.read(json.loads(progress.json))

@@ -1,12 +1,9 @@
 """The progress of a streaming query, as Spark reports it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
-
-from pyspark.sql.streaming.query import StreamingQuery
 
 from quota.kafka.reading import Partition
 
@@ -25,12 +22,6 @@ class QueryProgress:
     state_rows: int | None
     """The rows of the state; None for a query without state, as is `state_bytes`."""
     state_bytes: int | None
-
-    @classmethod
-    def of(cls, query: StreamingQuery) -> Self | None:
-        """Return the last batch of a query; None before the first one of its run."""
-        progress = query.lastProgress
-        return None if progress is None else cls.read(json.loads(progress.json))
 
     @classmethod
     def read(cls, progress: Mapping[str, Any]) -> Self:

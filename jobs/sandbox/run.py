@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.live import Live
 
 from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.queries import QueryMetrics
 from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
 from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
 from jobs.sandbox.view import View
@@ -58,9 +59,10 @@ def run_live(settings: Settings) -> None:
         log = settings.storage.local_folder("logs") / "spark.log"
         spark = stack.enter_context(deployment_session(settings, "run", log))
         reader = stack.enter_context(closing(AnswerReader(settings)))
-        watch = stack.enter_context(endpoint.following(settings, decides=True))
+        metrics = QueryMetrics(settings)
+        stack.enter_context(endpoint.following(settings, metrics, decides=True))
         queries = start_queries(spark, settings)
-        watch(queries)
+        metrics.watch(queries)
         stack.callback(stop_after_batch, queries)
         polled += [lambda: check_queries(queries), deployment_monitor(spark, settings, queries)]
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"

@@ -4,6 +4,7 @@ import logging
 import threading
 
 from jobs.background import background
+from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.services.signals import stop_signals
 from quota.errors import ClusterError
@@ -42,7 +43,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         _log.info("running: apply, on the topics of %s", settings.target_connection)
         with (
             background(lambda end: _log_progress(stats, end), "progress"),
-            endpoint.following_applier(settings, stats),
+            endpoint.following(settings, ApplierMetrics(settings, stats)),
         ):
             while applier is not None and not _run_to_end(applier, once=once):
                 stats.reopened += 1

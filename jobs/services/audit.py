@@ -3,6 +3,7 @@
 from jobs.audit.minutes import start_minutes
 from jobs.audit.query import start_audit
 from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import run_queries
 from jobs.services.session import deployment_session
 from jobs.services.signals import stop_signals
@@ -20,14 +21,15 @@ def run_audit(settings: Settings, *, once: bool) -> None:
     Raises:
         MutationQuotaError: the query cannot start or failed: why, and what to do.
     """
+    metrics = QueryMetrics(settings)
     with (
         stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
         deployment_session(settings, "audit", enforcing=False) as spark,
-        endpoint.following(settings, decides=False) as watch,
+        endpoint.following(settings, metrics),
     ):
         query = start_audit(spark, settings, once=once)
-        watch([query])
+        metrics.watch([query])
         run_queries(stop, query)
 
 
@@ -41,12 +43,13 @@ def run_minutes(settings: Settings, *, once: bool) -> None:
     Raises:
         MutationQuotaError: the audit has written nothing yet, or the query cannot start or failed: what to do.
     """
+    metrics = QueryMetrics(settings)
     with (
         stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
         session(settings, "minutes") as spark,
-        endpoint.following(settings, decides=False) as watch,
+        endpoint.following(settings, metrics),
     ):
         query = start_minutes(spark, settings, once=once)
-        watch([query])
+        metrics.watch([query])
         run_queries(stop, query)

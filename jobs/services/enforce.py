@@ -8,6 +8,7 @@ from jobs.buckets.moving import restore_buckets
 from jobs.buckets.saved import read_buckets
 from jobs.enforce.query import NAME, start_enforce
 from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import deployment_monitor, run_queries, start_queries
 from jobs.services.session import deployment_session
 from jobs.services.signals import stop_signals
@@ -35,11 +36,12 @@ def run_enforce(settings: Settings, *, once: bool, reset: bool = False, buckets:
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
+    metrics = QueryMetrics(settings)
     with (
         stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
         deployment_session(settings, "enforce") as spark,
-        endpoint.following(settings, decides=True) as watch,
+        endpoint.following(settings, metrics, decides=True),
     ):
         _log_callback(settings)
         if saved:
@@ -47,7 +49,7 @@ def run_enforce(settings: Settings, *, once: bool, reset: bool = False, buckets:
         elif reset:
             reset_checkpoint(Files(spark, settings), NAME)
         queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
-        watch(queries)
+        metrics.watch(queries)
         run_queries(stop, *queries, poll=deployment_monitor(spark, settings, queries))
         if once and settings.enforce.with_audit and not stop.is_set():
             run_queries(stop, start_audit(spark, settings, once=True))

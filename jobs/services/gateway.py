@@ -39,7 +39,17 @@ def run_gateway(settings: Settings) -> None:
         ClusterError: a cluster does not answer, or topics are not as the gateway needs them.
     """
     with stop_signals() as stop, MetricsEndpoint(settings.metrics) as endpoint:
-        asyncio.run(_serve(settings, stop, endpoint))
+        serve_gateway(settings, stop, endpoint)
+
+
+def serve_gateway(settings: Settings, stop: threading.Event, endpoint: MetricsEndpoint) -> None:
+    """Serve clients until `stop` is set, on this thread, which may be any.
+
+    Raises:
+        BadInput: as `run_gateway`.
+        ClusterError: as `run_gateway`.
+    """
+    asyncio.run(_serve(settings, stop, endpoint))
 
 
 async def _serve(settings: Settings, stop: threading.Event, endpoint: MetricsEndpoint) -> None:

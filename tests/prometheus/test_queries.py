@@ -9,10 +9,17 @@ import yaml
 from prometheus_client import CollectorRegistry, start_http_server
 
 from jobs.metrics import definitions as metric
-from jobs.metrics.families import applier_families, decision_families, number_family, query_families
+from jobs.metrics.families import (
+    applier_families,
+    decision_families,
+    gateway_families,
+    number_family,
+    query_families,
+)
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import free_port
+from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
@@ -30,6 +37,7 @@ class Job:
     def __init__(self):
         self._account = DecisionTotals(Window(), 2)
         self._tally = ApplierStats()
+        self._gateway = GatewayStats()
         self._scrapes = 0
 
     def collect(self):
@@ -40,6 +48,7 @@ class Job:
         yield from decision_families(self._account, round(time.time() * 1000), 2)
         yield from query_families({"enforce": view, "audit": view})
         yield from applier_families(self._tally)
+        yield from gateway_families(self._gateway, self._scrapes)
         yield number_family(metric.QUOTA_RECORDS, self._scrapes)
         yield number_family(metric.FAILURES, self._scrapes)
 
@@ -53,6 +62,10 @@ class Job:
         self._account.record(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
         self._tally.topics, self._tally.found_done, self._tally.failed = [self._scrapes] * 3
         self._tally.reopened = self._scrapes
+        self._gateway.closed["malformed"] = self._gateway.mutations["create_topics", "strict", "admitted"] = (
+            self._scrapes
+        )
+        self._gateway.add_decision(0.3)
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +190,43 @@ STARTED = "mutation_quota_query_start_timestamp_seconds"
 def test_a_job_that_was_there_and_is_gone_is_told_of(fired, values, fires):
     told = ({"query": "audit", "severity": "warning"}, "audit ran within the last day, and tells of itself no more.")
     fired("MutationQuotaGone", {f'{STARTED}{{query="audit"}}': values}, [told] if fires else [])
+
+
+@pytest.mark.parametrize(("values", "fires"), [("7x8 stale", True), ("7x60", False)])
+def test_that_all_gateways_are_gone_is_told_and_that_one_of_them_is_not(fired, values, fires):
+    """By an alert of its own: clients do not reach the cluster."""
+    gateways = {f'{STARTED}{{query="gateway",instance="{each}"}}': values for each in ("a", "b")}
+    told = ({"severity": "critical"}, "No gateway tells of itself; clients do not reach the cluster.")
+    fired("MutationQuotaGatewayGone", gateways, [told] if fires else [])
+    fired("MutationQuotaGatewayGone", {**gateways, f'{STARTED}{{query="gateway",instance="c"}}': "7x60"}, [])
+    fired("MutationQuotaGone", gateways, [])
+
+
+@pytest.mark.parametrize(("starts", "fires"), [(4, False), (5, True)])
+def test_several_gateways_are_no_restarts_and_one_that_is_started_again_and_again_is_told_of(fired, starts, fires):
+    """Six of them, of which one begins again in its place."""
+    series = {f'{STARTED}{{query="gateway",instance="{each}"}}': "7x60" for each in range(5)}
+    series[f'{STARTED}{{query="gateway",instance="5"}}'] = " ".join(f"{each}x2" for each in range(starts))
+    told = ({"query": "gateway", "severity": "critical"}, "gateway was started 5 times within half an hour.")
+    fired("MutationQuotaRestarts", series, [told] if fires else [])
+
+
+@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 1x30", True), ("1x60", False)])
+def test_a_mutation_without_a_decision_in_time_is_told_of_for_ten_minutes(fired, values, fires):
+    told = ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time.")
+    series = {"mutation_quota_gateway_undecided_requests_total": values}
+    fired("MutationQuotaGatewayUndecided", series, [told] if fires else [])
+
+
+@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 3x30", True)])
+def test_an_address_that_leads_past_the_gateway_is_told_of(fired, values, fires):
+    summary = (
+        "Brokers tell clients addresses that lead past the gateway. "
+        "They are left out, and clients do not reach these brokers."
+    )
+    told = ({"severity": "critical"}, summary)
+    series = {"mutation_quota_gateway_foreign_addresses_total": values}
+    fired("MutationQuotaGatewayLedPast", series, [told] if fires else [])
 
 
 @pytest.mark.parametrize("starts", [1, 4, 5])

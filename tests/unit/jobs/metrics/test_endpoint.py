@@ -1,13 +1,14 @@
-"""Where metrics are read, and what happens to a job when something goes wrong with them."""
+"""Where metrics and health are read, and what happens to a job when something goes wrong with them."""
 
 import socket
 import threading
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 import pytest
 
-from jobs.metrics.collector import JobMetrics
+from jobs.metrics.applier import ApplierMetrics
+from jobs.metrics.collector import JobMetrics, Work
 from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.queries import QueryMetrics
 from jobs.sandbox.broker import free_port
@@ -23,23 +24,30 @@ def settings():
     return load_settings([f"metrics.port={free_port()}", "kafka.timeout_seconds=0.2"], environment={})
 
 
-def page(metrics):
-    with urlopen(f"http://127.0.0.1:{metrics.port}/metrics", timeout=10) as answer:
+def page(metrics, path="metrics"):
+    with urlopen(f"http://127.0.0.1:{metrics.port}/{path}", timeout=10) as answer:
         return answer.read().decode()
 
 
+def probed(metrics, path):
+    """Return the status that a probe gets."""
+    try:
+        with urlopen(f"http://127.0.0.1:{metrics.port}/{path}", timeout=10) as answer:
+            return answer.status
+    except HTTPError as error:
+        return error.code
+
+
 def test_none_is_served_unless_the_settings_name_a_port():
-    with (
-        MetricsEndpoint(MetricsSettings()) as endpoint,
-        endpoint.following(load_settings(environment={}), decides=True),
-    ):
+    settings = load_settings(environment={})
+    with MetricsEndpoint(MetricsSettings()) as endpoint, endpoint.following(settings, Job(), decides=True):
         assert not [each for each in threading.enumerate() if each.name == "metrics"]
 
 
 def test_a_job_is_told_of_while_it_runs_and_its_port_is_free_after(settings):
     with MetricsEndpoint(settings.metrics) as endpoint:
         assert page(settings.metrics) == ""
-        with endpoint.following(settings, decides=False):
+        with endpoint.following(settings, Job()):
             assert "mutation_quota_metrics_failures_total 0.0" in page(settings.metrics)
     with pytest.raises(URLError):
         page(settings.metrics)
@@ -49,7 +57,8 @@ def test_a_job_is_told_of_while_it_runs_and_its_port_is_free_after(settings):
 
 def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(settings):
     tally = ApplierStats(topics=3, found_done=1, failed=2, reopened=1)
-    with MetricsEndpoint(settings.metrics) as endpoint, endpoint.following_applier(settings, tally):
+    metrics = ApplierMetrics(settings, tally)
+    with MetricsEndpoint(settings.metrics) as endpoint, endpoint.following(settings, metrics):
         tally.end_batch(100.5)
         lines = page(settings.metrics).splitlines()
     assert 'mutation_quota_applied_topics_total{outcome="carried_out"} 3.0' in lines
@@ -58,6 +67,27 @@ def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(
     assert "mutation_quota_applier_reopened_total 1.0" in lines
     assert 'mutation_quota_query_batches_total{query="apply"} 1.0' in lines
     assert 'mutation_quota_query_last_batch_timestamp_seconds{query="apply"} 100.5' in lines
+
+
+def test_a_probe_is_told_whether_a_job_goes_on_and_whether_it_does_its_work(settings):
+    """Before a job is followed it starts, and after that it ends: it goes on, and is not ready."""
+    job = Job()
+    with MetricsEndpoint(settings.metrics) as endpoint:
+        assert (probed(settings.metrics, "healthy"), probed(settings.metrics, "ready")) == (200, 503)
+        with endpoint.following(settings, job):
+            assert (probed(settings.metrics, "healthy"), probed(settings.metrics, "ready")) == (200, 200)
+            job.is_ready = False
+            assert (probed(settings.metrics, "healthy"), probed(settings.metrics, "ready")) == (200, 503)
+            job.is_alive = False
+            assert (probed(settings.metrics, "healthy"), probed(settings.metrics, "ready")) == (503, 503)
+        assert (probed(settings.metrics, "healthy"), probed(settings.metrics, "ready")) == (200, 503)
+
+
+def test_queries_are_ready_once_they_run(settings):
+    metrics = QueryMetrics(settings)
+    assert not metrics.is_ready
+    metrics.watch([Query()])
+    assert metrics.is_ready
 
 
 def test_what_works_off_and_ends_leaves_the_port_to_those_that_stay(settings):
@@ -94,6 +124,24 @@ def test_a_failure_is_counted_and_told_once_and_the_rest_goes_on(settings, monke
     thread.join(10)
     assert not thread.is_alive()
     assert caplog.messages == ["metrics: ClusterError: no Kafka; the job goes on"]
+
+
+class Job(Work):
+    """A job whose health is set by hand."""
+
+    is_alive = is_ready = True
+
+    def poll(self):
+        pass
+
+    def families(self):
+        return iter(())
+
+
+class Query:
+    """A query of Spark, as far as it is looked at."""
+
+    name = "enforce"
 
 
 def failing(_):

@@ -1,0 +1,53 @@
+"""The metrics of a running gateway, and its health."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from prometheus_client.metrics_core import Metric as Family
+
+from jobs.metrics.collector import Work
+from jobs.metrics.families import gateway_families, start_family
+from quota.gateway.stats import GatewayStats
+
+NAME = "gateway"
+"""The name of the gateway in the metric of starts, which is that of queries."""
+
+_MAX_TURN_SECONDS = 10.0
+"""The event loop goes round five times a second; one that does not for so long hangs."""
+
+
+class GatewayMetrics(Work):
+    """Reads the counts of a gateway. Nothing is polled."""
+
+    def __init__(self, stats: GatewayStats, awaited: Callable[[], int]) -> None:
+        """Start.
+
+        Args:
+            stats: the gateway's counts.
+            awaited: returns the number of decisions that are awaited.
+        """
+        self._stats = stats
+        self._awaited = awaited
+        self._started_at = time.time()
+
+    def poll(self) -> None:
+        """Do nothing."""
+
+    def families(self) -> Iterator[Family]:
+        """Return the metrics as of now."""
+        yield start_family(NAME, self._started_at)
+        yield from gateway_families(self._stats, self._awaited())
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the event loop goes round."""
+        turned_at = self._stats.turned_at
+        return not turned_at or time.monotonic() - turned_at < _MAX_TURN_SECONDS
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether new connections are accepted: it listens, and is not being stopped.
+
+        Without decisions it is ready nevertheless, since everything but mutations is passed on.
+        """
+        return self._stats.is_serving and self.is_alive

@@ -1,0 +1,132 @@
+"""Clients that know nothing of this project: through the gateway they are told to wait, as by Kafka itself."""
+
+import re
+import shutil
+import subprocess
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from quota.kafka.clients import reason
+
+KAFKA_TOPICS, LIBRDKAFKA = "kafka-topics.sh", "librdkafka"
+"""The client-ids. All users are ANONYMOUS, since the embedded broker does not authenticate anybody."""
+
+_JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Options of a JVM that ends within two seconds."""
+_PAUSE_SECONDS = 10.0
+"""Pause between two calls of kafka-topics.sh, each of which takes a second of processor time."""
+_TIMEOUT_SECONDS = 60.0
+_SAID = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
+
+
+class UnmodifiedClient(Protocol):
+    """A client that creates a topic and deletes it, again and again."""
+
+    name: str
+
+    def poll(self, now: float) -> str | None:
+        """Go on, as of `now` (seconds since the epoch); return what the client has said since the last call."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class KafkaTopics:
+    """Kafka's own tool: it does not wait by itself, and says why."""
+
+    name = KAFKA_TOPICS
+    _TOPIC = "made-by-kafka-topics"
+
+    def __init__(self, jars: Path, address: str, folder: Path, partitions: int) -> None:
+        """Prepare.
+
+        Args:
+            jars: the folder of Kafka's jars.
+            address: the bootstrap server.
+            folder: where its configuration is written.
+            partitions: the partitions of its topic.
+        """
+        config = folder / "kafka-topics.properties"
+        config.write_text(f"client.id={self.name}\n")
+        java = shutil.which("java") or "java"
+        main = ("-cp", f"{jars}/*", "org.apache.kafka.tools.TopicCommand")
+        self._command = [java, *_JVM, *main, "--bootstrap-server", address, "--command-config", str(config)]
+        self._changes = (
+            ["--create", "--topic", self._TOPIC, "--partitions", str(partitions)],
+            ["--delete", "--topic", self._TOPIC],
+        )
+        self._process: subprocess.Popen[str] | None = None
+        self._next_at = 0.0
+
+    def poll(self, now: float) -> str | None:
+        """Start it if it is due; return what it has said if it has ended."""
+        if self._process is None:
+            if now >= self._next_at:
+                self._process = subprocess.Popen(
+                    [*self._command, *self._changes[0]],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C is for the program, which ends it
+                )
+            return None
+        if self._process.poll() is None:
+            return None
+        output, _ = self._process.communicate()
+        did, said = self._changes[0][0], _SAID.search(output)
+        if self._process.returncode == 0:
+            self._changes = self._changes[::-1]
+        self._process, self._next_at = None, now + _PAUSE_SECONDS
+        return f"{did}: {said[1] if said else output.strip() or 'done'}"
+
+    def close(self) -> None:
+        """End it if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+
+class Librdkafka:
+    """librdkafka's AdminClient: its old version of the protocol is never refused, and its connection is muted."""
+
+    name = LIBRDKAFKA
+    _TOPIC = "made-by-librdkafka"
+
+    def __init__(self, address: str, partitions: int) -> None:
+        """Connect with a bootstrap server; `partitions` are those of its topic."""
+        self._admin = AdminClient({"bootstrap.servers": address, "client.id": self.name, "log_level": 2})
+        self._partitions = partitions
+        self._creates = True
+        self._call: Future[None] | None = None
+        self._since = 0.0
+
+    def poll(self, now: float) -> str | None:
+        """Begin the next call; return how long the last one took if it has ended."""
+        if self._call is None:
+            self._call, self._since = self._begin(), now
+            return None
+        if not self._call.done():
+            return None
+        call, self._call = self._call, None
+        error = call.exception()
+        did = "create" if self._creates else "delete"
+        if isinstance(error, KafkaException):
+            return f"{did}: {reason(error)}"
+        self._creates = not self._creates
+        return f"{did}: done after {now - self._since:.1f} s"
+
+    def close(self) -> None:
+        """Let go of the call that is under way."""
+        self._call = None
+
+    def _begin(self) -> Future[None]:
+        if self._creates:
+            calls = self._admin.create_topics([NewTopic(self._TOPIC, self._partitions)], request_timeout=_TIMEOUT_SECONDS)
+        else:
+            calls = self._admin.delete_topics([self._TOPIC], request_timeout=_TIMEOUT_SECONDS)
+        return calls[self._TOPIC]

@@ -1,0 +1,72 @@
+"""What a running gateway tells Prometheus and probes."""
+
+import subprocess
+import threading
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.sandbox.broker import free_port
+from quota.kafka.topics.preparation import prepare_topics
+from tests.support.deployment import as_options
+from tests.support.programs import command_line
+from tests.support.waiting import until
+
+
+def status(port, path):
+    """Return the status that a probe gets; None if nobody listens."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+            return answer.status
+    except HTTPError as error:
+        return error.code
+    except URLError:
+        return None
+
+
+def samples(port):
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    return {(each.name, *sorted(each.labels.items())): each.value for family in families for each in family.samples}
+
+
+def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_what_is_under_way(deployment):
+    """Nobody decides, so that a creation waits; the gateway is stopped meanwhile, and answers it before it ends."""
+    prepare_topics(deployment)
+    port, metrics = free_port(), free_port()
+    options = [f"gateway.first_port={port}", f"metrics.port={metrics}", "gateway.decision_timeout_ms=8000"]
+    given = [option for each in options for option in ("--set", each)]
+    process = subprocess.Popen(command_line("gateway", *as_options(deployment), *given))
+    raised = []
+
+    def create():
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+        with pytest.raises(KafkaException) as error:
+            admin.create_topics([NewTopic("gateway-metrics", 3)])["gateway-metrics"].result(60)
+        raised.append(error.value.args[0])
+
+    client = threading.Thread(target=create)
+    try:
+        until(lambda: status(metrics, "ready") == 200)
+        assert status(metrics, "healthy") == 200
+        client.start()
+        until(lambda: samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
+        found = samples(metrics)
+        assert found["mutation_quota_gateway_connections",] >= 1
+        assert found["mutation_quota_gateway_relayed_requests_total",] >= 1
+        assert found["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] > 0
+
+        process.terminate()
+        until(lambda: status(metrics, "ready") == 503)
+        assert status(metrics, "healthy") == 200
+        assert process.wait(60) == 0
+        assert status(metrics, "healthy") is None
+    finally:
+        process.kill()
+        if client.ident:
+            client.join(60)
+    assert [each.code() for each in raised] == [KafkaError.REQUEST_TIMED_OUT]
