@@ -13,7 +13,7 @@ import msgspec
 from quota.errors import BadInput
 from quota.gateway.mutations.mutate import Ask, Verdict
 from quota.gateway.stats import GatewayStats
-from quota.kafka.requests import Answer, rejected_id
+from quota.kafka.requests import ReceivedAnswer, rejected_id
 from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
@@ -76,29 +76,29 @@ class Questions:
             except BadInput as error:  # the user's name makes no topic name
                 asyncio.get_running_loop().call_soon(self.fail, request_id, str(error))
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, received: ReceivedAnswer) -> None:
         """Take an answer of the job, to whomever."""
-        match answer:
-            case Decision(request_id=request_id):
+        match received.answer:
+            case Decision(request_id=request_id) as decision:
                 question = self._waiting.get(request_id)
-                if question is not None and _answers(answer, question.request):
+                if question is not None and _answers(decision, question.request):
                     if self._silent:
                         self._silent = False
                         _log.info("decisions come again")
                     self._stats.add_decision(time.monotonic() - question.asked_at)
-                    self._tell(request_id, answer, "")
+                    self._tell(request_id, decision, age_ms=received.at - decision.timestamp)
                 elif self._undecided.is_late(request_id):
                     self._stats.late += 1
-            case DeadLetter(error=error):
-                request_id = rejected_id(answer, answer.source.topic) or ""
+            case DeadLetter(error=error) as letter:
+                request_id = rejected_id(letter, letter.source.topic) or ""
                 question = self._waiting.get(request_id)
-                if question is not None and rejected_id(answer, self._topics.requests_of(question.request.user)):
-                    self._tell(request_id, None, error)
+                if question is not None and rejected_id(letter, self._topics.requests_of(question.request.user)):
+                    self._tell(request_id, invalid=error)
 
     def fail(self, request_id: str, reason: str) -> None:
         """Take the reason why a request cannot be decided."""
         if request_id in self._waiting:
-            self._tell(request_id, None, reason)
+            self._tell(request_id, invalid=reason)
 
     def forget(self, tell: Tell) -> None:
         """Forget somebody who waits no longer."""
@@ -109,13 +109,13 @@ class Questions:
             if not question.tell:
                 del self._waiting[request_id]
 
-    def _tell(self, request_id: str, decision: Decision | None, invalid: str) -> None:
+    def _tell(self, request_id: str, decision: Decision | None = None, *, invalid: str = "", age_ms: int = 0) -> None:
         question = self._waiting.pop(request_id)
         self._undecided.remove(question.content)
         waited_ms = _since(question.asked_at)
         for tell, timer in question.tell:
             timer.cancel()
-            tell(Verdict(decision, waited_ms, invalid))
+            tell(Verdict(decision, waited_ms, invalid, age_ms))
 
     def _expire(self, request_id: str, tell: Tell) -> None:
         question = self._waiting[request_id]

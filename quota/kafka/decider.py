@@ -7,7 +7,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, Message
 
-from quota.kafka.requests import UNDELIVERED, Answer, AnswerReader, RequestWriter
+from quota.kafka.requests import UNDELIVERED, AnswerReader, ReceivedAnswer, RequestWriter
 from quota.records.request import MutationRequest
 from quota.settings import Settings
 
@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
 
-OnAnswer = Callable[[Answer], object]
+OnAnswer = Callable[[ReceivedAnswer], object]
 OnFailure = Callable[[str, str], object]
 """Takes the id of a request, and the reason why it cannot be decided."""
 
@@ -73,7 +73,7 @@ class Decider:
             try:
                 self._writer.poll()
                 for received in self._reader.read(_POLL_SECONDS):
-                    on_answer(received.answer)
+                    on_answer(received)
             except Exception:  # noqa: BLE001 without this thread nobody would be answered
                 _log.exception("cannot read decisions, trying again")
                 self._closed.wait(_RETRY_SECONDS)

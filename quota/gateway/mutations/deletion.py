@@ -1,7 +1,8 @@
 """DeleteTopics, by names or by ids: it costs the partitions that the topics have."""
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from quota.gateway.mutations.existing import describe
@@ -41,17 +42,18 @@ class Deletion(MutationOperation):
 
     def check(self) -> Check:
         """Ask for the topics, their partitions, and whether the client may delete them."""
-        wanted = self._request.message[self._field]
-        found = yield from self._find([_identity(each) for each in wanted])
-        times = Counter(each.name for each in found if each is not None)
+        wanted = [(each, _identity(each)) for each in self._request.message[self._field]]
+        known = yield from self._find({identity for _, identity in wanted})
+        times = Counter((known[each].name, each[0] is None) for _, each in wanted if each in known)
         costs, uncharged = [], []
-        for each, topic in zip(wanted, found, strict=True):
-            if topic is None or times[topic.name] > 1:
-                uncharged.append(each)
-            else:
+        for each, identity in wanted:
+            topic = known.get(identity)
+            if topic is not None and _is_deleted(topic.name, times, by_id=identity[0] is None):
                 self._topics.append(each)
                 self._found.append(topic)
                 costs.append(TopicMutation(topic.name, topic.partitions))
+            else:
+                uncharged.append(each)
         failed, throttle_ms = [], 0
         if uncharged:
             answer = yield Call(self._request.key, self._request.version, self._with(0, **{self._field: uncharged}))
@@ -80,17 +82,30 @@ class Deletion(MutationOperation):
             if each.name in deleted or each.topic_id in deleted:
                 self._recent.forget(each.name)
 
-    def _find(self, wanted: Sequence[_Identity]) -> Generator[Call | Pause, dict[str, Any], list[ExistingTopic | None]]:
-        """Return the topic for each name or id; None if the client may not delete it, or asks for it twice."""
-        times = Counter(wanted)
-        once = [each for each in wanted if times[each] == 1]
-        names = [name for name, topic_id in once if name is not None and topic_id == NO_ID]
-        ids = [topic_id for name, topic_id in once if name is None and topic_id != NO_ID]
+    def _find(
+        self, wanted: AbstractSet[_Identity]
+    ) -> Generator[Call | Pause, dict[str, Any], dict[_Identity, ExistingTopic]]:
+        """Return the topics, of those named by a name alone or by an id alone, that the client may delete."""
+        names = sorted(name for name, topic_id in wanted if name is not None and topic_id == NO_ID)
+        ids = sorted(topic_id for name, topic_id in wanted if name is None and topic_id != NO_ID)
         by_name = yield from describe(self._recent, self._now, names=names)
         by_id = yield from describe(self._recent, self._now, ids=ids)
-        known: dict[_Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
-        known |= {(None, each.topic_id): each for each in by_id if each.may_delete}
-        return [known.get(each) for each in wanted]
+        found: dict[_Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
+        return found | {(None, each.topic_id): each for each in by_id if each.may_delete}
+
+
+def _is_deleted(name: str, times: Mapping[tuple[str, bool], int], *, by_id: bool) -> bool:
+    """Return whether Kafka deletes a topic for one of the ways in which a request names it.
+
+    A name that is given twice does not count, and a name beside ids makes all of them invalid.
+
+    Args:
+        name: the topic.
+        times: how often it is named by its name (False) and by its id (True).
+        by_id: the way.
+    """
+    names, ids = times[name, False], times[name, True]
+    return ids == 1 and names != 1 if by_id else names == 1 and ids == 0
 
 
 def _identity(topic: str | dict[str, Any]) -> _Identity:

@@ -61,6 +61,16 @@ class Verdict:
     """The time since it was asked [ms]."""
     invalid: str = ""
     """The reason of the dead letter, if the request became one."""
+    age_ms: int = 0
+    """The age of the decision by the brokers' clock when it was written [ms]: its throttle time began then."""
+
+    @property
+    def throttle_ms(self) -> int:
+        """What remains of the throttle time of the decision [ms]; as of a broker's that held the request back."""
+        if self.decision is None:
+            return 0
+        passed = min(max(self.age_ms, 0), self.waited_ms)
+        return max(self.decision.throttle_time_ms - passed, 0)
 
 
 Steps = Generator[Call | Pause | Ask, Any, MutationAnswer]
@@ -146,7 +156,7 @@ def _outcome(verdict: Verdict, topics: list[TopicMutation], request: ClientReque
     decision = verdict.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        return _Outcome(admitted, decision.throttle_time_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # Kafka's has no text
+        return _Outcome(admitted, verdict.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # Kafka's has no text
     if verdict.invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, verdict.invalid)
     if rules.when_silent == "open":

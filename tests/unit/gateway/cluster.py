@@ -25,6 +25,8 @@ class Cluster:
         """Topics that the client may see, but not change."""
         self.unseen = set()
         """Topics that Metadata does not show yet."""
+        self.lagging = {}
+        """What Metadata still shows of topics, instead of what is so: id and partitions by name."""
         self.accepts = {}
         """SASL: what the broker answers to each message of the client: an answer's fields."""
         self.throttle_ms = 0
@@ -68,7 +70,7 @@ class Cluster:
                 return {"errorCode": 100, "name": None, "topicId": asked["topicId"], "partitions": []}
         if name not in self.topics or name in self.unseen:
             return {"errorCode": 3, "name": name, "partitions": [], **self._operations(version, name)}
-        identity, count = self.topics[name]
+        identity, count = self.lagging.get(name, self.topics[name])
         partitions = [
             {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": [1], "isrNodes": [1]}
             for number in range(count)
@@ -128,30 +130,38 @@ class Cluster:
         return {"results": results}
 
     def _delete(self, version, message):
-        """As KRaft's controller: what is named twice is refused, by name, by id, or by both."""
+        """As KRaft's controller: what is named twice is invalid, but a name given twice does not count."""
         if version < 6:
             named = [(name, NO_ID) for name in message["topicNames"]]
         else:
             named = [(each["name"], each["topicId"]) for each in message["topics"]]
         by_id = {identity: name for name, (identity, _) in self.topics.items()}
-        places = [by_id.get(identity) if name is None else name for name, identity in named]
-        results = {}
-        for place, (name, identity) in zip(places, named, strict=True):
-            known = self.topics.get(place)
-            if known is None:
-                failed = (100, "This server does not host this topic ID.") if name is None else (3, NOT_THERE)
-            elif places.count(place) > 1:
-                failed = (42, "Duplicate topic name.")
-            elif place in self.forbidden:
-                failed = (29, "Topic authorization failed.")
-            else:
-                failed = (0, None)
-            results[name, identity] = {"name": name, "errorCode": failed[0], "errorMessage": failed[1]} | (
-                {"topicId": known[0] if known else identity} if version >= 6 else {}
-            )
-            if not failed[0]:
-                del self.topics[place]
-        return {"responses": [_for(version, each) for each in results.values()]}
+        results, deleted = [], []
+        for name, identity in dict.fromkeys(named):
+            place = by_id.get(identity) if name is None else name
+            known, _ = self.topics.get(place, (None, 0))
+            code, why = self._deletion_error(named, name, identity, place)
+            if code == 0:
+                deleted.append(place)
+            told = {"topicId": known or identity} if version >= 6 else {}
+            results.append({"name": place, "errorCode": code, "errorMessage": why, **told})
+        for place in deleted:
+            del self.topics[place]
+        return {"responses": [_for(version, each) for each in results]}
+
+    def _deletion_error(self, named, name, identity, place):
+        if name is not None and identity != NO_ID:
+            return 42, "You may not specify both topic name and topic id."
+        if name is None and identity == NO_ID:
+            return 42, "Neither topic name nor id were specified."
+        if named.count((name, identity)) > 1:
+            return 42, "Duplicate topic name." if name else "Duplicate topic id."
+        if place not in self.topics:
+            return (100, "This server does not host this topic ID.") if name is None else (3, NOT_THERE)
+        by_name, by_id = named.count((place, NO_ID)), named.count((None, self.topics[place][0]))
+        if by_name == 1 and by_id:
+            return 42, "The provided topic name maps to an ID that was already supplied."
+        return (29, "Topic authorization failed.") if place in self.forbidden else (0, None)
 
     def _find_coordinator(self, version, message):
         host, port = self.address
@@ -166,7 +176,7 @@ class Cluster:
         return {"clusterId": "c", "controllerId": 1, "brokers": [broker], "clusterAuthorizedOperations": 7}
 
     def _api_versions(self, _version, _message):
-        kept = [(0, 0, 13), (3, 0, 13), (10, 0, 6), (17, 0, 1), (18, 0, 4), (19, 2, 7), (20, 1, 6), (37, 0, 3)]
+        kept = [(0, 0, 13), (3, 0, 13), (10, 1, 6), (17, 0, 1), (18, 0, 4), (19, 2, 7), (20, 1, 6), (37, 0, 3)]
         more = [(88, 0, 0), (999, 0, 3), (1, 4, 17)]
         listed = [{"apiKey": key, "minVersion": first, "maxVersion": last} for key, first, last in kept + more]
         return {"errorCode": 0, "apiKeys": listed}

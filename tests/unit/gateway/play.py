@@ -145,12 +145,12 @@ class Play:
 
     # Decisions and time
 
-    def decide(self, refused=(), throttle_ms=0, waited_ms=0):
+    def decide(self, refused=(), throttle_ms=0, waited_ms=0, age_ms=0):
         """Answer the one question: all topics are admitted but those named. Return the question's request."""
         (ask,) = self.ports.asked
         self.ports.asked.clear()
         decision = decision_on(ask.request, refused, throttle_ms)
-        self.channel.decided(Verdict(decision, waited_ms))
+        self.channel.decided(Verdict(decision, waited_ms, age_ms=age_ms))
         self.serve()
         return ask.request
 

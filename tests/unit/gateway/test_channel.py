@@ -37,6 +37,9 @@ def produce(size=0, acks=1):
     }
 
 
+FETCH = {"topics": [], "forgottenTopicsData": [], "replicaId": -1, "maxWaitMs": 1, "minBytes": 1}
+
+
 class TestOrder:
     """Requests written at once."""
 
@@ -81,8 +84,7 @@ class TestOrder:
     def test_a_mutation_does_not_overtake_what_was_relayed_before_it(self, play):
         """A fetch that takes long is answered first."""
         on = play()
-        fetch = {"topics": [], "forgottenTopicsData": [], "replicaId": -1, "maxWaitMs": 1, "minBytes": 1}
-        on.send(1, 12, fetch)
+        on.send(1, 12, FETCH)
         slow = on.next_answer()
         on.send(19, 7, creation("a"))
         validated = on.next_answer()
@@ -166,7 +168,7 @@ class TestPassingOn:
     def test_a_large_answer_is_passed_on_piece_by_piece(self, play):
         """A fetch's."""
         on = play()
-        on.send(1, 12, {"topics": [], "forgottenTopicsData": [], "replicaId": -1, "maxWaitMs": 1, "minBytes": 1})
+        on.send(1, 12, FETCH)
         answer = struct.pack(">ii", 5_000_000, 1) + bytes(4_999_996)
         for at in range(0, len(answer), 65_536):
             on.channel.from_broker(answer[at : at + 65_536])
@@ -350,14 +352,15 @@ class TestMutes:
             channel.serve()
             assert len(channel.answers()) == 1
 
-    def test_by_client_a_mute_outlives_its_connection(self, play):
-        """Connecting anew does not evade it."""
+    @pytest.mark.parametrize(("key", "version", "message"), [(3, 12, metadata()), (1, 12, FETCH), (0, 9, produce())])
+    def test_by_client_a_mute_outlives_its_connection(self, play, key, version, message):
+        """Connecting anew does not evade it: the first request waits, whether or not it is read whole."""
         first = play(mute_by="client")
         mute(first)
         first.channel.close()
         again = play(first.cluster, gate=first.gate)
         again.ports.time = first.ports.time
-        again.send(3, 12, metadata())
+        again.send(key, version, message)
         again.serve()
         assert again.answers() == []
 

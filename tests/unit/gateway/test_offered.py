@@ -24,7 +24,7 @@ def test_clients_are_told_what_both_the_gateway_and_the_broker_know(play, versio
         0: (3, 13),
         1: (4, 17),
         3: (4, 13),
-        10: (0, 6),
+        10: (1, 6),
         17: (1, 1),
         18: (0, 4),
         19: (2, 7),

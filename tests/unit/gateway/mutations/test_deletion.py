@@ -1,5 +1,7 @@
 """DeleteTopics through a channel: by names, by ids, and tricks with both."""
 
+from itertools import product
+
 import pytest
 
 from tests.unit.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
@@ -120,24 +122,45 @@ def test_a_topic_that_is_named_twice_is_not_deleted(play, message):
     assert set(on.cluster.topics) == {"a"}
 
 
-def test_no_trick_with_duplicates_deletes_a_refused_topic(play):
-    """All combinations of up to four names and ids of two topics, in debt: both topics are still there."""
-    ways = [
-        {"name": "a", "topicId": NO_ID},
-        {"name": None, "topicId": topic_id(1)},
-        {"name": "b", "topicId": NO_ID},
-        {"name": None, "topicId": topic_id(2)},
-        {"name": None, "topicId": NO_ID},
-    ]
-    for number in range(5**4):
-        chosen = [ways[number // 5**place % 5] for place in range(4)]
-        on = play(Cluster(a=1, b=1))
-        on.send(20, 6, {"topics": chosen, "timeoutMs": 1000})
+NAMED = {
+    "n": {"name": "a", "topicId": NO_ID},
+    "i": {"name": None, "topicId": topic_id(1)},
+    "b": {"name": "a", "topicId": topic_id(1)},
+    "0": {"name": None, "topicId": NO_ID},
+}
+WAYS = ["".join(ways) for count in range(1, 6) for ways in product("nib0", repeat=count)]
+"""All requests that name one topic up to five times: by name, by id, by both, and by nothing."""
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_no_trick_with_names_and_ids_deletes_what_is_not_admitted(play, refused):
+    """In whatever way it is named: refused, the topic is there; admitted, it is as if the broker had been asked."""
+    for ways in WAYS:
+        message = {"topics": [NAMED[way] for way in ways], "timeoutMs": 1000}
+        alone, cluster = Cluster(a=1), Cluster(a=1)
+        alone.answer(20, 6, message)
+        on = play(cluster)
+        on.send(20, 6, message)
         on.serve()
+        assert set(cluster.topics) == {"a"}, ways
+        assert bool(on.ports.asked) == (not alone.topics), ways
         if on.ports.asked:
-            on.decide(refused={"a", "b"})
-        assert set(on.cluster.topics) == {"a", "b"}, chosen
+            on.decide(refused={"a"} if refused else ())
+        assert set(cluster.topics) == ({"a"} if refused else set(alone.topics)), ways
         assert len(on.answers()) == 1
+
+
+SEEN = {"n": True, "i": True, "ni": False, "nn": False, "ii": False, "nni": True, "nii": False, "nnii": False}
+SEEN |= {"b": False, "bn": True, "bi": True, "nin": True}
+"""Whether a broker of Kafka 4.2.1 deleted the topic."""
+
+
+@pytest.mark.parametrize(("ways", "is_deleted"), SEEN.items())
+def test_the_cluster_of_these_tests_deletes_as_kafka_did(ways, is_deleted):
+    """What was seen there."""
+    cluster = Cluster(a=1)
+    cluster.answer(20, 6, {"topics": [NAMED[way] for way in ways], "timeoutMs": 1000})
+    assert (cluster.topics == {}) == is_deleted
 
 
 def test_a_topic_that_brokers_do_not_know_yet_is_charged_all_the_same(play):

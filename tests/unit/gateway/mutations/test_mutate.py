@@ -110,3 +110,23 @@ def test_undecided_and_open_are_counted_apart(play):
         undecided(on, 5)
         counted = {key: count for key, count in on.gate.stats.mutations.items() if count}
         assert counted == {("create_topics", "permissive", outcome): 1}
+
+
+@pytest.mark.parametrize(
+    ("throttle_ms", "age_ms", "waited_ms", "left"),
+    [
+        (2000, 300, 350, 1700),  # the time since the decision counts
+        (2000, 300, 200, 1800),  # a clock that is wrong takes no more than the time that was waited
+        (2000, -50, 350, 2000),
+        (200, 300, 350, 0),
+    ],
+)
+def test_the_time_until_the_answer_is_part_of_the_throttle_time(play, throttle_ms, age_ms, waited_ms, left):
+    """As that of a request that a broker held back: the debt is paid off since the request's own time."""
+    on = play()
+    on.send(19, 7, CREATION)
+    on.serve()
+    on.decide(refused={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
+    (answer,) = on.answers()
+    assert answer["throttleTimeMs"] == left
+    assert (on.gate.mutes.next_at() or on.ports.time) == on.ports.time + left

@@ -81,3 +81,21 @@ def test_a_topic_created_anew_is_found_by_its_new_id_alone():
     recent.record(ExistingTopic("a", topic_id(2), 5), 10)
     assert recent.find(None, topic_id(1), 10) is None
     assert recent.find(None, topic_id(2), 10) == ExistingTopic("a", topic_id(2), 5)
+
+
+def test_a_growth_just_before_counts_though_the_broker_does_not_know_it(play):
+    """It shows two partitions still: the deletion costs ten, and another growth starts from ten."""
+    on = play(Cluster(a=2))
+    on.cluster.lagging["a"] = on.cluster.topics["a"]
+    assert carry_out(on, 37, 3, growth("a", 10)) == {"a": 8}
+    assert carry_out(on, 37, 3, growth("a", 11)) == {"a": 1}
+    assert carry_out(on, 20, 6, deletion(("a", NO_ID))) == {"a": 11}
+
+
+def test_a_topic_of_the_same_name_that_others_created_since_is_another(play):
+    """It costs what the broker tells: the one that was remembered had another id."""
+    on = play(Cluster())
+    carry_out(on, 19, 7, creation("a", 50))
+    del on.cluster.topics["a"]
+    on.cluster.create("a", 3)
+    assert carry_out(on, 20, 6, deletion(("a", NO_ID))) == {"a": 3}

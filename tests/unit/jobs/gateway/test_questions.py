@@ -9,6 +9,7 @@ from jobs.gateway.questions import Questions
 from quota.errors import BadInput
 from quota.gateway.mutations.mutate import Ask
 from quota.gateway.stats import GatewayStats
+from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
 from quota.records.request import MutationRequest, Operation, TopicMutation
@@ -40,7 +41,8 @@ class Asker:
         """Have the job decide the nth request that was sent."""
         request = self.sent[number]
         decision = decision_on(request)
-        self.questions.answer(msgspec.structs.replace(decision, request_id=request.request_id, **changes))
+        decision = msgspec.structs.replace(decision, request_id=request.request_id, **changes)
+        self.questions.answer(ReceivedAnswer(decision, decision.timestamp + 70))
 
     async def until_told(self):
         await asyncio.wait_for(self.told.wait(), 30)
@@ -73,6 +75,7 @@ def test_a_decision_reaches_the_one_who_asked(play):
     asker = play(scene)
     (verdict,) = asker.verdicts
     assert (verdict.decision.topics[0].name, verdict.invalid, len(asker.questions)) == ("t", "", 0)
+    assert verdict.age_ms == 70
     assert ([count for _, count in asker.stats.decisions()][-1], asker.stats.undecided) == (1, 0)
 
 
@@ -169,7 +172,7 @@ def test_a_dead_letter_is_told_with_its_reason(play):
 
     async def scene(asker):
         asker.ask()
-        asker.questions.answer(dead_letter(asker.sent[0]))
+        asker.questions.answer(ReceivedAnswer(dead_letter(asker.sent[0]), 1))
 
     (verdict,) = play(scene).verdicts
     assert (verdict.decision, verdict.invalid) == (None, "topics: too many")
@@ -180,7 +183,7 @@ def test_a_dead_letter_of_another_topic_is_told_to_nobody(play):
 
     async def scene(asker):
         asker.ask()
-        asker.questions.answer(dead_letter(asker.sent[0], topic="elsewhere"))
+        asker.questions.answer(ReceivedAnswer(dead_letter(asker.sent[0], topic="elsewhere"), 1))
 
     assert play(scene).verdicts == []
 
