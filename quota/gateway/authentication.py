@@ -28,18 +28,22 @@ class Authentication:
         self.user: str | None = None
         """The principal's name, once the broker has accepted it."""
 
-    def handshake(self, request: Answer) -> Answer | None:
-        """Take a SaslHandshake; return the gateway's own answer to a mechanism that does not name the user."""
+    def handshake(self, request: Answer) -> None:
+        """Take a SaslHandshake."""
         self._mechanism = request["mechanism"]
-        if self._mechanism in MECHANISMS:
-            return None
-        return {"errorCode": int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": list(MECHANISMS)}
 
     def handshake_answered(self, answer: Answer) -> Answer:
-        """Take the broker's answer to a SaslHandshake; return that for the client."""
-        if not answer["errorCode"]:
-            self._exchange = SaslExchange(self._mechanism, self._subject_claim)
-        return {**answer, "mechanisms": [each for each in answer["mechanisms"] if each in MECHANISMS]}
+        """Take the broker's answer to a SaslHandshake; return that for the client.
+
+        A mechanism whose exchange does not name the user is not enabled, whatever the broker says.
+        """
+        mechanisms = [each for each in answer["mechanisms"] if each in MECHANISMS]
+        if answer["errorCode"]:
+            return {**answer, "mechanisms": mechanisms}
+        if self._mechanism not in MECHANISMS:
+            return {**answer, "errorCode": int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": mechanisms}
+        self._exchange = SaslExchange(self._mechanism, self._subject_claim)
+        return {**answer, "mechanisms": mechanisms}
 
     def authenticate(self, request: Answer) -> None:
         """Take a SaslAuthenticate.

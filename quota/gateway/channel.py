@@ -262,12 +262,8 @@ class Channel:
         self._end()
 
     def _on_handshake(self, header: RequestHeader, frame: bytes) -> None:
-        answer = self._authentication.handshake(self._read(header, frame))
-        if answer is None:
-            self._pipeline.forward(header, frame, self._on_handshake_answer)
-        else:
-            self._pipeline.answer(header, answer)
-            self._end()
+        self._authentication.handshake(self._read(header, frame))
+        self._pipeline.forward(header, frame, self._on_handshake_answer)
 
     def _on_authenticate(self, header: RequestHeader, frame: bytes) -> None:
         try:

@@ -27,6 +27,11 @@ _LAST_WITHOUT_ADDRESSES = {
 }
 """The last versions whose answers do not name brokers' addresses (KIP-951); these answers are not rewritten."""
 
+_TRANSACTIONS = "transaction.version"
+_TRANSACTIONS_BY_PRODUCE = 2
+"""The version of transactions in which Produce, since its version 12, adds partitions to them (KIP-890)."""
+_PRODUCE_ADDS_PARTITIONS = 12
+
 
 class OfferedApis:
     """The versions of each API that both the gateway and a broker know, without those that lead past the gateway."""
@@ -72,11 +77,28 @@ class OfferedApis:
         return known
 
     def of_broker(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a broker's answer to ApiVersions, with only what the gateway offers, too."""
+        """Return a broker's answer to ApiVersions, with only what the gateway offers, too.
+
+        Brokers tell that they take Produce v0, for librdkafka compresses only then (KAFKA-18659).
+        """
         kept = []
         for api in answer["apiKeys"]:
             first, last = self._ranges.get(api["apiKey"], (0, -1))
             first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
             if first <= last:
+                first = api["minVersion"] if api["apiKey"] == ApiKey.PRODUCE else first
                 kept.append({**api, "minVersion": first, "maxVersion": last})
-        return {**answer, "apiKeys": kept}
+        features = [self._feature(each) for each in answer.get("finalizedFeatures", ())]
+        return {**answer, "apiKeys": kept, "finalizedFeatures": features}
+
+    def _feature(self, feature: dict[str, Any]) -> dict[str, Any]:
+        """Return a finalized feature as clients can use it: transactions in a version that fits that of Produce."""
+        _, last = self._ranges.get(ApiKey.PRODUCE, (0, -1))
+        if feature["name"] != _TRANSACTIONS or last >= _PRODUCE_ADDS_PARTITIONS:
+            return feature
+        least = _TRANSACTIONS_BY_PRODUCE - 1
+        return {
+            **feature,
+            "maxVersionLevel": min(feature["maxVersionLevel"], least),
+            "minVersionLevel": min(feature["minVersionLevel"], least),
+        }

@@ -18,10 +18,13 @@ def versions(answer):
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 def test_clients_are_told_what_both_the_gateway_and_the_broker_know(play, version):
-    """Without the API that the gateway does not know (999) and the one that it withholds (88)."""
+    """Without the API that the gateway does not know (999) and the one that it withholds (88).
+
+    Produce begins with the version that the broker tells, for librdkafka's sake (KAFKA-18659).
+    """
     answer = play().call(18, version, {"clientSoftwareName": "x", "clientSoftwareVersion": "1"} if version > 2 else {})
     assert versions(answer) == {
-        0: (3, 13),
+        0: (0, 13),
         1: (4, 17),
         3: (4, 13),
         10: (1, 6),
@@ -36,7 +39,22 @@ def test_clients_are_told_what_both_the_gateway_and_the_broker_know(play, versio
 def test_versions_whose_answers_would_lead_past_are_left_out_where_addresses_are_rewritten(play):
     """KIP-951: Produce and Fetch name brokers from versions 10 and 16 on."""
     told = versions(play(addresses=REWRITTEN).call(18, 3, {}))
-    assert (told[0], told[1]) == ((3, 9), (4, 15))
+    assert (told[0], told[1]) == ((0, 9), (4, 15))
+
+
+@pytest.mark.parametrize(("addresses", "told"), [(REWRITTEN, 1), (None, 2)])
+def test_transactions_are_told_in_a_version_that_fits_produces(play, addresses, told):
+    """KIP-890's second version needs Produce v12, or the broker says that a partition is not in the transaction."""
+    on = play(addresses=addresses)
+    features = [{"name": "transaction.version", "minVersionLevel": 2, "maxVersionLevel": 2}]
+    features += [{"name": "group.version", "minVersionLevel": 1, "maxVersionLevel": 1}]
+    plain = on.cluster.answer
+    on.cluster.answer = lambda *request: {**plain(*request), "finalizedFeatures": features}
+    answer = on.call(18, 4, {})
+    assert answer["finalizedFeatures"] == [
+        {"name": "transaction.version", "minVersionLevel": told, "maxVersionLevel": told},
+        {"name": "group.version", "minVersionLevel": 1, "maxVersionLevel": 1},
+    ]
 
 
 def test_permissive_versions_can_be_left_out(play):
