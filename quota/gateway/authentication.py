@@ -11,7 +11,7 @@ Answer = dict[str, Any]
 class Authentication:
     """Overhears a client's exchanges, the first one and those of re-authentication (KIP-368)."""
 
-    __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "user")
+    __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "session_ends_at", "user")
 
     def __init__(self, subject_claim: str, margin_ms: int) -> None:
         """Begin without a user.
@@ -27,6 +27,8 @@ class Authentication:
         self._exchange: SaslExchange | None = None
         self.user: str | None = None
         """The principal's name, once the broker has accepted it."""
+        self.session_ends_at: int | None = None
+        """When the broker closes the connection unless the client authenticates again [ms]; None if it never does."""
 
     def handshake(self, request: Answer) -> None:
         """Take a SaslHandshake."""
@@ -54,8 +56,8 @@ class Authentication:
         if self._exchange is not None:
             self._exchange.hear_client(request["authBytes"])
 
-    def authenticated(self, answer: Answer) -> Answer:
-        """Take the broker's answer to a SaslAuthenticate; return that for the client.
+    def authenticated(self, answer: Answer, now: int) -> Answer:
+        """Take the broker's answer to a SaslAuthenticate at `now` [ms]; return that for the client.
 
         Raises:
             AuthenticationRefused: the broker has accepted a client whose name could not be read, or another user.
@@ -71,7 +73,9 @@ class Authentication:
         self.user, self._exchange = user, None
         lifetime_ms = answer.get("sessionLifetimeMs", 0)
         if lifetime_ms <= 0:
+            self.session_ends_at = None
             return answer
+        self.session_ends_at = now + lifetime_ms
         return {**answer, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
 
 

@@ -7,31 +7,23 @@ from typing import NoReturn
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.api_keys import ApiKey, ErrorCode
 from quota.gateway.authentication import Authentication, refusal
-from quota.gateway.frames import FrameStream
 from quota.gateway.gate import ChannelError, Gate, Ports
 from quota.gateway.mutations.mutate import Ask, Steps, Verdict, mutate
 from quota.gateway.mutations.operations import Call, ClientRequest, MutationAnswer, Pause
 from quota.gateway.pipeline import Pipeline
+from quota.gateway.requests import RequestStream
 from quota.gateway.sasl import AuthenticationRefused
 from quota.records.request import ANONYMOUS
 from quota.wire.codec import Message
-from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
+from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
 
-_HEAD = struct.Struct(">hhi")  # API key, version, correlation id
 _ERROR_CODE = struct.Struct(">h")
 _CORRELATION_ID_BYTES = 4
-_LEAST_REQUEST = 10
-
-_BEFORE_AUTHENTICATION = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
-_MAX_UNAUTHENTICATED_BYTES = 512 * 1024
-"""Kafka's default of `sasl.server.max.receive.size`."""
 _MAX_READ_BYTES = 8 * 1024 * 1024
 """The maximum size of a request that is read whole."""
 _MAX_ELEMENTS = 20_000
 """The maximum number of elements of its arrays: reading them must not keep other clients waiting."""
-_HEAD_SIZES = (1024, 2 * MAX_HEADER)
-"""Bytes to look for the head of a request in: most are short, the longest has a long transactional id."""
 
 
 class Channel:
@@ -60,7 +52,7 @@ class Channel:
         self._authentication = Authentication(gate.subject_claim, gate.rules.decision_timeout_ms)
         if not gate.authenticates:
             self._authentication.user = ANONYMOUS
-        self._requests = FrameStream()
+        self._requests = RequestStream(gate)
         self._pipeline = Pipeline(gate.protocol)
         self._client: tuple[str, str | None] | None = None
         self._flow: Steps | None = None
@@ -150,42 +142,21 @@ class Channel:
 
     def _next_request(self) -> bool:
         """Process the next request; return false if it is not there yet, or has to wait."""
-        length = self._requests.length
-        if length is None:
+        header = self._requests.peek(authenticated=self.user is not None)
+        if header is None:
             return False
-        limit = _MAX_UNAUTHENTICATED_BYTES if self.user is None else self._gate.max_request_bytes
-        if not _LEAST_REQUEST <= length <= limit:
-            raise ChannelError("size", f"a request of {length} bytes; {_LEAST_REQUEST} to {limit} are allowed")
-        prefix = self._requests.prefix(_HEAD.size)
-        if len(prefix) < _HEAD.size:
-            return False
-        key, version, correlation_id = _HEAD.unpack(prefix)
-        header = RequestHeader(key, version, correlation_id, None)
-        self._check_offered(header)
         intercept = _INTERCEPTS.get(header.api_key)
         if intercept is None:
             return self._relay(header)
-        if length > _MAX_READ_BYTES:
-            raise ChannelError(
-                "size", f"a request of {length} bytes to API {header.api_key}; {_MAX_READ_BYTES} are allowed"
-            )
+        self._requests.check_size(_MAX_READ_BYTES)
         if not self._requests.is_complete:
             return False
-        found = self._read_head()
-        if found is None:
-            raise Malformed("a request that ends within its header")
-        self._join(found[0])
+        header, _ = self._requests.read_head() or (header, None)
+        self._join(header)
         if not self._begin():
             return False
-        intercept(self, found[0], self._requests.take())
+        intercept(self, header, self._requests.take())
         return True
-
-    def _check_offered(self, header: RequestHeader) -> None:
-        key, version = header.api_key, header.api_version
-        if self.user is None and key not in _BEFORE_AUTHENTICATION:
-            raise ChannelError("unauthenticated", f"API {key} before authentication")
-        if key != ApiKey.API_VERSIONS and not self._gate.offered.offers(key, version):
-            raise ChannelError("not_offered", f"API {key} in version {version}, which is not offered")
 
     def _join(self, header: RequestHeader) -> None:
         if self._client is None and self.user is not None:
@@ -209,7 +180,7 @@ class Channel:
         """Pass a request on as its bytes arrive; return false if it has to wait."""
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or self._client is None:
-            found = self._read_head()
+            found = self._requests.read_head()
             if found is None:
                 return False
             header, acks = found
@@ -222,22 +193,6 @@ class Channel:
         self._gate.stats.relayed += 1
         self._end()
         return True
-
-    def _read_head(self) -> tuple[RequestHeader, int] | None:
-        """Return the header of the next request, and a Produce request's acks; None if they are not there yet.
-
-        A Produce request with acks=0 has no answer.
-        """
-        for size in _HEAD_SIZES:
-            prefix = self._requests.prefix(size)
-            header = read_request_header(prefix, self._gate.protocol)
-            if header is not None:
-                acks = acks_of_produce(prefix, header) if header.api_key == ApiKey.PRODUCE else 1
-                if acks is not None:
-                    return header, acks
-        if self._requests.is_complete or len(prefix) == size:
-            raise Malformed("a request that ends within its head")
-        return None
 
     # Requests that are read whole
 
@@ -279,9 +234,12 @@ class Channel:
             self._pipeline.forward(header, frame)
             self._end()
             return
-        request = ClientRequest(ApiKey(header.api_key), header.api_version, header.client_id, self.user, message)
+        now, ends_at = self._ports.now(), self._authentication.session_ends_at
+        left_ms = None if ends_at is None else ends_at - now
+        key = ApiKey(header.api_key)
+        request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
         self._mutating = header
-        self._flow = mutate(request, self._gate.rules, self._gate.recent, self._ports.now())
+        self._flow = mutate(request, self._gate.rules, self._gate.recent, now)
         self._step(None)
 
     def _go_on(self, result: Verdict | None) -> None:
@@ -344,7 +302,7 @@ class Channel:
 
     def _on_authenticate_answer(self, request: RequestHeader, frame: bytes) -> None:
         try:
-            answer = self._authentication.authenticated(self._pipeline.read_answer(request, frame))
+            answer = self._authentication.authenticated(self._pipeline.read_answer(request, frame), self._ports.now())
         except AuthenticationRefused as error:
             self._refuse(request, error)
         self._pipeline.send(request, answer)

@@ -34,7 +34,7 @@ _OPERATIONS: dict[ApiKey, type[MutationOperation]] = {
 }
 
 _SHARE_OF_TIMEOUT = 0.8
-"""The part of a client's own time limit that a decision may take, so that the answer comes in time."""
+"""The part of a client's own time limit, and of its session, that a decision may take, so that the rest is in time."""
 _MIN_WAIT_MS = 100
 _TRY_AGAIN_MS = 1000
 
@@ -148,7 +148,10 @@ def _ask(request: ClientRequest, checked: Checked, rules: Rules) -> Ask:
         client_id=request.client_id or NO_CLIENT_ID,
         apply=False,
     )
-    limit = min(rules.decision_timeout_ms, int(request.message["timeoutMs"] * _SHARE_OF_TIMEOUT))
+    left_ms = request.message["timeoutMs"]
+    if request.session_left_ms is not None:
+        left_ms = min(left_ms, request.session_left_ms)
+    limit = min(rules.decision_timeout_ms, int(left_ms * _SHARE_OF_TIMEOUT))
     return Ask(asked, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
 
 

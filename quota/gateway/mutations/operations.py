@@ -24,6 +24,8 @@ class ClientRequest:
     client_id: str | None
     user: str
     message: dict[str, Any]
+    session_left_ms: int | None = None
+    """The time until the broker closes the client's connection unless it authenticates again [ms]."""
 
     @property
     def is_strict(self) -> bool:

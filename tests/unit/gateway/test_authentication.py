@@ -151,6 +151,21 @@ def test_a_client_authenticates_again_on_its_connection(sasl):
     assert on.call(3, 12, {"topics": []})["topics"] == []
 
 
+@pytest.mark.parametrize(
+    ("lifetime_ms", "passed_ms", "expected"),
+    [(0, 5000, 10_000), (60_000, 0, 10_000), (6000, 0, 4800), (6000, 2500, 2800), (6000, 7000, 100)],
+)
+def test_a_decision_may_take_four_fifths_of_what_is_left_of_the_session(sasl, lifetime_ms, passed_ms, expected):
+    """The broker closes the connection after that, and what was charged would not be carried out."""
+    on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
+    authenticate(on, "PLAIN", ALICE)
+    on.ports.time += passed_ms
+    topic = {"name": "a", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
+    on.send(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
+    on.serve()
+    assert [each.timeout_ms for each in on.ports.asked] == [expected]
+
+
 def test_the_user_of_a_connection_cannot_change(sasl):
     """It is closed, though the broker of the tests accepts it."""
     on = sasl()

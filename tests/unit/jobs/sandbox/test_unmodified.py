@@ -1,0 +1,73 @@
+"""The clients of the live view that know nothing of this project."""
+
+import pytest
+
+from jobs.sandbox.unmodified import KafkaTopics
+from jobs.sandbox.view import View
+from quota.records.quota import Window
+from tests.support.waiting import until
+
+REFUSED = "Error while executing topic command : The throttling quota has been exceeded."
+
+# Stands in for java: notes how it is called, and says what is in the file `said`, or fails with what is in `failed`.
+JAVA = """\
+#!/bin/sh
+echo "$@" >> {folder}/calls
+[ -f {folder}/failed ] && cat {folder}/failed && exit 1
+cat {folder}/said
+"""
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """The tool with a stand-in for java; no JVM is started."""
+    java = tmp_path / "java"
+    java.write_text(JAVA.format(folder=tmp_path))
+    java.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda _: str(java))
+    (tmp_path / "said").write_text("Created topic made-by-kafka-topics.\n")
+    found = KafkaTopics(tmp_path, "127.0.0.1:1", tmp_path / "clients", partitions=20)
+    yield found
+    found.close()
+
+
+def said(tool, now):
+    """Start the tool and wait for what it says."""
+    return until(lambda: tool.poll(now), poll_seconds=0.01)
+
+
+def calls(folder):
+    """What the tool was asked to do, in order."""
+    return [line.split()[-5:] for line in (folder / "calls").read_text().splitlines()]
+
+
+def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
+    assert said(tool, now=0) == "--create: Created topic made-by-kafka-topics."
+    (tmp_path / "said").write_text("")
+    assert said(tool, now=10) == "--delete: done"
+    create, delete = calls(tmp_path)
+    assert create == ["--create", "--topic", "made-by-kafka-topics", "--partitions", "20"]
+    assert delete[-3:] == ["--delete", "--topic", "made-by-kafka-topics"]
+
+
+def test_what_is_refused_is_told_and_tried_again(tool, tmp_path):
+    (tmp_path / "failed").write_text(f"{REFUSED}\nat org.apache.kafka\n")
+    assert said(tool, now=0) == f"--create: {REFUSED}"
+    (tmp_path / "failed").unlink()
+    assert said(tool, now=10) == "--create: Created topic made-by-kafka-topics."
+    assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]
+
+
+def test_between_two_calls_the_processor_is_left_alone(tool, tmp_path):
+    """The second call is due 10 s after the end of the first."""
+    said(tool, now=0)
+    assert [tool.poll(now) for now in (1, 9.9)] == [None, None]
+    assert len(calls(tmp_path)) == 1
+
+
+def test_the_view_shows_the_last_words_of_each_client():
+    view = View("title", Window())
+    view.quote("kafka-topics.sh", "--create: Created topic a.")
+    view.quote("kafka-topics.sh", f"--create: {REFUSED}")
+    assert view.lines(0.0)[1:] == [f"kafka-topics.sh --create: {REFUSED}"]
+    assert view.draw(0.0).renderables[3].plain == f"kafka-topics.sh --create: {REFUSED}"
