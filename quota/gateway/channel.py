@@ -8,6 +8,7 @@ from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.api_keys import ApiKey, ErrorCode
 from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.gate import ChannelError, Gate, Ports
+from quota.gateway.mutations.growth import excess
 from quota.gateway.mutations.mutate import Ask, Steps, Verdict, mutate
 from quota.gateway.mutations.operations import Call, ClientRequest, MutationAnswer, Pause
 from quota.gateway.pipeline import Pipeline
@@ -230,6 +231,11 @@ class Channel:
     def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:
         message = self._read(header, frame)
         topics = message.get("topicNames") or message.get("topics")
+        refused = excess(message) if header.api_key == ApiKey.CREATE_PARTITIONS else None
+        if refused is not None:
+            self._pipeline.answer(header, refused)
+            self._end()
+            return
         if self.user is None or not topics or message.get("validateOnly"):
             self._pipeline.forward(header, frame)
             self._end()

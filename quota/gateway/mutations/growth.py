@@ -1,12 +1,31 @@
 """CreatePartitions: it costs the partitions that are added to those that the cluster has."""
 
 from dataclasses import replace
+from typing import Any
 
 from quota.gateway.api_keys import ErrorCode
 from quota.gateway.mutations.existing import describe
 from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
 from quota.gateway.mutations.recent import NO_ID
 from quota.records.request import TopicMutation
+
+
+_MAX_COUNT = 100_000
+"""The partitions of a topic above which a growth is not passed on: KRaft's controller takes memory for each, also to
+validate, and ends where that is not enough."""
+
+
+def excess(message: dict[str, Any]) -> Answer | None:
+    """Return the answer to a request that names an absurd number of partitions, or None."""
+    found = next((each for each in message["topics"] if each["count"] > _MAX_COUNT), None)
+    if found is None:
+        return None
+    sentence = (
+        f"topic {found['name']} cannot grow to {found['count']} partitions: more than {_MAX_COUNT} are not passed on, "
+        "since they exhaust the controller; nothing of this request is done"
+    )
+    failed = {"errorCode": int(ErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
+    return {"throttleTimeMs": 0, Growth.results: [{"name": each["name"], **failed} for each in message["topics"]]}
 
 
 class Growth(ValidatedOperation):

@@ -119,3 +119,14 @@ def test_the_same_growth_has_the_same_content_and_another_one_has_not(play):
     ]
     assert content(Cluster(a=2)) == same
     assert len({same, *others}) == 6
+
+
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_an_absurd_number_of_partitions_never_reaches_the_controller(play, validate_only):
+    """It would exhaust its memory, also to validate; no topic of the request is touched."""
+    on = play(Cluster(a=1, b=1))
+    topics = [{"name": "a", "count": 2, "assignments": None}, {"name": "b", "count": 2**31 - 1, "assignments": None}]
+    answer = on.call(37, 3, {"topics": topics, "timeoutMs": 30_000, "validateOnly": validate_only})
+    assert [(each["name"], each["errorCode"]) for each in answer["results"]] == [("a", 37), ("b", 37)]
+    assert "topic b cannot grow to 2147483647 partitions" in answer["results"][0]["errorMessage"]
+    assert on.seen == []
