@@ -9,7 +9,6 @@ from quota.gateway.mutations.operations import Answer, Check, Checked, Validated
 from quota.gateway.mutations.recent import NO_ID
 from quota.records.request import TopicMutation
 
-
 _MAX_COUNT = 100_000
 """The partitions of a topic above which a growth is not passed on: KRaft's controller takes memory for each, also to
 validate, and ends where that is not enough."""
