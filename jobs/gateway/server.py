@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
@@ -14,7 +14,6 @@ from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
 from jobs.gateway.questions import Questions
 from quota.errors import BadInput
-from quota.gateway.channel import Channel
 from quota.gateway.gate import Gate
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
@@ -37,7 +36,7 @@ class GatewayServer:
         self.questions = questions
         self._settings = settings
         self._encryption = encryption
-        self._connections: dict[Channel, ClientConnection] = {}
+        self._connections: dict[Hashable, ClientConnection] = {}
         self._by_ip: Counter[str] = Counter()
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 

@@ -1,7 +1,6 @@
 """What all channels of a gateway share, and what a channel needs of its surroundings."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
@@ -13,9 +12,6 @@ from quota.gateway.offered import OfferedApis
 from quota.gateway.stats import GatewayStats
 from quota.wire.protocol import Protocol
 
-if TYPE_CHECKING:
-    from quota.gateway.channel import Channel
-
 
 @dataclass(frozen=True)
 class Gate:
@@ -25,7 +21,7 @@ class Gate:
     offered: OfferedApis
     addresses: Addresses
     rules: Rules
-    mutes: "Mutes[Channel]"
+    mutes: Mutes
     stats: GatewayStats = field(default_factory=GatewayStats)
     recent: RecentTopics = field(default_factory=RecentTopics)
     authenticates: bool = False

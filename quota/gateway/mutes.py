@@ -2,16 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 from quota.client.channel_muter import ChannelMuter
 
-C = TypeVar("C", bound=Hashable)
 Client = tuple[str, str | None]
 """User and client-id."""
 
 
-class Mutes(Generic[C]):
+class Mutes:
     """The mutes of a gateway's channels. Times are ms of one monotonic clock.
 
     A channel holds one request back; its connection is not read any further than a bound.
@@ -19,22 +18,22 @@ class Mutes(Generic[C]):
 
     def __init__(self, by: Literal["connection", "client"] = "connection") -> None:
         """Mute as a broker does, by `connection`, or all connections of a `client` (user and client-id)."""
-        self._muter: ChannelMuter[C, None] = ChannelMuter(max_held=1)
+        self._muter: ChannelMuter[Hashable, None] = ChannelMuter(max_held=1)
         self._by_client = by == "client"
-        self._channels: defaultdict[Client, set[C]] = defaultdict(set)
+        self._channels: defaultdict[Client, set[Hashable]] = defaultdict(set)
         self._until: dict[Client, int] = {}
 
-    def join(self, channel: C, client: Client, now: int) -> None:
+    def join(self, channel: Hashable, client: Client, now: int) -> None:
         """Tell whose channel this is, once; a mute of the client holds for it, too."""
         if self._by_client:
             self._channels[client].add(channel)
             self._muter.mute(channel, max(self._until.get(client, now) - now, 0), now)
 
-    def offer(self, channel: C, now: int) -> bool:
+    def offer(self, channel: Hashable, now: int) -> bool:
         """Return whether the channel's next request may begin now; if not, it is due later."""
         return self._muter.offer(channel, None, now)
 
-    def answered(self, channel: C, client: Client | None, throttle_time_ms: int, now: int) -> None:
+    def answered(self, channel: Hashable, client: Client | None, throttle_time_ms: int, now: int) -> None:
         """End the channel's request, which was answered at `now`, and mute it from then on."""
         if throttle_time_ms and self._by_client and client is not None:
             self._until[client] = max(self._until.get(client, now), now + throttle_time_ms)
@@ -42,7 +41,7 @@ class Mutes(Generic[C]):
                 self._muter.mute(each, throttle_time_ms, now)
         self._muter.answered(channel, throttle_time_ms, now)
 
-    def due(self, now: int) -> Iterator[C]:
+    def due(self, now: int) -> Iterator[Hashable]:
         """Yield the channels whose request may begin now."""
         for channel, _ in self._muter.due(now):
             yield channel
@@ -51,11 +50,11 @@ class Mutes(Generic[C]):
         """Return the time to call `due` next, or None."""
         return self._muter.next_at()
 
-    def muted(self, channel: C, now: int) -> bool:
+    def muted(self, channel: Hashable, now: int) -> bool:
         """Return whether a channel is muted."""
         return self._muter.muted_until(channel, now) is not None
 
-    def close(self, channel: C, client: Client | None, now: int) -> None:
+    def close(self, channel: Hashable, client: Client | None, now: int) -> None:
         """Forget a channel whose client has disconnected; a client's mute is kept for its next connections."""
         self._muter.close(channel)
         if self._by_client and client is not None:
