@@ -132,7 +132,7 @@ class GatewayServer:
         for channel in self.gate.mutes.due(now_monotonic_ms()):
             connection = self._connections.get(channel)
             if connection is not None:
-                connection.run(channel.resume)
+                connection.run(connection.channel.resume)
         self.watch_mutes()
 
     def _close_silent_ones(self) -> None:

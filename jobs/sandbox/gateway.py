@@ -1,8 +1,9 @@
 """The embedded gateway: on a thread of this process, in front of the embedded broker."""
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from jobs.background import background
@@ -12,44 +13,56 @@ from jobs.services.gateway import serve_gateway
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.timing import Deadline
 from quota.settings import Settings
-from quota.settings.gateway import GatewaySettings
 
 _START_SECONDS = 30.0
 
 
+class EmbeddedGateway:
+    """A gateway that runs."""
+
+    def __init__(self, address: str, failures: Sequence[MutationQuotaError]) -> None:
+        self.address = address
+        self._failures = failures
+
+    def check(self) -> None:
+        """Check that it still runs.
+
+        Raises:
+            MutationQuotaError: it has ended, and why.
+        """
+        if self._failures:
+            raise self._failures[0]
+
+
 @contextmanager
-def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], None]]]:
+def embedded_gateway(settings: Settings) -> Iterator[EmbeddedGateway]:
     """Run a gateway inside the block, on `gateway.first_port` or, if that is in use, on any free port.
 
     Args:
         settings: the settings of a cluster whose only broker is on this machine.
-
-    Yields:
-        The gateway's address, and a function that raises if the gateway has failed.
 
     Raises:
         MutationQuotaError: the gateway cannot be started.
     """
     first = settings.gateway.first_port
     port = free_port() if is_listening(first) else first
-    settings = settings.model_copy(update={"gateway": GatewaySettings(first_port=port)})
+    own = {"first_port": port, "address": HOST, "advertised_host": "", "advertised_by": "gateway", "listeners": []}
+    settings = settings.model_copy(update={"gateway": settings.gateway.model_copy(update=own)})
     failures: list[MutationQuotaError] = []
 
     def serve(stop: threading.Event) -> None:
+        logging.getLogger(serve_gateway.__module__).setLevel(logging.WARNING)  # its counts would disturb the view
         try:
             serve_gateway(settings, stop, MetricsEndpoint(settings.metrics, once=True))
         except MutationQuotaError as error:
             failures.append(error)
 
-    def check() -> None:
-        if failures:
-            raise failures[0]
-
+    gateway = EmbeddedGateway(f"{HOST}:{port}", failures)
     with background(serve, "gateway"):
         deadline = Deadline(_START_SECONDS)
         while not is_listening(port):
-            check()
+            gateway.check()
             if deadline.has_passed:
                 raise ClusterError(f"the gateway does not listen after {_START_SECONDS:.0f} s")
             time.sleep(0.05)
-        yield f"{HOST}:{port}", check
+        yield gateway

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 
 from rich.console import Console
 from rich.live import Live
@@ -11,7 +12,9 @@ from rich.live import Live
 from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.queries import QueryMetrics
 from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
+from jobs.sandbox.gateway import embedded_gateway
 from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
+from jobs.sandbox.unmodified import UnmodifiedClient, unmodified_clients
 from jobs.sandbox.view import View
 from jobs.services.queries import deployment_monitor, start_queries
 from jobs.services.session import deployment_session
@@ -22,6 +25,7 @@ from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Every
 from quota.kafka.topics.user_topics import UserTopics
 from quota.records.decision import Decision
+from quota.records.request import ANONYMOUS
 from quota.settings import Settings
 
 _PORT = 9092
@@ -33,10 +37,11 @@ _LINE_INTERVAL_SECONDS = 5.0
 def run_live(settings: Settings) -> None:
     """Run until Ctrl-C.
 
-    If the settings name no cluster, an embedded broker is started, and simulated tenants send requests to it.
+    If the settings name no cluster, an embedded broker and a gateway are started. Simulated tenants send requests to
+    the broker, and unmodified clients go through the gateway.
 
     Raises:
-        MutationQuotaError: a query failed, or the broker has ended.
+        MutationQuotaError: a query failed, or the broker or the gateway has ended.
     """
     check_callbacks(settings.quota.callbacks)
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
@@ -53,7 +58,7 @@ def run_live(settings: Settings) -> None:
             settings = with_plaintext_cluster(settings, broker.address)
             set_tenant_quotas(settings)
             if settings.topics.by_users is not None:
-                UserTopics(settings).prepare([tenant.user for tenant in simulated_clients()])
+                UserTopics(settings).prepare([ANONYMOUS, *(tenant.user for tenant in simulated_clients())])
             traffic = Traffic(RequestWriter(settings), simulated_clients())
         print("starting Spark", flush=True)
         log = settings.storage.local_folder("logs") / "spark.log"
@@ -66,8 +71,23 @@ def run_live(settings: Settings) -> None:
         stack.callback(stop_after_batch, queries)
         polled += [lambda: check_queries(queries), deployment_monitor(spark, settings, queries)]
         title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
-        _run_view(View(title, settings.quota.window), reader, traffic, polled, stop)
+        view = View(title, settings.quota.window)
+        if embedded:
+            gateway = stack.enter_context(embedded_gateway(settings))
+            view.title = f"gateway at {gateway.address}, {title}"
+            polled.append(gateway.check)
+            for client in unmodified_clients(settings, gateway.address):
+                stack.enter_context(closing(client))
+                polled.append(partial(_go_on, client, view))
+        _run_view(view, reader, traffic, polled, stop)
         print("stopping", flush=True)
+
+
+def _go_on(client: UnmodifiedClient, view: View) -> None:
+    """Let a client go on as soon as decisions come, and show what it says."""
+    now = time.time()
+    if view.has_decisions and (said := client.poll(now)):
+        view.quote(client.name, said)
 
 
 def _run_view(
@@ -85,7 +105,7 @@ def _run_view(
             live = stack.enter_context(Live(console=console, auto_refresh=False, screen=False))
             interval, show = Every(_DRAW_INTERVAL_SECONDS), lambda now: live.update(view.draw(now), refresh=True)
         else:
-            interval, show = Every(_LINE_INTERVAL_SECONDS), lambda now: print(view.line(now), flush=True)
+            interval, show = Every(_LINE_INTERVAL_SECONDS), lambda now: print(*view.lines(now), sep="\n", flush=True)
         while not stop.wait(_POLL_SECONDS):
             for poll in polled:
                 poll()

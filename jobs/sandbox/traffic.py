@@ -3,12 +3,13 @@
 import random
 from dataclasses import dataclass, field
 
+from jobs.sandbox.unmodified import KAFKA_TOPICS, LIBRDKAFKA
 from quota.kafka.quota_writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.records.request import MutationRequest, Operation, TopicMutation
+from quota.records.request import ANONYMOUS, MutationRequest, Operation, TopicMutation
 from quota.settings import Settings
 
 _NEW_API, _OLD_API = 7, 5
@@ -44,10 +45,15 @@ def simulated_clients() -> list[SimulatedClient]:
 
 
 def set_tenant_quotas(settings: Settings) -> None:
-    """Set a quota of 10 mutations/s for every user, and of 20 mutations/s for the nightly batch."""
+    """Set a quota of 10 mutations/s for every user, more for the nightly batch, and less for unmodified clients."""
     comment = "tenants of mutation-quota run"
     write_record(settings, QuotaRecord(QuotaEntity(None), 10.0, comment=comment))
-    write_record(settings, QuotaRecord(QuotaEntity("etl", "nightly-batch"), 20.0, comment=comment))
+    for user, client_id, rate in (
+        ("etl", "nightly-batch", 20.0),
+        (ANONYMOUS, KAFKA_TOPICS, 1.0),
+        (ANONYMOUS, LIBRDKAFKA, 2.0),
+    ):
+        write_record(settings, QuotaRecord(QuotaEntity(user, client_id), rate, comment=comment))
 
 
 class Traffic:

@@ -10,7 +10,9 @@ from typing import Protocol
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from jobs.spark.installation import jars_folder
 from quota.kafka.clients import reason
+from quota.settings import Settings
 
 KAFKA_TOPICS, LIBRDKAFKA = "kafka-topics.sh", "librdkafka"
 """The client-ids. All users are ANONYMOUS, since the embedded broker does not authenticate anybody."""
@@ -35,6 +37,12 @@ class UnmodifiedClient(Protocol):
         """End it."""
 
 
+def unmodified_clients(settings: Settings, address: str) -> list[UnmodifiedClient]:
+    """Return the clients of the gateway at an address."""
+    jars, folder = jars_folder(settings.broker.jars), settings.storage.local_folder("clients")
+    return [KafkaTopics(jars, address, folder, partitions=20), Librdkafka(address, partitions=10)]
+
+
 class KafkaTopics:
     """Kafka's own tool: it does not wait by itself, and says why."""
 
@@ -47,9 +55,10 @@ class KafkaTopics:
         Args:
             jars: the folder of Kafka's jars.
             address: the bootstrap server.
-            folder: where its configuration is written.
+            folder: where its configuration is written; created if it does not exist.
             partitions: the partitions of its topic.
         """
+        folder.mkdir(parents=True, exist_ok=True)
         config = folder / "kafka-topics.properties"
         config.write_text(f"client.id={self.name}\n")
         java = shutil.which("java") or "java"
@@ -126,7 +135,9 @@ class Librdkafka:
 
     def _begin(self) -> Future[None]:
         if self._creates:
-            calls = self._admin.create_topics([NewTopic(self._TOPIC, self._partitions)], request_timeout=_TIMEOUT_SECONDS)
+            calls = self._admin.create_topics(
+                [NewTopic(self._TOPIC, self._partitions)], request_timeout=_TIMEOUT_SECONDS
+            )
         else:
             calls = self._admin.delete_topics([self._TOPIC], request_timeout=_TIMEOUT_SECONDS)
         return calls[self._TOPIC]

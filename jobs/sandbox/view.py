@@ -22,13 +22,19 @@ _MAX_TENANTS = 5000
 
 
 class View:
-    """A summary of answers as a table and as a line; callers pass the time (seconds since the epoch)."""
+    """A summary of answers as a table and as lines; callers pass the time (seconds since the epoch)."""
 
     def __init__(self, title: str, window: Window) -> None:
-        self._title = title
+        self.title = title
         self._totals = DecisionTotals(window, _MAX_TENANTS)
         self._recent: deque[float] = deque()
         self._latencies: deque[int] = deque(maxlen=_MAX_LATENCIES)
+        self._quotes: dict[str, str] = {}
+
+    @property
+    def has_decisions(self) -> bool:
+        """Whether there has been a decision."""
+        return bool(self._latencies)
 
     def record(self, received: ReceivedAnswer, now: float) -> None:
         """Add an answer."""
@@ -36,6 +42,10 @@ class View:
         if isinstance(received.answer, Decision):
             self._recent.append(now)
             self._latencies.append(received.at - received.answer.timestamp)
+
+    def quote(self, client: str, said: str) -> None:
+        """Show the last thing that a client has said."""
+        self._quotes[client] = said
 
     def draw(self, now: float) -> RenderableType:
         """Return the view as a table."""
@@ -48,10 +58,19 @@ class View:
             _add_row(table, tenant, now)
         left_out = len(tenants) - _MAX_ROWS
         footer = f"and {left_out} more buckets" if left_out > 0 else "Ctrl-C ends it"
-        return Group(Text(self._title, style="bold"), Text(self.line(now)), table, Text(footer, style="dim"))
+        quotes = (Text(each) for each in self._quoted())
+        return Group(
+            Text(self.title, style="bold"), Text(self._totals_line(now)), table, *quotes, Text(footer, style="dim")
+        )
 
-    def line(self, now: float) -> str:
-        """Return the totals in one line."""
+    def lines(self, now: float) -> list[str]:
+        """Return the totals in one line, and a line for each client that has said something."""
+        return [self._totals_line(now), *self._quoted()]
+
+    def _quoted(self) -> list[str]:
+        return [f"{client} {said}" for client, said in self._quotes.items()]
+
+    def _totals_line(self, now: float) -> str:
         while self._recent and self._recent[0] < now - _RATE_SECONDS:
             self._recent.popleft()
         p50, p99 = (_percentile(self._latencies, percent) for percent in (50, 99))

@@ -1,20 +1,28 @@
 """The README says what is true: its examples run, and its commands exist."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 
+import msgspec
 import pytest
 
 from jobs.__main__ import app
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
+from jobs.sandbox.gateway import embedded_gateway
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
+from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
+from quota.records.request import MutationRequest
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
+from tests.support.factories import request_json
+from tests.support.waiting import until
 
 README = (CHECKOUT / "README.md").read_text()
 
@@ -58,6 +66,31 @@ def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker,
     exec(block.replace("127.0.0.1:9092", broker.address), {})  # noqa: S102 it is ours
     query.stop()
     assert capsys.readouterr().out == "orders is there\npayments is there\n"
+
+
+def test_the_example_of_an_unmodified_client_runs_as_it_stands(spark, base_settings, broker, tmp_path):
+    """Kafka's own tool through the gateway: it creates a topic, and then is told to wait."""
+    storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
+    settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
+    prepare_topics(settings)
+    commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
+    with closing(AnswerReader(settings)) as reader, embedded_gateway(settings) as gateway:
+        query = start_enforce(spark, settings)
+        RequestWriter(settings).send(msgspec.json.decode(request_json(1), type=MutationRequest))
+        until(lambda: list(reader.read()))  # a first batch may take longer than a client waits
+        commands = commands.replace(". .venv/bin/activate", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}')
+        done = subprocess.run(
+            ["bash", "-c", commands.replace("127.0.0.1:19092", gateway.address)],
+            cwd=CHECKOUT,
+            env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": broker.address},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        query.stop()
+    expected = [line.removesuffix(" …") for line in said.splitlines()]
+    assert [line[: len(each)] for line, each in zip(done.stdout.splitlines(), expected, strict=False)] == expected
+    assert done.returncode == 1
 
 
 def test_every_make_target_that_is_named_exists():

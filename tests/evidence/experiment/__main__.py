@@ -1,4 +1,4 @@
-"""KIP-599's own experiment, without a quota and with one: `make experiment`."""
+"""KIP-599's own experiment, without a quota, with one, and by Kafka's own client: `make experiment`."""
 
 import argparse
 import resource
@@ -14,7 +14,7 @@ from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.clients import reason
 from quota.settings import Settings, load_settings
 from quota.settings.types import in_bytes
-from tests.evidence.experiment.arm import Plan, StormQuota, run_arm
+from tests.evidence.experiment.arm import LIMITED, Plan, StormQuota, Way, run_arm
 from tests.evidence.experiment.figures import Room, quota_for, scale_factor, throughput
 from tests.evidence.experiment.page import page
 from tests.evidence.experiment.plot import draw
@@ -48,13 +48,13 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="experiment", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tiny one of about a minute, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="a tiny one of some minutes, to see that it works")
     parser.add_argument("--scale", type=int, metavar="N", help="divide the topics by N; what the machine needs")
     parser.add_argument(
         "--quota", type=float, metavar="Q", help="mutations a second; a quarter of what the cluster does"
     )
     parser.add_argument("--burst", type=float, metavar="B", help="mutations at once; as the settings' window has it")
-    parser.add_argument("--limit", type=float, default=90.0, metavar="S", help="seconds for each of both phases; 90")
+    parser.add_argument("--limit", type=float, default=60.0, metavar="S", help="seconds for each of both phases; 60")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for experiment.md, .svg and .json; docs")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     return parser.parse_args()
@@ -70,12 +70,13 @@ def _run(options: argparse.Namespace) -> None:
     out = options.out or (settings.storage.local_folder("experiment") if options.quick else Path("docs"))
     out.mkdir(parents=True, exist_ok=True)
     console.print(plan.sentence())
-    without = run_arm(plan, settings, console, None)
+    without = run_arm(plan, settings, console, Way.FREE, None)
     quota = StormQuota(options.quota or quota_for(plan.mutations, without.creation), options.burst)
-    arms = [without, run_arm(plan, settings, console, quota)]
+    ways = LIMITED if plan.embedded else (Way.ASKS,)
+    arms = [without, *(run_arm(plan, settings, console, way, quota) for way in ways)]
     for table in (*tenant_tables(arms), storm_table(arms)):
         console.print(table.drawn())
-    draw(arms, quota.rate, out / "experiment.svg")
+    draw(arms[:2], quota.rate, out / "experiment.svg")
     (out / "experiment.json").write_bytes(msgspec.json.encode(throughput(without, PARTITIONS)) + b"\n")
     (out / "experiment.md").write_text(page(arms, plan, quota, settings))
     console.print("written: " + ", ".join(str(out / f"experiment.{kind}") for kind in ("md", "svg", "json")))

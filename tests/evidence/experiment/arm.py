@@ -1,10 +1,12 @@
 """One arm of the experiment: a cluster, the enforcing job, two tenants, and the storm."""
 
+import enum
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,12 +15,15 @@ from rich.console import Console
 from rich.status import Status
 
 from jobs.enforce.query import start_enforce
+from jobs.sandbox.gateway import embedded_gateway
 from jobs.services.session import deployment_session
+from jobs.spark.installation import jars_folder
 from jobs.spark.queries import check_queries, stop_after_batch
 from quota.errors import MutationQuotaError
 from quota.kafka.quota_writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from quota.records.request import ANONYMOUS
 from quota.settings import Settings
 from tests.evidence.experiment.figures import (
     REST_SECONDS,
@@ -31,8 +36,18 @@ from tests.evidence.experiment.figures import (
     done,
     last_answer,
 )
+from tests.evidence.experiment.java_admin import JavaStorm, java_admin
 from tests.evidence.experiment.place import cluster, deciding_client, deployment, plain_client, portions
-from tests.evidence.experiment.storm import EVERY_SECONDS, PARTITIONS, PER_REQUEST, REQUESTS_PER_SECOND, Storm, Tenant
+from tests.evidence.experiment.storm import (
+    EVERY_SECONDS,
+    PARTITIONS,
+    PER_REQUEST,
+    REQUESTS_PER_SECOND,
+    ClientStorm,
+    Clock,
+    Storm,
+    Tenant,
+)
 
 DIRECT, DECIDED = "direct", "decided"
 """The tenants: one calls the cluster directly, the other requests a decision first and has no quota."""
@@ -49,7 +64,7 @@ _WARM_TOPICS = 100
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of both arms; times in seconds."""
+    """The plan of all arms; times in seconds."""
 
     embedded: bool
     factor: int
@@ -88,14 +103,27 @@ class StormQuota:
         return f"{self.rate:g} mutations a second, {at_once:,.0f} at once"
 
 
-def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota | None) -> Arm:
+class Way(enum.Enum):
+    """The way of the storm, by the name of its arm."""
+
+    FREE = "without a quota"
+    ASKS = "with a quota"
+    GATEWAY = "Java client, gateway"
+    BROKER = "Java client, broker's quota"
+
+
+LIMITED = (Way.ASKS, Way.GATEWAY, Way.BROKER)
+"""The ways with a quota."""
+
+
+def run_arm(plan: Plan, settings: Settings, console: Console, way: Way, quota: StormQuota | None) -> Arm:
     """Run an arm on an embedded cluster, or in its own topics on a cluster that the settings name.
 
     Raises:
         MutationQuotaError: The job failed, or the cluster cannot do what the experiment needs.
     """
-    name = "without a quota" if quota is None else "with a quota"
-    console.print(name if quota is None else f"{name} of {quota.words(settings)}", style="bold")
+    name = way.value
+    console.print(name if quota is None else f"{name}: {quota.words(settings)}", style="bold")
     prefix = f"experiment-{uuid.uuid4().hex[:8]}"
     with ExitStack() as stack:
         status = stack.enter_context(console.status("starting a broker and Spark"))
@@ -104,8 +132,8 @@ def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota 
             cluster(deployment(settings, prefix, folder), prefix, embedded=plan.embedded)
         )
         spark = stack.enter_context(deployment_session(settings, "experiment", Path(folder) / "spark.log"))
-        if quota is not None:
-            write_record(settings, QuotaRecord(QuotaEntity(STORM_USER), quota.rate, quota.burst))
+        if quota is not None and way in _USERS:
+            write_record(settings, QuotaRecord(QuotaEntity(_USERS[way]), quota.rate, quota.burst))
         query = start_enforce(spark, settings)
         stack.callback(stop_after_batch, [query])
 
@@ -113,7 +141,7 @@ def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota 
             alive()
             check_queries([query])
 
-        storm = deciding_client(stack, settings, STORM_USER) if quota else plain_client(settings)
+        storm = _storm(stack, settings, way, quota)
         clients = {DIRECT: plain_client(settings), DECIDED: deciding_client(stack, settings, "tenant")}
         tenants = {
             who: Tenant(client, settings.target_connection, f"{prefix}-{who}") for who, client in clients.items()
@@ -124,6 +152,25 @@ def run_arm(plan: Plan, settings: Settings, console: Console, quota: StormQuota 
         return course.run(name)
 
 
+_USERS = {Way.ASKS: STORM_USER, Way.GATEWAY: ANONYMOUS}
+"""The storm's user where the job decides: the gateway's clients do not authenticate."""
+
+MakeStorm = Callable[[float, Clock], Storm]
+"""Makes a storm with a time limit in seconds and a clock."""
+
+
+def _storm(stack: ExitStack, settings: Settings, way: Way, quota: StormQuota | None) -> MakeStorm:
+    """Return the function that makes the storms of an arm."""
+    if way in (Way.FREE, Way.ASKS):
+        client = plain_client(settings) if way is Way.FREE else deciding_client(stack, settings, STORM_USER)
+        return partial(ClientStorm, client)
+    address, own_quota = settings.kafka.bootstrap_servers, quota.rate if quota else None
+    if way is Way.GATEWAY:
+        address, own_quota = stack.enter_context(embedded_gateway(settings)).address, None
+    jars = jars_folder(settings.broker.jars)
+    return partial(JavaStorm, stack.enter_context(java_admin(jars, address, STORM_USER, own_quota)))
+
+
 @dataclass
 class _Course:
     """The course of an arm."""
@@ -131,8 +178,7 @@ class _Course:
     plan: Plan
     tenants: Mapping[str, Tenant]
     plain: AdminClient
-    client: AdminClient
-    """The storm's client."""
+    storm: MakeStorm
     prefix: str
     """Prefix of the storm's topics."""
     console: Console
@@ -164,9 +210,9 @@ class _Course:
 
     def _warm_up(self) -> None:
         """Wait for the first decision and some time more: first batches are slow, and so is a new broker's code."""
-        first = Storm(self.client, _FIRST_BATCH_SECONDS, self._now)
+        first = self.storm(_FIRST_BATCH_SECONDS, self._now)
         first.create([f"{self.prefix}-first"])
-        others = Storm(self.plain, _FIRST_BATCH_SECONDS, self._now)
+        others = ClientStorm(self.plain, _FIRST_BATCH_SECONDS, self._now)
         others.create([f"{self.prefix}-warm-{number}" for number in range(min(_WARM_TOPICS, self.plan.topics))])
 
         def is_warm() -> bool:
@@ -180,7 +226,7 @@ class _Course:
     def _phase(self, name: str, begin: Callable[[Storm], None], usual: float) -> Phase:
         """Run the creation or the deletion, from its first request until the cluster has caught up."""
         begun = self._now()
-        storm = Storm(self.client, self.plan.limit, self._now)
+        storm = self.storm(self.plan.limit, self._now)
         begin(storm)
 
         def doing() -> str:
@@ -200,7 +246,7 @@ class _Course:
         started = time.monotonic()
         for number, request in enumerate(portions(self._names, PER_REQUEST)):
             time.sleep(max(0.0, started + number / REQUESTS_PER_SECOND - time.monotonic()))
-            storm.create(request)
+            storm.create(list(request))
 
     def _catch_up(self, name: str, settled: Sequence[Settled], answered: float, usual: float) -> float | None:
         """Return the time when the cluster has caught up; None if it has not in time.
@@ -217,7 +263,7 @@ class _Course:
             if normal is None:
                 return False
             moments.append(self._now() if moments else normal)
-            return changed & self.client.list_topics(timeout=_GRACE_SECONDS).topics.keys() == expected
+            return changed & self.plain.list_topics(timeout=_GRACE_SECONDS).topics.keys() == expected
 
         def doing() -> str:
             waiting = sum(each.usable is None for each in self._creates(DIRECT))

@@ -16,7 +16,7 @@ from tests.evidence.pages import milliseconds, versions
 _WIDTH = 118
 
 _METHOD = """\
-Both arms run the same: a broker, the enforcing job on Spark, and two tenants that have nothing to do with the storm;
+All arms run the same: a broker, the enforcing job on Spark, and two tenants that have nothing to do with the storm;
 broker and job are warmed up alike. Each tenant creates a topic of one partition every {every:g} ms, without waiting for
 those before, and writes a record to it as soon as it is created.
 
@@ -29,7 +29,7 @@ those before, and writes a record to it as soon as it is created.
   asks again for what is refused (`retry_on_quota_violation`), for {limit:g} s each for the creation and the deletion.
   What is not admitted by then counts as refused. If it is not given (`--quota`), the quota is a quarter of the rate
   at which the cluster worked off the storm in the first arm: KIP-599 says to find the limit first, and to leave room.
-
+{java}
 *Answered* is when the create has succeeded, *usable* when the topic's first record is acknowledged, both counted from
 when the create was due. *Before* are {baseline:g} s without a storm. A phase lasts from the storm's first request until
 the cluster has caught up, and {least:g} s at least. *Caught up* means that three topics in a row that tenant *direct*
@@ -38,11 +38,19 @@ has all topics that the storm has made and none that it has deleted; the moment 
 usable.
 """
 
+_JAVA = """\
+- *Java client, gateway*: the storm by Kafka's own AdminClient, unchanged, with its own retry and the same pace and time
+  limits, through `mutation-quota gateway`. It knows nothing of the job, which decides by the same quota.
+- *Java client, broker's quota*: the same client at the broker itself, which enforces `controller_mutation_rate` on its
+  client-id, as Kafka does since KIP-599 (and with Kafka's own burst, whatever `--burst` says). The job runs beside it,
+  for tenant *decided* alone.
+"""
+
 _EMBEDDED = (
     "The storm is divided by what file descriptors, memory maps and memory of the machine leave room for. "
     "Each arm has a fresh broker with a data folder of its own. Brokers keep the files of deleted partitions for a "
     "minute (`file.delete.delay.ms`): removing them falls behind the end of the arm without a quota, and for some of "
-    "them into the other one's deletion."
+    "them into the next one's deletion."
 )
 _NAMED = "Both arms ran on one cluster, one after the other; the experiment's topics were removed in between."
 
@@ -52,7 +60,7 @@ _ONE_NODE = (
     "do for each topic, and the job takes none of its cores. "
 )
 _ONE_RUN = (
-    "One run is one run: look at the orders of magnitude. The phases of the two arms are not equally long, so the "
+    "One run is one run: look at the orders of magnitude. The phases of the arms are not equally long, so the "
     "maximum says more than the percentiles."
 )
 
@@ -62,6 +70,7 @@ def page(arms: Sequence[Arm], plan: Plan, quota: StormQuota, settings: Settings)
     method = _METHOD.format(
         every=EVERY_SECONDS * 1000,
         limit=plan.limit,
+        java=_JAVA if plan.embedded else "",
         baseline=plan.baseline,
         least=plan.least,
     )
@@ -84,7 +93,8 @@ Written by `make experiment`, which does it again.
 
 ## How to read it
 
-{_reading(arms, quota, settings)}
+{_reading(arms[:2], quota, settings)}
+{_by_java(arms[2:])}
 
 {_filled((_ONE_NODE.format(cores=os.cpu_count()) if plan.embedded else "") + _ONE_RUN)}
 
@@ -142,6 +152,20 @@ def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
         "experiment.json` sizes quotas by the lower of the two ([how](recommend.md))."
     )
     return "\n".join(_filled(f"- {point}", "  ") for point in (answer, with_it, deletion, cost, capacity))
+
+
+def _by_java(arms: Sequence[Arm]) -> str:
+    """Return the reading of the arms with Kafka's own client; nothing if there are none."""
+    if not arms:
+        return ""
+    point = "**Kafka's own AdminClient**, which nobody has told of this project, was told to wait as well. " + " ".join(
+        f"*{arm.name}*: {_done(arm.creation)} topics created in {_seconds(arm.creation)} s and {_done(arm.deletion)} "
+        f"deleted in {_seconds(arm.deletion)} s, while a topic of tenant *direct* was usable after "
+        f"{milliseconds(waits(arm, DIRECT, 'creation')[1].p50)} ms (median), "
+        f"{milliseconds(waits(arm, DIRECT, 'creation')[1].largest)} ms at most."
+        for arm in arms
+    )
+    return _filled(f"- {point}", "  ") + "\n"
 
 
 def _done(phase: Phase) -> str:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -115,12 +116,11 @@ class Tenant:
             self._first_error = self._first_error or error.str()
 
 
-class Storm:
-    """Calls of a client that are not waited for, and the outcome of each topic."""
+class Storm(ABC):
+    """Calls that are not waited for, with a time limit for all together, and the outcome of each topic."""
 
-    def __init__(self, client: AdminClient, seconds: float, clock: Clock) -> None:
-        """Prepare with a client, a time limit for all calls together, and a clock."""
-        self._client = client
+    def __init__(self, seconds: float, clock: Clock) -> None:
+        """Prepare with a time limit and a clock."""
         self._clock = clock
         self._until = time.monotonic() + seconds
         self._requested = 0
@@ -136,7 +136,33 @@ class Storm:
         """Whether all requested topics have an outcome."""
         return len(self._settled) == self._requested
 
-    def create(self, names: Iterable[str]) -> None:
+    @abstractmethod
+    def create(self, names: list[str]) -> None:
+        """Create topics in one request."""
+
+    @abstractmethod
+    def delete(self, names: list[str]) -> None:
+        """Delete topics in one request."""
+
+    def _left(self) -> float:
+        return max(self._until - time.monotonic(), 1.0)
+
+    def _expect(self, names: Iterable[str]) -> None:
+        self._requested += len(list(names))
+
+    def _settle(self, name: str, error: str | None, *, refused: bool) -> None:
+        self._settled.append(Settled(self._clock(), name, error, refused))
+
+
+class ClientStorm(Storm):
+    """Calls of confluent-kafka's AdminClient, or of a `QuotaAdminClient`."""
+
+    def __init__(self, client: AdminClient, seconds: float, clock: Clock) -> None:
+        """Prepare with a client, a time limit and a clock."""
+        super().__init__(seconds, clock)
+        self._client = client
+
+    def create(self, names: list[str]) -> None:
         """Create topics in one request."""
         topics = [NewTopic(name, PARTITIONS) for name in names]
         self._watch(self._client.create_topics(topics, request_timeout=self._left()))
@@ -145,15 +171,12 @@ class Storm:
         """Delete topics in one request."""
         self._watch(self._client.delete_topics(names, request_timeout=self._left()))
 
-    def _left(self) -> float:
-        return max(self._until - time.monotonic(), 1.0)
-
     def _watch(self, futures: dict[str, Future[None]]) -> None:
-        self._requested += len(futures)
+        self._expect(futures)
         for name, future in futures.items():
             future.add_done_callback(partial(self._on_done, name))
 
     def _on_done(self, name: str, future: Future[None]) -> None:
         error = future.exception()
         refused = isinstance(error, ThrottlingQuotaExceededError)
-        self._settled.append(Settled(self._clock(), name, None if error is None else str(error), refused))
+        self._settle(name, None if error is None else str(error), refused=refused)
