@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
+CLIENTS := .jars/clients/.copied
 
 # Two processes, each with a broker and a Spark of its own: most of the time a test waits for one of them.
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills chaos replay flood guard schemas lint format jars package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills chaos replay flood guard schemas lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -52,7 +53,7 @@ bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about two minutes
 	@$(BIN)/python -m tests.evidence.bench.repeats
 
-experiment: setup ## KIP-599's own experiment, without a quota and with one; about six minutes
+experiment: setup ## KIP-599's own experiment, without a quota and with one; about eleven minutes
 	@$(BIN)/python -m tests.evidence.experiment
 
 algorithms: $(PACKAGES) ## the token bucket beside the two that KIP-599 rejected, over one burst, into docs/algorithms.svg; seconds
@@ -65,10 +66,10 @@ conformance: setup ## buckets and the codec beside Kafka's own classes, and the 
 	@$(BIN)/python -m tests.evidence.conformance.wire
 	@$(BIN)/python -m tests.evidence.conformance
 
-gateway-conformance: setup ## unmodified clients at the gateway beside a broker that enforces the quotas, into docs; minutes
+gateway-conformance: setup $(CLIENTS) ## unmodified clients at the gateway beside a broker that enforces the quotas, into docs; minutes
 	@$(BIN)/python -m tests.evidence.gateway --out docs
 
-gateway-cost: setup ## the gateway beside a direct connection, into docs; about three minutes
+gateway-cost: setup ## the gateway beside a direct connection, into docs; about four minutes
 	@$(BIN)/python -m tests.evidence.gateway.cost --out docs
 
 gateway-kills: setup ## the gateway killed fifty times under load; minutes
@@ -118,6 +119,8 @@ package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=P
 	@rm -rf build
 	@ls dist
 
+clients: $(CLIENTS) ## the jar of Kafka Streams, for gateway-conformance, into .jars/clients
+
 clean: ## remove what was installed and kept: .venv, .jars, .data, dist
 	rm -rf $(VENV) .jars .data dist
 
@@ -136,5 +139,10 @@ $(JARS): conf/jvm/pom.xml
 	@echo "copying jars into .jars"
 	@rm -rf .jars && mkdir .jars
 	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml process-resources \
+		|| { tail -n 5 .jars/maven.log; exit 1; }
+	@touch $@
+
+$(CLIENTS): conf/jvm/pom.xml | $(JARS)
+	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@clients \
 		|| { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@

@@ -93,8 +93,7 @@ Written by `make experiment`, which does it again.
 
 ## How to read it
 
-{_reading(arms[:2], quota, settings)}
-{_by_java(arms[2:])}
+{_reading(arms[:2], quota, settings)}{_by_java(arms[2:])}
 
 {_filled((_ONE_NODE.format(cores=os.cpu_count()) if plan.embedded else "") + _ONE_RUN)}
 
@@ -165,7 +164,7 @@ def _by_java(arms: Sequence[Arm]) -> str:
         f"{milliseconds(waits(arm, DIRECT, 'creation')[1].largest)} ms at most."
         for arm in arms
     )
-    return _filled(f"- {point}", "  ") + "\n"
+    return "\n" + _filled(f"- {point}", "  ")
 
 
 def _done(phase: Phase) -> str:

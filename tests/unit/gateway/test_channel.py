@@ -5,7 +5,6 @@ import struct
 import pytest
 
 from quota.gateway.gate import ChannelError
-from quota.wire.primitives import Malformed
 from tests.unit.gateway.cluster import NO_ID, Cluster
 from tests.unit.gateway.play import take_frames
 
@@ -211,87 +210,6 @@ class TestPassingOn:
             assert (seen, message["allowAutoTopicCreation"]) == (version, False)
             assert [each["name"] for each in message["topics"]] == ["a"]
             assert len(on.answers()) == 1
-
-
-class TestLimits:
-    """Sizes and numbers."""
-
-    @pytest.mark.parametrize("length", [-(2**31), -1, 0, 3, 9, 2**31 - 1])
-    def test_a_length_that_no_request_has_closes_the_connection(self, play, length):
-        """From 10 bytes to the setting's."""
-        with pytest.raises(ChannelError, match=f"a request of {length} bytes") as error:
-            play().send_bytes(struct.pack(">i", length))
-        assert error.value.reason == "size"
-
-    @pytest.mark.parametrize(
-        "data", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"]
-    )
-    def test_another_protocol_closes_the_connection(self, play, data):
-        """HTTP and TLS look like lengths far above the limit."""
-        with pytest.raises(ChannelError, match="a request of"):
-            play().send_bytes(data)
-
-    @pytest.mark.parametrize("key", [3, 17, 18, 19, 20, 36, 37])
-    def test_a_request_that_is_read_whole_has_8_mb_at_most(self, play, key, protocol):
-        """It is refused by its head: the rest is not waited for."""
-        head = struct.pack(">ihh", 8 * 1024 * 1024 + 1, key, protocol.apis[key].max_version)
-        on = play()
-        with pytest.raises(ChannelError, match="10 to 8388608 are allowed"):
-            on.send_bytes(head + bytes(4))
-        assert on.channel.held_bytes < 100
-
-    def test_an_array_that_lies_about_its_length_is_malformed(self, play):
-        """Two billion topics in a few bytes."""
-        body = struct.pack(">i", 2**31 - 1)
-        frame = struct.pack(">hhih", 19, 4, 1, -1) + body + bytes(20)
-        with pytest.raises(Malformed, match="2147483647 elements are claimed"):
-            play().send_bytes(len(frame).to_bytes(4) + frame)
-
-    def test_a_request_of_too_many_elements_is_malformed(self, play):
-        """Reading it would keep others waiting."""
-        on = play()
-        with pytest.raises(Malformed, match="more elements"):
-            on.send(20, 5, {"topicNames": ["t"] * 20_001, "timeoutMs": 1})
-
-    def test_a_head_that_is_not_there_after_128_kib_is_malformed(self, play):
-        """Headers are at most half of that."""
-        head = struct.pack(">hhih", 0, 9, 1, -1) + b"\0" + b"\xff\xff\xff\xff\x07"
-        with pytest.raises(Malformed):
-            play().send_bytes((200_000).to_bytes(4) + head + bytes(180_000))
-
-    def test_a_request_that_ends_within_its_header_is_malformed(self, play):
-        """The client id is longer than the request."""
-        for key, version in ((19, 7), (1, 12)):
-            with pytest.raises(Malformed):
-                play().send_bytes(struct.pack(">ihhih", 20, key, version, 1, 500) + bytes(10))
-
-    def test_the_setting_limits_what_is_passed_on(self, play):
-        """Kafka's `socket.request.max.bytes`."""
-        on = play(max_request_bytes=1000)
-        with pytest.raises(ChannelError, match="a request of 1001 bytes; 10 to 1000 are allowed"):
-            on.send_bytes((1001).to_bytes(4))
-
-    def test_requests_wait_while_a_thousand_answers_are_outstanding(self, play):
-        """What is remembered of a request takes more room than a request: it is not remembered without end."""
-        on = play()
-        on.send_bytes(b"".join(on.frame(3, 12, metadata()) for _ in range(2500)))
-        assert on.channel.is_full
-        assert len(take_frames(bytearray(on.ports.broker))) == 1000
-        on.serve(10_000)
-        assert len(on.answers()) == 2500
-        assert not on.channel.is_full
-        assert on.channel.held_bytes == 0
-
-    def test_the_gateways_own_answers_are_not_collected_without_end(self, play):
-        """Those that wait for the broker's count, too."""
-        on = play()
-        on.send(3, 12, metadata())
-        unknown = struct.pack(">ihhih", 14, 18, 999, 2, -1) + b"\0\x01\x01\0"
-        on.send_bytes(unknown * 5000)
-        assert on.channel.is_full
-        assert on.channel.held_bytes == 4001 * len(unknown)
-        on.serve()
-        assert len(take_frames(on.ports.client)) == 5001
 
 
 class TestMutes:

@@ -1,0 +1,1 @@
+"""Long proofs and measurements of the gateway."""

@@ -1,0 +1,127 @@
+"""What a program saw at the broker and at the gateway, compared observation by observation.
+
+The two take different times for a request, as the job decides in batches. So a throttle time is compared by the moment
+when the debt is paid off, counted from the case's first request: each side charged that at some moment between its
+sending and its answer, and told the throttle time at some moment between sending and answer of the later request. This
+gives a range on each side, and the ranges must meet. When a request ends is compared with a tolerance.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.evidence.gateway.observation import CONNECT, Observation
+from tests.evidence.gateway.program import Difference, Program
+
+_ROUNDING_MS = 2.0
+"""The gateway rounds throttle times up, and the broker half up; the clocks are cut to ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request on both sides."""
+
+    program: str
+    case: str
+    step: str
+    direct: Observation | None
+    gateway: Observation | None
+    direct_ended: float
+    gateway_ended: float
+    """ms after the case's first request was sent."""
+    difference: Difference | None
+    """The listed difference that it shows."""
+    mismatch: str
+    """What differs and is not listed; empty if nothing does."""
+
+
+def compare(
+    program: Program, direct: Sequence[Observation], gateway: Sequence[Observation], slow: float = 1.0
+) -> Iterator[Row]:
+    """Compare what was seen; observations without a counterpart are mismatches.
+
+    Args:
+        program: The program.
+        direct: What it saw at the broker.
+        gateway: What it saw at the gateway.
+        slow: Factor for the program's tolerances, for a machine that does much else.
+    """
+    theirs = {(each.case, each.step): each for each in direct}
+    ours = {(each.case, each.step): each for each in gateway}
+    for key in dict.fromkeys([*theirs, *ours]):
+        one, other = theirs.get(key), ours.get(key)
+        difference = program.differences.get(key)
+        if one is None or other is None or len(theirs) != len(direct) or len(ours) != len(gateway):
+            yield Row(
+                program.name, *key, one, other, 0.0, 0.0, difference, "one side has it alone, or it is there twice"
+            )
+            continue
+        first, first_other = _first(direct, key[0]), _first(gateway, key[0])
+        number = [each.step for each in direct if each.case == key[0]].index(key[1])
+        ended, ended_other = (max(0.0, end) for end in (one.received - first.sent, other.received - first_other.sent))
+        mismatch = _seen(one, other, difference)
+        if difference is None and not mismatch:
+            mismatch = _told(one, first, other, first_other) or _ended(
+                ended, ended_other, slow * program.early_ms, slow * program.late_ms * (number + 1)
+            )
+        yield Row(program.name, *key, one, other, ended, ended_other, difference, mismatch)
+
+
+def _first(observations: Sequence[Observation], case: str) -> Observation:
+    """Return a case's first observation that may be charged."""
+    found = [each for each in observations if each.case == case]
+    return min(found, key=lambda each: (each.step == CONNECT, each.sent))
+
+
+def _seen(direct: Observation, gateway: Observation, difference: Difference | None) -> str:
+    if difference is not None:
+        wanted = difference.kafka, difference.here
+        if difference.told and (not direct.told_ms or gateway.told_ms):
+            return "the broker alone should tell a throttle time"
+        if (direct.seen, gateway.seen) == wanted:
+            return ""
+        return f"the difference should be {wanted[0]!r} and {wanted[1]!r}"
+    if direct.seen != gateway.seen:
+        return "they see different outcomes"
+    if direct.detail != gateway.detail:
+        return f"they differ within: {_where(direct.detail, gateway.detail)}"
+    return ""
+
+
+def _where(one: str, other: str) -> str:
+    """Return where two texts begin to differ."""
+    at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    begin = max(0, at - 60)
+    return f"…{one[begin : at + 60]}… and …{other[begin : at + 60]}…"
+
+
+def _told(direct: Observation, first: Observation, gateway: Observation, first_gateway: Observation) -> str:
+    if direct.told_ms is None or gateway.told_ms is None:
+        return "" if direct.told_ms == gateway.told_ms else "one side is told a throttle time alone"
+    low, high = paid_off(direct, first)
+    low_gateway, high_gateway = paid_off(gateway, first_gateway)
+    if not direct.told_ms and not gateway.told_ms:
+        return ""
+    if max(low, low_gateway) > min(high, high_gateway) + _ROUNDING_MS:
+        return (
+            f"the debt is paid off {low:,.0f} to {high:,.0f} ms after the first request at the broker, "
+            f"and {low_gateway:,.0f} to {high_gateway:,.0f} ms at the gateway"
+        )
+    return ""
+
+
+def paid_off(told: Observation, first: Observation) -> tuple[float, float]:
+    """Return the range of ms after a case's first request in which the debt is paid off, by the throttle time told.
+
+    Told none, it may have been paid off at any moment before the answer.
+    """
+    latest = told.received - first.sent + (told.told_ms or 0)
+    if not told.told_ms:
+        return 0.0, latest
+    earliest = told.told_ms if told is first else told.told_ms + max(0.0, told.sent - first.received)
+    return earliest, latest
+
+
+def _ended(direct: float, gateway: float, early: float, late: float) -> str:
+    if direct - early <= gateway <= direct + late:
+        return ""
+    return f"it ends {direct:,.0f} ms after the first request at the broker, and {gateway:,.0f} ms at the gateway"

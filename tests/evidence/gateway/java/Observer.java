@@ -1,0 +1,102 @@
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
+
+/** Keeps what is seen of each request of a case, and writes it as lines of JSON. */
+final class Observer {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final String name;
+    private final List<Map<String, Object>> seen = new ArrayList<>();
+
+    Observer(String name) {
+        this.name = name;
+    }
+
+    /** A request: what is seen of it in words. */
+    interface Request {
+        String send() throws Exception;
+    }
+
+    /** A request with a future for each topic. */
+    interface TopicsRequest {
+        Map<?, ? extends Future<?>> send() throws Exception;
+    }
+
+    /** Sends a request that has one outcome. */
+    void one(String step, Request request) throws InterruptedException {
+        double sent = now();
+        Integer told = null;
+        String outcome;
+        try {
+            outcome = request.send();
+        } catch (InterruptedException e) {
+            throw e;
+        } catch (Exception e) {
+            Throwable error = e instanceof ExecutionException ? e.getCause() : e;
+            outcome = described(error);
+            told = throttle(error);
+        }
+        add(step, outcome, sent, told);
+    }
+
+    /** Sends a request for several topics. */
+    void topics(String step, TopicsRequest request) throws Exception {
+        double sent = now();
+        Integer told = null;
+        Map<String, String> outcomes = new TreeMap<>();
+        for (Map.Entry<?, ? extends Future<?>> each : request.send().entrySet()) {
+            String topic = each.getKey() instanceof org.apache.kafka.common.Uuid ? "an id" : each.getKey().toString();
+            try {
+                each.getValue().get();
+                outcomes.put(topic, "ok");
+            } catch (ExecutionException e) {
+                outcomes.put(topic, described(e.getCause()));
+                Integer throttle = throttle(e.getCause());
+                told = told == null || throttle != null && throttle > told ? throttle : told;
+            }
+        }
+        StringBuilder text = new StringBuilder();
+        outcomes.forEach((topic, outcome) -> text.append(text.isEmpty() ? "" : "; ").append(topic + ": " + outcome));
+        add(step, text.toString(), sent, told);
+    }
+
+    /** Prints a line for each observation. */
+    void print() throws JsonProcessingException {
+        for (Map<String, Object> each : seen) {
+            System.out.println(JSON.writeValueAsString(each));
+        }
+    }
+
+    private void add(String step, String outcome, double sent, Integer told) {
+        Map<String, Object> record = new LinkedHashMap<>();
+        record.put("case", name);
+        record.put("step", step);
+        record.put("seen", outcome);
+        record.put("sent", sent);
+        record.put("received", now());
+        record.put("told_ms", told);
+        seen.add(record);
+    }
+
+    static double now() {
+        return System.nanoTime() / 1e6;
+    }
+
+    /** An error without the times in its message. */
+    static String described(Throwable error) {
+        String message = String.valueOf(error.getMessage()).replaceAll("[0-9]{5,}", "N");
+        return error.getClass().getSimpleName() + ": " + message;
+    }
+
+    private static Integer throttle(Throwable error) {
+        return error instanceof ThrottlingQuotaExceededException e ? e.throttleTimeMs() : null;
+    }
+}

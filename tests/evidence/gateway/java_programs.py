@@ -1,0 +1,66 @@
+"""The Java programs of this folder: compiled against the broker's jars, and run."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from quota.errors import MutationQuotaError
+from tests.evidence.gateway.observation import Observation, read_observations
+from tests.evidence.gateway.sides import Side
+from tests.support.programs import JVM_OPTIONS
+
+_SOURCES = Path(__file__).parent / "java"
+_SECONDS = 300
+
+_LOG4J = """\
+rootLogger.level=OFF
+"""
+
+
+class JavaPrograms:
+    """The programs of some source files, compiled into a folder."""
+
+    def __init__(self, folder: Path, sources: Sequence[str], *class_path: Path) -> None:
+        """Compile.
+
+        Args:
+            folder: For the classes.
+            sources: Names of the classes.
+            class_path: Folders of jars.
+
+        Raises:
+            MutationQuotaError: They cannot be compiled.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        jars = ":".join(f"{each}/*" for each in class_path)
+        self._class_path = f"{folder}:{jars}"
+        (folder / "log4j2.properties").write_text(_LOG4J)
+        files = [str(_SOURCES / f"{each}.java") for each in sources]
+        command = ["javac", "-proc:none", "-nowarn", "-d", str(folder), "-cp", jars, *files]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise MutationQuotaError(f"javac: {done.stderr}")
+
+    def command(self, main: str, *args: str) -> list[str]:
+        """Return the command line that runs a class."""
+        log4j = f"-Dlog4j2.configurationFile={self._folder}/log4j2.properties"
+        return ["java", *JVM_OPTIONS.split(), "-Xmx128m", log4j, "-cp", self._class_path, main, *args]
+
+    def observe(self, side: Side, main: str, *args: str) -> list[Observation]:
+        """Run a program that writes observations, with the side as its first arguments.
+
+        Raises:
+            MutationQuotaError: It failed.
+        """
+        done = subprocess.run(
+            self.command(main, side.name, side.address, *args),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+        if done.returncode:
+            raise MutationQuotaError(f"{main} ended with {done.returncode}: {done.stderr[-2000:]}")
+        return read_observations(side, [json.loads(line) for line in done.stdout.splitlines()])

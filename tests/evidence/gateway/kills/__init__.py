@@ -1,0 +1,1 @@
+"""Proves that a gateway that is killed lets nothing pass undecided and charges nothing twice; it writes no page."""

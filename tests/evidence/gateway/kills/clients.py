@@ -1,0 +1,131 @@
+"""Clients that create, grow and delete topics through a gateway, and try again when it is gone."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from quota.errors import MutationQuotaError
+from quota.wire.protocol import Protocol
+from tests.evidence.gateway.frames import WireClient
+
+Message = dict[str, Any]
+
+PREFIX = "killed-"
+"""The names of all topics begin so."""
+
+LIMIT_MS = 15_000
+"""A client's own time limit of a request."""
+
+_SLACK_SECONDS = 3.0
+_CREATE, _DELETE, _GROW = 19, 20, 37
+_DONE = {_CREATE: 36, _GROW: 37, _DELETE: 3}
+"""The error that tells that it was done by an earlier try: it exists, it is no increase, it is not there."""
+_THROTTLED, _TIMED_OUT = 89, 7
+_RETRY_SECONDS = 0.2
+
+
+@dataclass
+class Tally:
+    """What happened to the clients."""
+
+    calls: int = 0
+    broken: int = 0
+    """Calls whose connection was lost."""
+    throttled: int = 0
+    undecided: int = 0
+    found_done: int = 0
+    longest_ms: int = 0
+    steps: Counter[str] = field(default_factory=Counter)
+    """Creations, growths and deletions that are done."""
+    wrong: list[str] = field(default_factory=list)
+
+
+class Client(threading.Thread):
+    """Creates topics, grows and deletes them, one step after the other, each until it is done."""
+
+    def __init__(self, number: int, port: int, protocol: Protocol, is_over: Callable[[], bool], seed: int) -> None:
+        super().__init__(name=f"client-{number}")
+        self._id = f"client-{number}"
+        self._address = ("127.0.0.1", port)
+        self._protocol = protocol
+        self._is_over = is_over
+        self._chance = random.Random(seed + number)
+        self._client: WireClient | None = None
+        self.tally = Tally()
+
+    def run(self) -> None:
+        """Go on until it is over; the step under way is finished."""
+        number = 0
+        while not self._is_over():
+            name = f"{PREFIX}{self._id}-{number}"
+            number += 1
+            self._step(_CREATE, 7, name, _creation(name, self._chance.randint(1, 3)), "created")
+            if self._chance.random() < 0.7:
+                self._step(_GROW, 3, name, _growth(name, self._chance.randint(4, 6)), "grown")
+            if self._chance.random() < 0.7:
+                self._step(_DELETE, 6, name, _deletion(name), "deleted")
+        self._disconnect()
+
+    def _step(self, key: int, version: int, name: str, message: Message, done: str) -> None:
+        """Send a request until the topic is as it asks."""
+        while True:
+            answer = self._call(key, version, message)
+            if answer is None:
+                time.sleep(_RETRY_SECONDS)
+                continue
+            (result,) = answer.get("topics") or answer.get("results") or answer["responses"]
+            code = result["errorCode"]
+            if code in {0, _DONE[key]}:
+                self.tally.steps[done] += 1
+                self.tally.found_done += code != 0
+                return
+            if code == _THROTTLED:
+                self.tally.throttled += 1
+                time.sleep(answer["throttleTimeMs"] / 1000)
+            elif code == _TIMED_OUT:
+                self.tally.undecided += 1
+            else:
+                self.tally.wrong.append(f"{name} was not {done}: error {code} {result['errorMessage']}")
+                return
+
+    def _call(self, key: int, version: int, message: Message) -> Message | None:
+        """Return the answer, or None if the connection was lost; note how long it took."""
+        self.tally.calls += 1
+        started = time.monotonic()
+        try:
+            if self._client is None:
+                self._client = WireClient(self._address, self._protocol, self._id)
+                self._client._socket.settimeout(LIMIT_MS / 1000 + _SLACK_SECONDS)  # noqa: SLF001
+            return self._client.call(key, version, message)
+        except TimeoutError:
+            self.tally.wrong.append(f"{self._id} waited longer than its {LIMIT_MS} ms")
+            self._disconnect()
+        except (OSError, MutationQuotaError):
+            self.tally.broken += 1
+            self._disconnect()
+        finally:
+            self.tally.longest_ms = max(self.tally.longest_ms, round((time.monotonic() - started) * 1000))
+        return None
+
+    def _disconnect(self) -> None:
+        if self._client is not None:
+            self._client.__exit__(None, None, None)
+            self._client = None
+
+
+def _creation(name: str, partitions: int) -> Message:
+    topic = {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
+    return {"topics": [topic], "timeoutMs": LIMIT_MS, "validateOnly": False}
+
+
+def _growth(name: str, count: int) -> Message:
+    topic = {"name": name, "count": count, "assignments": None}
+    return {"topics": [topic], "timeoutMs": LIMIT_MS, "validateOnly": False}
+
+
+def _deletion(name: str) -> Message:
+    return {"topics": [{"name": name, "topicId": bytes(16)}], "timeoutMs": LIMIT_MS}

@@ -1,0 +1,116 @@
+"""Checks of the cluster and the decisions after the clients have gone."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from confluent_kafka.admin import AdminClient
+
+from quota.kafka.reading import read_topic
+from quota.records.decision import Decision, TopicDecision, read_decision
+from quota.records.request import Operation
+from quota.settings import Settings
+from tests.evidence.gateway.kills.clients import PREFIX, Tally
+
+_SECONDS = 30
+
+
+@dataclass
+class Report:
+    """The figures; `wrong` is empty if all checks pass."""
+
+    kills: int
+    tallies: list[Tally]
+    topics: int = 0
+    decisions: int = 0
+    repeats: Counter[str] = field(default_factory=Counter)
+    """Decisions that charged nothing, since the same was admitted before."""
+    paid_twice: Counter[str] = field(default_factory=Counter)
+    """Mutations that were charged more than once."""
+    wrong: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        def total(name: str) -> int:
+            return sum(getattr(each, name) for each in self.tallies)
+
+        steps = sum((each.steps for each in self.tallies), Counter[str]())
+        done = ", ".join(f"{count} {name}" for name, count in sorted(steps.items()))
+        longest = max(each.longest_ms for each in self.tallies)
+        return (
+            f"{self.kills} kills; {len(self.tallies)} clients: {total('calls')} calls, {total('broken')} lost with "
+            f"their connection, {total('throttled')} throttled, {total('undecided')} undecided; {done}, "
+            f"{total('found_done')} of them found done; {self.topics} topics stand in the end; "
+            f"{self.decisions} decisions, free repeats: {dict(self.repeats)}, charged twice: {dict(self.paid_twice)}; "
+            f"the longest call took {longest} ms"
+        )
+
+
+def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
+    """Compare the topics of the cluster with the decisions."""
+    report = Report(kills, tallies, wrong=[each for tally in tallies for each in tally.wrong])
+    admitted = _admitted(settings, report)
+    check_charges(report, admitted)
+    found = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers}).list_topics(timeout=_SECONDS).topics
+    standing = {name: len(topic.partitions) for name, topic in found.items() if name.startswith(PREFIX)}
+    report.topics = len(standing)
+    for name, partitions in standing.items():
+        check_topic(report, name, partitions, admitted)
+    created = {topic.name for operation, topic, _ in _flat(admitted) if operation is Operation.CREATE_TOPICS}
+    deleted = {topic.name for operation, topic, _ in _flat(admitted) if operation is Operation.DELETE_TOPICS}
+    finished = sum(tally.steps["created"] for tally in tallies)
+    if len(created) < finished:
+        report.wrong.append(f"{finished} topics were created, but only {len(created)} were admitted")
+    removed = sum(tally.steps["deleted"] for tally in tallies)
+    if len(deleted) < removed or len(created) - len(standing) > len(deleted):
+        report.wrong.append(f"{removed} topics were deleted, but only {len(deleted)} deletions were admitted")
+    return report
+
+
+_Admitted = dict[tuple[Operation, str], list[tuple[TopicDecision, bool]]]
+"""The admitted topics, and whether each was free as a repeat, by operation and name."""
+
+
+def _admitted(settings: Settings, report: Report) -> _Admitted:
+    decisions: dict[str, Decision] = {}
+    for message in read_topic(settings.kafka.connection, settings.topics.decisions, _SECONDS):
+        decision = read_decision(message.value())
+        decisions.setdefault(decision.decision_id, decision)
+    report.decisions = len(decisions)
+    found: _Admitted = defaultdict(list)
+    for decision in decisions.values():
+        free = decision.repeats.topics if decision.repeats else 0
+        for index, topic in enumerate(decision.topics):
+            if not topic.error_code and topic.name.startswith(PREFIX):
+                found[decision.operation, topic.name].append((topic, index < free))
+    return found
+
+
+def _flat(admitted: _Admitted) -> Iterable[tuple[Operation, TopicDecision, bool]]:
+    for (operation, _), topics in admitted.items():
+        for topic, free in topics:
+            yield operation, topic, free
+
+
+def check_charges(report: Report, admitted: _Admitted) -> None:
+    """Note growths and deletions that were charged more than once."""
+    paid: Counter[tuple[Operation, str, object]] = Counter()
+    for operation, topic, free in _flat(admitted):
+        if free:
+            report.repeats[operation.name] += 1
+        else:
+            paid[operation, topic.name, topic.count] += 1
+    for (operation, name, _), times in paid.items():
+        if times > 1:
+            report.paid_twice[operation.name] += 1
+            if operation is not Operation.CREATE_TOPICS:
+                report.wrong.append(f"{operation.name} of {name} was charged {times} times")
+
+
+def check_topic(report: Report, name: str, partitions: int, admitted: _Admitted) -> None:
+    """A topic has the partitions that its creation, or a growth to exactly as many, was admitted for."""
+    created = {topic.partitions for topic, _ in admitted.get((Operation.CREATE_TOPICS, name), ())}
+    grown = {topic.count for topic, _ in admitted.get((Operation.CREATE_PARTITIONS, name), ())}
+    if not created:
+        report.wrong.append(f"{name} is there, and was never admitted")
+    if partitions not in created | grown:
+        report.wrong.append(f"{name} has {partitions} partitions; admitted were {created}, and growths to {grown}")

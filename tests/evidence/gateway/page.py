@@ -1,0 +1,191 @@
+"""The page docs/gateway-conformance.md and its tables."""
+
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.markup import escape
+
+from tests.evidence.gateway.comparison import Row
+from tests.evidence.gateway.ground import RATE, WINDOW_NUM
+from tests.evidence.gateway.observation import Observation
+from tests.evidence.gateway.program import EVERYTHING, Program
+from tests.evidence.machine import load, machine
+from tests.evidence.pages import NOTHING, Table, versions
+
+_LONGEST = 150
+
+_HOW = f"""\
+The same programs, side by side: at a real broker that enforces `controller_mutation_rate` itself, and at
+`mutation-quota gateway` in front of the whole job, `mutation-quota enforce` on Spark. Both sides use one broker, whose
+clients authenticate by SASL and are authorized by ACLs. A program has users of its own on each side. Those of the one
+have their quota on the broker, those of the other in the quota topic, and so none on the broker; each is {RATE:g}
+mutation a second, with {WINDOW_NUM} windows (`controller.quota.window.num`, `quota.window_num`), so a bucket holds
+{WINDOW_NUM * RATE:g} and is full when a case begins. A topic of 11 partitions overdraws it by 8 s. The gateway
+rewrites the brokers' addresses (`gateway.advertised_by=gateway`).
+
+- **What is seen** must be the same: outcomes, errors, their messages, and of hand-made requests each field of the
+  answer. Left out are ids, the names of the sides, and the order of topics in an answer, which is that of a hash map
+  in Kafka.
+- **Throttle times** must tell of the same debt. The two sides answer at different times after they have charged a
+  request, so what is compared is when the debt is paid off, counted from the case's first request: each side has
+  charged that between its sending and its answer, and calculated the throttle time between sending and answer of the
+  request that was told it. Both ranges must meet within 2 ms: Kafka rounds half up, the gateway up.
+- **When a request ends**, after the case's first one was sent, may be at most 1.5 s before it does at the
+  broker, and at most 6 s later for each request so far, which has its decision to wait for: the job decides in
+  batches. Mutes and waits are longer. For `kafka-topics.sh` it is 15 s later, as each
+  request starts a JVM, and any time before: a refused `--alter` waits until the mute ends or does not, by which of
+  two calls of its own the broker gets first.
+- **The topics in the end** must be the same, with the same partitions.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A program's rows, or why it was not run."""
+
+    program: Program
+    rows: Sequence[Row]
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The results of a run."""
+
+    played: Sequence[Played]
+    kafka: str
+    """Version of the broker and of its classes."""
+    decisions: int
+    """Number of decisions of the job."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of all programs."""
+        return [row for each in self.played for row in each.rows]
+
+    @property
+    def mismatches(self) -> list[Row]:
+        """The rows that differ, and not by a listed difference."""
+        return [row for row in self.rows if row.mismatch]
+
+
+def page(result: Result) -> str:
+    """Return the page in Markdown."""
+    own = machine()
+    return f"""\
+# The gateway beside a broker that enforces the quota itself
+
+Written by `make gateway-conformance`, which does it again. Last on {time.strftime("%Y-%m-%d", time.gmtime())}:
+{len(result.rows)} observations on each side, {result.decisions} decisions of the job.
+
+{_HOW}
+## What differs
+
+Only what [differs on purpose](differences-from-kafka.md), by the names there:
+
+{difference_table(result).markdown()}
+
+And throttle times are rounded up. Nothing else was left.
+
+## What was run
+
+{program_table(result).markdown()}
+
+Kafka {result.kafka} (broker, AdminClient, `kafka-topics.sh`, Streams, Connect), {versions("pyspark")}, Python
+{platform.python_version()}, {own["java"]}; {own["cores"]} cores that other programs used as well (load of the last
+minute {load():.0f}). `make gateway-conformance` needs Go for franz-go, and installs kafka-streams; a program that
+cannot be run is named above. `.venv/bin/python -m tests.evidence.gateway --quick` is a short form.
+
+## What they saw
+
+"Told" is the throttle time in ms, "ended" the time in s since the first request of the case was sent; first at the
+broker, then at the gateway.
+
+{_sections(result)}"""
+
+
+def _sections(result: Result) -> str:
+    return "\n".join(
+        f"### {each.program.name}\n\n{observation_table(each).markdown()}\n" for each in result.played if each.rows
+    )
+
+
+def program_table(result: Result) -> Table:
+    """Return the programs, how they are run, and how many observations they gave."""
+    rows = []
+    for each in result.played:
+        count = f"**not run**: {each.missing}" if each.missing else str(len(each.rows))
+        version = each.program.version() if each.rows else ""
+        about = each.program.about + (f" ({version})" if version else "")
+        rows.append((each.program.name, about, count))
+    return Table("programs", ("program", "how", "observations"), tuple(rows), words=2)
+
+
+def difference_table(result: Result) -> Table:
+    """Return the listed differences with what both sides saw."""
+    rows = []
+    for row in result.rows:
+        if row.difference and row.direct and row.gateway and not row.mismatch:
+            theirs, ours = (_with_told(each) for each in (row.direct, row.gateway))
+            rows.append((row.difference.name, f"{row.program}: {row.case}: {row.step}", theirs, ours))
+    return Table("differences on purpose", ("difference", "request", "the broker", "the gateway"), tuple(rows), words=4)
+
+
+def _with_told(observation: Observation) -> str:
+    told = f", throttle time {observation.told_ms:,} ms" if observation.told_ms else ""
+    return _short(observation.seen) + told
+
+
+def observation_table(played: Played) -> Table:
+    """Return what a program saw on both sides."""
+    headings = ("case", "request", "seen by both", "told", "told", "ended", "ended")
+    rows, last = [], ""
+    for row in sorted(played.rows, key=lambda each: [row.case for row in played.rows].index(each.case)):
+        rows.append((_cell(row.case if row.case != last else ""), *_cells(row)))
+        last = row.case
+    return Table(played.program.name, headings, tuple(rows), words=3)
+
+
+def mismatch_table(result: Result) -> Table:
+    """Return what differs, and not by a listed difference; for the terminal."""
+    rows = tuple(
+        (
+            row.program,
+            f"{row.case}: {row.step}",
+            escape(row.mismatch),
+            escape(row.direct.seen) if row.direct else NOTHING,
+            escape(row.gateway.seen) if row.gateway else NOTHING,
+        )
+        for row in result.mismatches
+    )
+    return Table("what differs", ("program", "request", "why", "the broker", "the gateway"), rows, words=5)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.direct is None or row.gateway is None or row.mismatch:
+        seen = f"**differs**: {row.mismatch}"
+    elif row.difference:
+        seen = f"differs: {row.difference.name}"
+    else:
+        seen = _short(row.direct.seen)
+    told = (_told(each) for each in (row.direct, row.gateway))
+    ended = (
+        f"{each / 1000:.1f}" if row.case != EVERYTHING else NOTHING for each in (row.direct_ended, row.gateway_ended)
+    )
+    return _cell(row.step), _cell(seen), *told, *ended
+
+
+def _told(observation: Observation | None) -> str:
+    return f"{observation.told_ms:,}" if observation and observation.told_ms is not None else NOTHING
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of Markdown."""
+    return text.replace("|", "\\|").replace("{", "\\{").replace("<", "&lt;")

@@ -1,0 +1,42 @@
+"""The two sides: the programs' users and topics directly at the broker, and at the gateway."""
+
+from dataclasses import dataclass
+
+USERS = 400
+"""Users on each side; each observation begins with one whose bucket is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Where the programs of a side connect to, and as whom."""
+
+    name: str
+    """Begins the names of the side's users and topics, with a hyphen."""
+    address: str
+    """Bootstrap server, as `host:port`."""
+    broker: str
+    """Bootstrap server past the gateway, where a program needs one for its records."""
+
+    def user(self, number: int) -> str:
+        """Return the name of a user."""
+        return f"{self.name}-{number:03}"
+
+    def topic(self, name: str) -> str:
+        """Return the name of a topic that the other side does not have."""
+        return f"{self.name}-{name}"
+
+    def owns(self, topic: str) -> bool:
+        """Return whether a topic is of this side."""
+        return topic.startswith(self.topic(""))
+
+    def plain(self, text: str) -> str:
+        """Return a text without the name of the side and its address."""
+        host, _, port = self.address.partition(":")
+        return (
+            text.replace(f"{self.name}-", "").replace(self.address, "HOST:PORT").replace(f"{host}, {port}", "ADDRESS")
+        )
+
+
+def password_of(user: str) -> str:
+    """Return a user's password."""
+    return f"{user}-secret"

@@ -1,0 +1,109 @@
+"""Unmodified clients at the gateway, and at a broker that enforces the quota itself, in short."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.evidence.gateway.__main__ import play_all
+from tests.evidence.gateway.comparison import compare
+from tests.evidence.gateway.observation import Observation
+from tests.evidence.gateway.program import Difference, Program
+from tests.evidence.gateway.programs import PROGRAMS
+from tests.support.checkout import CHECKOUT
+
+SLOW = 3.0
+"""Other tests run at the same time: requests may end later, and the debts of 8 s are still seen to be waited for."""
+
+
+def test_clients_see_the_same_at_the_gateway_and_at_a_broker():
+    """The AdminClient and hand-made requests of all versions: only the listed differences are left."""
+    result = play_all([each for each in PROGRAMS if each.quick], print, SLOW)
+
+    assert "\n".join(_sentence(row) for row in result.mismatches) == ""
+    assert [each.missing for each in result.played] == ["", ""]
+    assert len(result.rows) > 150
+    assert result.decisions > 60
+    assert {row.difference.name for row in result.rows if row.difference} <= _listed()
+
+
+def _sentence(row):
+    seen = [each and (each.seen, each.told_ms) for each in (row.direct, row.gateway)]
+    return f"{row.program}, {row.case}, {row.step}: {row.mismatch}: {seen}"
+
+
+def test_each_difference_of_the_programs_is_listed():
+    """In docs/differences-from-kafka.md, by its name there."""
+    named = {difference.name for program in PROGRAMS for difference in program.differences.values()}
+    assert named
+    assert named <= _listed()
+
+
+def _listed():
+    """The names of the listed differences, without links."""
+    rows = (CHECKOUT / "docs/differences-from-kafka.md").read_text().splitlines()
+    return {re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.split(" | ")[0].strip("| ")) for row in rows if row[:1] == "|"}
+
+
+PROGRAM = Program("a program", "", 1, lambda *_: [])
+FIRST = Observation("case", "first", "ok", 1000, 1010, 0)
+REFUSED = Observation("case", "second", "89", 1020, 1030, 7985)
+MUTED = Observation("case", "third", "ok", 1030, 9020, 0)
+DIRECT = [FIRST, REFUSED, MUTED]
+# The same debt of 8 s, paid off at 9000; each request takes 400 ms more, and another clock begins at 0.
+GATEWAY = [
+    replace(FIRST, sent=0, received=410),
+    replace(REFUSED, sent=420, received=830, told_ms=7500),
+    replace(MUTED, sent=830, received=8340),
+]
+
+
+def mismatches(gateway, direct=DIRECT, program=PROGRAM):
+    return [(row.step, row.mismatch) for row in compare(program, direct, gateway) if row.mismatch]
+
+
+def test_what_takes_longer_and_tells_of_the_same_debt_is_the_same():
+    assert mismatches(GATEWAY) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "why"),
+    [
+        (1, {"seen": "ok"}, "they see different outcomes"),
+        (1, {"detail": "a message"}, "they differ within: …… and …a message…"),
+        (1, {"told_ms": None}, "one side is told a throttle time alone"),
+        (1, {"told_ms": 0}, "the debt is paid off"),
+        (1, {"told_ms": 8100}, "the debt is paid off 7,995 to 8,015 ms"),
+        (1, {"told_ms": 7000}, "and 7,010 to 7,830 ms at the gateway"),
+        (2, {"received": 900}, "it ends 8,020 ms after the first request at the broker, and 900 ms at the gateway"),
+        (2, {"received": 90_000}, "and 90,000 ms at the gateway"),
+        (2, {"step": "another"}, "one side has it alone"),
+    ],
+)
+def test_what_differs_is_noticed(number, change, why):
+    """Each by its reason, with both values."""
+    gateway = list(GATEWAY)
+    gateway[number] = replace(gateway[number], **change)
+    found = mismatches(gateway)
+    assert found
+    assert why in found[0][1]
+
+
+def test_a_throttle_time_that_is_rounded_up_is_the_same():
+    """Kafka rounds half up: 1 ms less at most."""
+    quick = [replace(GATEWAY[0], received=0), replace(GATEWAY[1], sent=20, received=20, told_ms=7996)]
+    exact = [replace(FIRST, received=1000), replace(REFUSED, sent=1020, received=1020, told_ms=7995)]
+    assert mismatches(quick, exact) == []
+
+
+def test_a_listed_difference_must_show_as_it_is_listed():
+    """Neither more nor less."""
+    gateway = [GATEWAY[0], replace(GATEWAY[1], seen="ok", told_ms=0), GATEWAY[2]]
+    listed = replace(PROGRAM, differences={("case", "second"): Difference("free", "89", "ok", told=True)})
+
+    assert mismatches(gateway, program=listed) == []
+    (found,) = mismatches(GATEWAY, program=listed)
+    assert found == ("second", "the broker alone should tell a throttle time")
+    elsewhere = replace(PROGRAM, differences={("case", "second"): Difference("free", "89", "90")})
+    (found,) = mismatches(gateway, program=elsewhere)
+    assert found == ("second", "the difference should be '89' and '90'")

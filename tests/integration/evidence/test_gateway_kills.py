@@ -1,0 +1,61 @@
+"""A gateway that is killed under load, in short; `python -m tests.evidence.gateway.kills` is the long form."""
+
+import msgspec
+import pytest
+
+from jobs.enforce.query import start_enforce
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.request import Operation
+from tests.evidence.gateway.kills.clients import Tally
+from tests.evidence.gateway.kills.run import Plan, prepared, under_kills
+from tests.evidence.gateway.kills.verdict import Report, check_charges, check_topic
+from tests.support.factories import decided
+
+KILLS = 5
+
+
+@pytest.mark.timeout(600)  # a busy machine is no failure
+def test_a_gateway_that_is_killed_lets_nothing_pass_undecided_and_charges_nothing_twice(spark, deployment, tmp_path):
+    """The real job behind it; the clients try again, and none waits longer than its own time limit."""
+    settings = prepared(deployment)
+    prepare_topics(settings)
+    query = start_enforce(spark, settings)
+    try:
+        report = under_kills(settings, tmp_path / "gateway.log", Plan(KILLS))
+    finally:
+        query.stop()
+    assert report.wrong == [], report
+    assert sum(each.broken for each in report.tallies) > 0, report
+    assert sum(each.steps["created"] for each in report.tallies) > 10, report
+    assert report.decisions > 20, report
+
+
+def topic(name, partitions, count=msgspec.UNSET):
+    found = decided(partitions).topics[0]
+    return msgspec.structs.replace(found, name=name, partitions=partitions, count=count)
+
+
+CREATE, GROW, DELETE = Operation.CREATE_TOPICS, Operation.CREATE_PARTITIONS, Operation.DELETE_TOPICS
+ADMITTED = {(CREATE, "a"): [(topic("a", 2), False)], (GROW, "a"): [(topic("a", 3, 5), False)]}
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "wrong"),
+    [("a", 2, 0), ("a", 5, 0), ("a", 3, 1), ("a", 4, 1), ("b", 2, 2)],
+)
+def test_a_topic_that_was_not_admitted_is_noticed(name, partitions, wrong):
+    """Created with two partitions, and grown to five."""
+    report = Report(0, [Tally()])
+    check_topic(report, name, partitions, ADMITTED)
+    assert len(report.wrong) == wrong
+
+
+@pytest.mark.parametrize(
+    ("operation", "free", "wrong"),
+    [(DELETE, [False], 0), (DELETE, [False, True], 0), (DELETE, [False, False], 1), (CREATE, [False, False], 0)],
+)
+def test_a_second_charge_is_noticed(operation, free, wrong):
+    """But for creations, of which one and another cannot be told apart."""
+    report = Report(0, [Tally()])
+    check_charges(report, {(operation, "a"): [(topic("a", 2), each) for each in free]})
+    assert len(report.wrong) == wrong

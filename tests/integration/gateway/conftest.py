@@ -1,0 +1,30 @@
+"""One gateway for many tests, with a stand-in for the enforcing job."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from jobs.sandbox.broker import with_plaintext_cluster
+from quota.kafka.topics.preparation import prepare_topics
+from tests.evidence.gateway.frames import WireClient
+from tests.support.deployment import make_deployment
+from tests.support.gateway import StandIn, protocol, running_gateway
+
+
+@pytest.fixture(scope="module")
+def plain(base_settings, broker, tmp_path_factory, request):
+    """A gateway on a plaintext broker: settings, stand-in and gateway. The module's `OPTIONS` are its settings."""
+    folder = tmp_path_factory.mktemp("gateway")
+    name = request.module.__name__.rpartition(".")[2].replace("_", "-")
+    settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), name, folder)
+    prepare_topics(settings)
+    options = getattr(request.module, "OPTIONS", ())
+    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *options) as gateway:
+        yield SimpleNamespace(settings=settings, job=job, gateway=gateway, broker=broker, folder=folder)
+
+
+@pytest.fixture
+def client(plain):
+    """A client of that gateway that writes its frames itself."""
+    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "good") as connected:
+        yield connected

@@ -1,0 +1,107 @@
+"""TLS: ended at the gateway, and begun anew to the brokers."""
+
+import socket
+import ssl
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.sandbox.broker import HOST
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import load_settings
+from tests.support.broker import ADMIN, ADMIN_PASSWORD, secure_broker
+from tests.support.deployment import make_deployment
+from tests.support.gateway import StandIn, is_closed, running_gateway
+
+USER, PASSWORD = "alice", "pä\"ss\\word;{$}='1"
+
+
+@pytest.fixture(scope="module")
+def secure(base_settings, tmp_path_factory):
+    """A broker with SASL_SSL alone, and a gateway with a certificate of its own in front of it."""
+    folder = tmp_path_factory.mktemp("encryption")
+    with secure_broker(folder, base_settings.broker.jars) as broker:
+        broker.add_user(USER, PASSWORD)
+        broker.allow(USER, [("TOPIC", "alice-", "PREFIXED", "ALL")])
+        options = [
+            f"kafka.bootstrap_servers={broker.broker.address}",
+            "kafka.security_protocol=SASL_SSL",
+            "kafka.sasl_mechanism=PLAIN",
+            f"kafka.sasl_username={ADMIN}",
+            f"kafka.sasl_password={ADMIN_PASSWORD}",
+            f"kafka.ssl_ca_location={broker.authority.path}",
+            f"storage.root={folder}/root",
+        ]
+        settings = make_deployment(load_settings(options, environment={}), "encryption", folder)
+        prepare_topics(settings)
+        own = broker.authority.sign("gateway", HOST)
+        given = [
+            *options,
+            f"gateway.ssl_certificate_location={own.path}",
+            f"gateway.ssl_key_location={own.key}",
+            "gateway.authentication_timeout_seconds=2",
+        ]
+        with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given) as gateway:
+            yield SimpleNamespace(job=job, gateway=gateway, authority=broker.authority)
+
+
+def admin(secure, mechanism, user, password):
+    return AdminClient(
+        {
+            "bootstrap.servers": secure.gateway.address,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": password,
+            "ssl.ca.location": str(secure.authority.path),
+        }
+    )
+
+
+def create(client, name):
+    client.create_topics([NewTopic(name, 2)])[name].result(30)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "user", "password"), [("PLAIN", ADMIN, ADMIN_PASSWORD), ("SCRAM-SHA-512", USER, PASSWORD)]
+)
+def test_clients_authenticate_through_tls_twice(secure, mechanism, user, password):
+    """By a password and by a proof of it; the decision is asked for the principal."""
+    name = f"alice-{mechanism.lower()}"
+    create(admin(secure, mechanism, user, password), name)
+    assert (secure.job.requests[-1].user, secure.job.requests[-1].topics[0].partitions) == (user, 2)
+
+
+def test_an_acl_denies_through_tls_too(secure):
+    """Alice may not create topics of others."""
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        create(admin(secure, "SCRAM-SHA-512", USER, PASSWORD), "others")
+
+
+def test_a_client_that_does_not_trust_the_authority_does_not_connect(secure):
+    """The certificate is the gateway's, and is checked as any."""
+    trusting_others = ssl.create_default_context()
+    with pytest.raises(ssl.SSLCertVerificationError), secure.gateway.connect() as plain:
+        trusting_others.wrap_socket(plain, server_hostname=HOST)
+
+
+def test_a_client_in_plain_text_and_one_that_never_says_hello_are_closed(secure):
+    """At once, and when the time to authenticate is over."""
+    with secure.gateway.connect(10) as plain, secure.gateway.connect(10) as silent:
+        plain.sendall(b"\0\0\0\x0e\0\x12\0\0\0\0\0\1\0\0\0\0\0\0")
+        while (data := plain.recv(100)) and data[0] == 0x15:  # an alert of TLS
+            pass
+        assert is_closed(silent)
+
+
+def test_a_client_that_breaks_off_its_hello_leaves_nothing(secure):
+    """A hundred of them."""
+    before = secure.gateway.descriptors()
+    for _ in range(100):
+        with secure.gateway.connect() as client:
+            client.sendall(bytes.fromhex("160301020001000001fc0303"))
+            client.shutdown(socket.SHUT_RDWR)
+    admin(secure, "PLAIN", ADMIN, ADMIN_PASSWORD).list_topics(timeout=10)
+    assert secure.gateway.descriptors() < before + 50

@@ -1,0 +1,135 @@
+"""Brokers that restart, gateways that stop, and several gateways at once, with a client in the midst of it."""
+
+import signal
+import socket
+import threading
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.sandbox.broker import Broker, with_plaintext_cluster
+from jobs.spark.installation import jars_folder
+from quota.errors import MutationQuotaError
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from tests.evidence.gateway.frames import WireClient
+from tests.support.deployment import make_deployment
+from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.waiting import until
+
+
+def connected(port, client_id="app"):
+    return WireClient(("127.0.0.1", port), protocol(), client_id)
+
+
+def creation(*names, partitions=1, timeout_ms=30_000):
+    ordered = {"numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
+    return {"topics": [{"name": name, **ordered} for name in names], "timeoutMs": timeout_ms, "validateOnly": False}
+
+
+def deletion(*names):
+    return {"topics": [{"name": name, "topicId": bytes(16)} for name in names], "timeoutMs": 30_000}
+
+
+def create(port, name):
+    """Create a topic on a connection of its own; return the error, or None if there is no connection."""
+    try:
+        with connected(port) as client:
+            return client.call(19, 7, creation(name))["topics"][0]["errorCode"]
+    except (OSError, MutationQuotaError):
+        return None
+
+
+def tight(port, name):
+    """Create a topic by a client whose quota is used up by the first; return the error."""
+    with connected(port, "tight") as client:
+        return client.call(19, 7, creation(name))["topics"][0]["errorCode"]
+
+
+@pytest.fixture
+def prepared(deployment):
+    """A deployment with its topics."""
+    prepare_topics(deployment)
+    return deployment
+
+
+def test_a_broker_restarts_under_connected_clients(base_settings, tmp_path):
+    """They are closed with it and refused meanwhile; when it is back all goes on, also by a client that was there."""
+    broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
+    with broker:
+        settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "restart", tmp_path)
+        prepare_topics(settings)
+        short = "gateway.decision_timeout_ms=3000"
+        with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
+            admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
+            admin.create_topics([NewTopic("before", 1)])["before"].result(30)
+            with connected(gateway.port) as client:
+                broker.stop()
+                with pytest.raises((OSError, MutationQuotaError)):
+                    client.call(3, 12, {"topics": []})
+            assert create(gateway.port, "meanwhile") is None
+            broker.start()
+            until(lambda: create(gateway.port, "after") in {0, 36})
+            admin.create_topics([NewTopic("behind", 1)])["behind"].result(60)
+            until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
+
+
+def test_what_is_decided_while_a_gateway_stops_is_carried_out(prepared, tmp_path):
+    """SIGTERM: no new client, but the one that waits is answered before the gateway ends."""
+    with StandIn(prepared) as job:
+        job.silent = True
+        with running_gateway(prepared, tmp_path / "gateway.log") as gateway, connected(gateway.port) as client:
+            client.write(client.frame(19, 7, creation("drained")))
+            until(lambda: job.taken == 1)
+            gateway.process.send_signal(signal.SIGTERM)
+            until(lambda: is_refused(gateway.port))
+            job.silent = False
+            answer, _ = client.read()
+            assert answer["topics"][0]["errorCode"] == 0
+            assert gateway.process.wait(30) == 0
+            gateway.process.poll = lambda: None  # it has ended as it should
+
+
+def is_refused(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_several_gateways_serve_one_cluster_at_once(prepared, tmp_path):
+    """Each with its own clients and one job behind: one bucket, and a deletion that both ask for is charged once."""
+    repeats = prepared.repeats.model_copy(update={"window_seconds": 600.0})
+    settings = prepared.model_copy(update={"repeats": repeats})
+    with (
+        StandIn(settings, default=100.0) as job,
+        running_gateway(settings, tmp_path / "one.log") as one,
+        running_gateway(settings, tmp_path / "two.log") as two,
+    ):
+        job.set_quota(QuotaEntity(None, "tight"), 0.001)
+        assert [tight(gateway.port, f"tight-{number}") for number, gateway in enumerate((one, two))] == [0, 89]
+        for number, gateway in enumerate((one, two)):
+            assert create(gateway.port, f"shared-{number}") == 0
+
+        clients = [connected(gateway.port) for gateway in (one, two)]
+        answers = [None, None]
+
+        def delete(which):
+            answers[which] = clients[which].call(20, 6, deletion("shared-0", "shared-1"))
+
+        threads = [threading.Thread(target=delete, args=(which,)) for which in (0, 1)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(60)
+        for client in clients:
+            client.__exit__(None, None, None)
+
+        codes = sorted([each["errorCode"] for each in answer["responses"]] for answer in answers)
+        assert codes[0] == [0, 0]
+        assert set(codes[1]) <= {0, 3}
+        asked = [each for each in job.decisions if each.operation.value == "DELETE_TOPICS"]
+        assert len({each.request_id for each in asked}) == 1
+        paid = [each for each in asked if each.repeats is None]
+        assert [[topic.partitions for topic in each.topics] for each in paid] == [[1, 1]]

@@ -1,0 +1,249 @@
+"""Clients that mean harm, or are broken, at a running gateway: it lives, holds nothing, and serves the others."""
+
+import os
+import resource
+import socket
+import struct
+import sys
+from contextlib import suppress
+
+import pytest
+
+from quota.records.entity import QuotaEntity
+from quota.wire.headers import RequestHeader, write_request
+from tests.evidence.gateway.frames import WireClient
+from tests.integration.gateway.fuzz import Fuzz
+from tests.support.gateway import is_closed, protocol, settled
+from tests.support.waiting import until
+
+OPTIONS = (
+    "gateway.connections_max_idle_seconds=2",
+    "gateway.max_connections=1500",
+    "gateway.decision_timeout_ms=4000",
+)
+MEBIBYTE = 1024 * 1024
+
+CREATION = {"timeoutMs": 30_000, "validateOnly": False}
+
+
+def creation(*names, partitions=1):
+    topics = [
+        {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
+        for name in names
+    ]
+    return {"topics": topics, **CREATION}
+
+
+def metadata(*names):
+    return {"topics": [{"name": name, "topicId": bytes(16)} for name in names], "allowAutoTopicCreation": False}
+
+
+def errors(answer, field="topics"):
+    return [each["errorCode"] for each in answer[field]]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(plain):
+    """After each test others are served, and its files are closed."""
+    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "probe") as probe:
+        assert probe.call(3, 12, metadata())["brokers"]
+    before = plain.gateway.descriptors()
+    yield
+    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "probe") as probe:
+        assert probe.call(3, 12, metadata())["brokers"]
+    settled(plain.gateway, before + 4)
+    assert plain.gateway.rss_bytes() < 250 * MEBIBYTE
+
+
+def lying_array():
+    frame = struct.pack(">hhih", 19, 4, 1, -1) + struct.pack(">i", 2**31 - 1) + bytes(30)
+    return struct.pack(">i", len(frame)) + frame
+
+
+HOSTILE = {
+    "length -1": struct.pack(">i", -1),
+    "length 3": struct.pack(">i", 3) + b"abc",
+    "length 2^31 - 1": struct.pack(">i", 2**31 - 1) + bytes(100),
+    "HTTP": b"POST / HTTP/1.1\r\nHost: kafka\r\n\r\n",
+    "TLS": bytes.fromhex("160301020001000001fc0303") + bytes(500),
+    "unknown API": struct.pack(">ihhih", 12, 999, 0, 1, -1) + bytes(2),
+    "of brokers alone": struct.pack(">ihhih", 12, 58, 0, 1, -1) + bytes(2),
+    "version to come": struct.pack(">ihhih", 12, 19, 8, 1, -1) + bytes(2),
+    "20 MB of CreateTopics": struct.pack(">ihhih", 20 * MEBIBYTE, 19, 7, 1, -1) + bytes(100_000),
+    "an array that lies": lying_array(),
+    "a header that lies": struct.pack(">ihhih", 20, 19, 7, 1, 32_000) + bytes(10),
+    "zeros": bytes(100),
+    "not UTF-8": struct.pack(">ihhih", 14, 3, 12, 1, 2) + b"\xff\xfe\0\0",
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
+def test_what_is_no_request_closes_the_connection_at_once(plain, data):
+    """And not after a time limit."""
+    with plain.gateway.connect(seconds=10) as client:
+        client.sendall(data)
+        assert is_closed(client)
+
+
+def test_two_bytes_and_silence_are_closed_when_the_idle_time_is_over(plain):
+    """Also silence without a byte, and a request that ends in its middle."""
+    clients = [plain.gateway.connect() for _ in range(3)]
+    for client, data in zip(clients, (b"", b"\0\0", struct.pack(">ihh", 100, 19, 7)), strict=True):
+        client.sendall(data)
+    assert all(is_closed(client) for client in clients)
+
+
+def flood(client, data):
+    """Write the same again and again, until nothing more is taken for a second."""
+    with suppress(OSError):
+        for _ in range(3000):
+            client.sendall(data)
+        raise AssertionError("all was taken")
+
+
+def test_a_client_that_never_reads_is_held_back_and_closed(plain):
+    """It asks for much: nothing of the answers piles up, and the idle time ends it."""
+    before = plain.gateway.rss_bytes()
+    with plain.gateway.connect() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(1)
+        everything = {"topics": None, "allowAutoTopicCreation": False}
+        frame = write_request(RequestHeader(3, 12, 1, "x"), protocol().request(3, 12).write(everything), protocol())
+        flood(client, frame * 500)
+        assert plain.gateway.rss_bytes() < before + 40 * MEBIBYTE
+
+
+def test_a_client_that_reads_nothing_of_the_gateways_own_answers_is_held_back(plain):
+    """ApiVersions of an unknown version is answered without the broker."""
+    before = plain.gateway.rss_bytes()
+    with plain.gateway.connect() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(1)
+        frame = struct.pack(">ihhih", 14, 18, 999, 2, -1) + b"\0\x01\x01\0"
+        flood(client, frame * 3000)
+        assert plain.gateway.rss_bytes() < before + 40 * MEBIBYTE
+
+
+def test_half_open_connections_are_bounded_by_the_settings(plain):
+    """Of 5,000 some 1,500 are taken; those beyond are closed at once, and the rest when they are idle."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    clients = []
+    try:
+        with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "others") as others:
+            for number in range(5000):
+                clients.append(plain.gateway.connect())
+                clients[-1].sendall(b"\0\0")
+                if number % 500 == 0:
+                    assert others.call(3, 12, metadata())["brokers"]
+                    assert plain.gateway.descriptors() < 1700
+            assert others.call(3, 12, metadata())["brokers"]
+        assert all(is_closed(client) for client in clients)
+    finally:
+        for client in clients:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_produce_of_90_mb_passes_without_being_held_and_others_are_served_meanwhile(plain, client):
+    """The broker refuses it, as it is no valid batch; that does not matter here."""
+    client.call(19, 7, creation("large"))
+    records = bytes(90 * MEBIBYTE)
+    partition = {"index": 0, "records": records}
+    message = {"transactionalId": None, "acks": 1, "timeoutMs": 1000}
+    message["topicData"] = [{"name": "large", "partitionData": [partition]}]
+    before = plain.gateway.rss_bytes()
+    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "big") as big:
+        frame, peak = big.frame(0, 9, message), 0
+        for at in range(0, len(frame), MEBIBYTE):
+            big.write(frame[at : at + MEBIBYTE])
+            if at % (10 * MEBIBYTE) == 0:
+                assert client.call(3, 12, metadata("large"))["topics"]
+            peak = max(peak, plain.gateway.rss_bytes())
+        answer, _ = big.read()
+    assert answer["responses"]
+    assert peak < before + 20 * MEBIBYTE
+
+
+def test_a_client_that_leaves_while_it_is_decided_leaves_no_topic(plain, client):
+    """The decision comes, and nobody carries it out."""
+    plain.job.silent = True
+    taken, decided = plain.job.taken, len(plain.job.requests)
+    try:
+        before = plain.gateway.descriptors()
+        with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "leaver") as leaver:
+            leaver.write(leaver.frame(19, 7, creation("left-behind")))
+            until(lambda: plain.job.taken > taken)
+        settled(plain.gateway, before)
+    finally:
+        plain.job.silent = False
+    until(lambda: len(plain.job.requests) > decided)
+    assert errors(client.call(19, 7, creation("after"))) == [0]
+    assert errors(client.call(3, 12, metadata("left-behind"))) == [3]
+
+
+def test_a_muted_client_that_closes_frees_its_files_at_once(plain):
+    """Not when the mute ends, which is in minutes. It has written more than is read of it meanwhile."""
+    plain.job.set_quota(QuotaEntity(client_id="muted"), 0.001)
+    before = plain.gateway.descriptors()
+    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "muted") as muted:
+        answer = muted.call(19, 5, creation(*(f"muting-{number}" for number in range(3)), partitions=2))
+        assert answer["throttleTimeMs"] > 60_000
+        muted.write(b"".join(muted.frame(3, 12, metadata()) for _ in range(100)))
+    settled(plain.gateway, before, seconds=5)
+
+
+def test_fuzzed_frames_of_all_apis_that_are_looked_into_harm_nobody_and_change_no_topic(plain, client):
+    """Without one decision: the topics that are there stay, none comes, and others are served meanwhile.
+
+    `GATEWAY_FUZZ_FRAMES` is the number of frames, `GATEWAY_FUZZ_SEED` their seed.
+    """
+    count, seed = int(os.environ.get("GATEWAY_FUZZ_FRAMES", "3000")), int(os.environ.get("GATEWAY_FUZZ_SEED", "599"))
+    client.call(19, 7, creation("aimed-a", "aimed-b", partitions=3))
+    topics = until(lambda: found(client, {"aimed-a", "aimed-b"}))
+    everything = all_topics(client)
+    fuzz = Fuzz(seed, {name: topic_id for name, (topic_id, _) in topics.items()})
+    before, sent, closed = plain.gateway.rss_bytes(), 0, 0
+    plain.job.silent = True
+    try:
+        while sent < count:
+            batch = fuzz.batch()
+            with plain.gateway.connect() as enemy:
+                enemy.settimeout(0.02)
+                closed += write_and_read(enemy, b"".join(batch))
+            sent += len(batch)
+            assert client.call(3, 12, metadata("aimed-a"))["topics"]
+        assert all_topics(client) == everything
+    finally:
+        plain.job.discard()
+        plain.job.silent = False
+    memory = f"memory {before} -> {plain.gateway.rss_bytes()} bytes"
+    sys.stderr.write(f"{sent} frames, {closed} connections closed, {plain.job.taken} requests, {memory}\n")
+    assert min(closed, plain.job.taken) > sent // 200
+    assert plain.gateway.rss_bytes() < before + 60 * MEBIBYTE
+
+
+def all_topics(client):
+    """Return id and number of partitions of each topic but Kafka's own, which FindCoordinator creates."""
+    answer = client.call(3, 12, {"topics": None, "allowAutoTopicCreation": False})
+    topics = {each["name"]: (each["topicId"], len(each["partitions"])) for each in answer["topics"]}
+    return {name: value for name, value in topics.items() if not name.startswith("__")}
+
+
+def found(client, names):
+    """Return these topics if all are there."""
+    topics = {name: value for name, value in all_topics(client).items() if name in names}
+    return topics if len(topics) == len(names) else None
+
+
+def write_and_read(enemy, data):
+    """Write, and read until nothing comes for a moment; return whether the connection was closed."""
+    try:
+        enemy.sendall(data)
+        while enemy.recv(65_536):
+            pass
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return True

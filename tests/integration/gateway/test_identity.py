@@ -1,0 +1,328 @@
+"""Who a client is, and what it may: as at the broker, by each mechanism, and never by another's name."""
+
+import base64
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
+from jobs.spark.installation import jars_folder
+from quota.kafka.topics.preparation import prepare_topics
+from tests.evidence.gateway.frames import WireClient
+from tests.support.deployment import make_deployment
+from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
+from tests.support.waiting import until
+
+USERS = ("admin", "alice", "bob")
+SESSION_MS, DECISION_MS = 4000, 1500
+
+_PROPERTIES = """\
+listeners=PLAINTEXT://{{host}}:{{port}},SASL_PLAINTEXT://{{host}}:{sasl},CONTROLLER://{{host}}:{{controller_port}}
+advertised.listeners=PLAINTEXT://{{host}}:{{port}},SASL_PLAINTEXT://{{host}}:{sasl}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,OAUTHBEARER
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=\
+org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin";
+listener.name.sasl_plaintext.plain.connections.max.reauth.ms={session_ms}
+delegation.token.secret.key=of-the-tests
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:admin;User:ANONYMOUS
+"""
+
+
+def acl(user, operation, name="", pattern=ResourcePatternType.PREFIXED):
+    return AclBinding(
+        ResourceType.TOPIC, name or f"{user}-", pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW
+    )
+
+
+@pytest.fixture(scope="module")
+def sasl(base_settings, tmp_path_factory):
+    """A broker with ACLs and all mechanisms, and a gateway: alice may do all to her topics, bob see his."""
+    folder, port = tmp_path_factory.mktemp("identity"), free_port()
+    users = " ".join(f'user_{name}="{name}-secret"' for name in USERS)
+    properties = _PROPERTIES.format(sasl=port, users=users, session_ms=SESSION_MS)
+    with Broker(folder / "broker", jars_folder(base_settings.broker.jars), extra_properties=properties) as broker:
+        settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "identity", folder)
+        prepare_topics(settings)
+        admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
+        bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        users = [UserScramCredentialUpsertion("carol", info, b"carol-secret")]
+        made = [*admin.create_acls(bindings).values(), *admin.alter_user_scram_credentials(users).values()]
+        made += admin.create_topics([NewTopic("bob-old", 2), NewTopic("alice-old", 2)]).values()
+        for each in made:
+            each.result(30)
+        target = [
+            f"kafka.target_servers=127.0.0.1:{port}",
+            "target.security_protocol=SASL_PLAINTEXT",
+            "target.sasl_mechanism=PLAIN",
+            "target.sasl_username=admin",
+            "target.sasl_password=admin-secret",
+            "gateway.authentication_timeout_seconds=2",
+        ]
+        short = [*target, f"gateway.decision_timeout_ms={DECISION_MS}"]
+        with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *short) as gateway:
+            yield SimpleNamespace(
+                settings=settings, job=job, gateway=gateway, broker_port=port, target=target, folder=folder
+            )
+
+
+def sides(sasl):
+    """The broker and the gateway, by their ports."""
+    return sasl.broker_port, sasl.gateway.port
+
+
+def connected(port, user=None, client_id="app"):
+    client = WireClient(("127.0.0.1", port), protocol(), client_id)
+    if user:
+        client.authenticate(user, f"{user}-secret")
+    return client
+
+
+def creation(*names, partitions=1, timeout_ms=30_000):
+    ordered = {"numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
+    return {"topics": [{"name": name, **ordered} for name in names], "timeoutMs": timeout_ms, "validateOnly": False}
+
+
+def growth(**counts):
+    topics = [{"name": name.replace("_", "-"), "count": count, "assignments": None} for name, count in counts.items()]
+    return {"topics": topics, "timeoutMs": 30_000, "validateOnly": False}
+
+
+def deletion(*names):
+    return {"topics": [{"name": name, "topicId": bytes(16)} for name in names], "timeoutMs": 30_000}
+
+
+def test_what_an_acl_denies_a_client_is_denied_through_the_gateway(sasl):
+    """With the broker's own errors and messages, for each kind of mutation; nothing is asked or charged for it."""
+    asked = [
+        (19, 7, creation("bob-new", "free", "alice-stolen")),
+        (37, 3, growth(bob_old=5, alice_old=5, nowhere=5)),
+        (20, 6, deletion("bob-old", "alice-old", "nowhere", "bob-nowhere")),
+        (3, 12, {"topics": [{"name": name, "topicId": bytes(16)} for name in ("bob-old", "alice-old", "new")]}),
+    ]
+    found = []
+    for port in sides(sasl):
+        with connected(port, "bob") as bob:
+            answers = [bob.call(*each) for each in asked]
+            found.append([by_name(each.get("topics") or each.get("results") or each["responses"]) for each in answers])
+    direct, gateway = found
+    assert gateway == direct
+    assert {code for each in gateway[:3] for code, _ in each.values()} <= {29, 3}
+    assert [each for each in sasl.job.requests if each.user == "bob"] == []
+
+
+def by_name(results):
+    return {each["name"]: (each["errorCode"], each.get("errorMessage")) for each in results}
+
+
+def test_a_client_may_do_what_it_may_and_no_more(sasl):
+    """One request with both: what is allowed is charged and carried out."""
+    with connected(sasl.gateway.port, "alice") as alice:
+        answer = alice.call(19, 7, creation("alice-a", "other-a", partitions=2))
+        assert {name: code for name, (code, _) in by_name(answer["topics"]).items()} == {"alice-a": 0, "other-a": 29}
+        answer = alice.call(20, 6, deletion("alice-a", "bob-old"))
+        assert {name: code for name, (code, _) in by_name(answer["responses"]).items()} == {"alice-a": 0, "bob-old": 29}
+    charged = [[(each.name, each.partitions) for each in request.topics] for request in sasl.job.requests[-2:]]
+    assert charged == [[("alice-a", 2)], [("alice-a", 2)]]
+    assert {request.user for request in sasl.job.requests[-2:]} == {"alice"}
+
+
+LIBRDKAFKA = {
+    "PLAIN": ("alice", {"sasl.username": "alice", "sasl.password": "alice-secret"}),
+    "SCRAM-SHA-256": ("carol", {"sasl.username": "carol", "sasl.password": "carol-secret"}),
+    "OAUTHBEARER": (
+        "alice",
+        {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=alice"},
+    ),
+}
+
+
+@pytest.mark.parametrize("mechanism", LIBRDKAFKA)
+def test_a_client_is_who_the_broker_says_it_is(sasl, mechanism):
+    """By librdkafka; the decision is asked for its principal, and its client-id."""
+    user, config = LIBRDKAFKA[mechanism]
+    name = f"{user}-{mechanism.lower()}"
+    admin = AdminClient(
+        {
+            "bootstrap.servers": sasl.gateway.address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "client.id": "librdkafka",
+            **config,
+        }
+    )
+    admin.create_topics([NewTopic(name, 3)])[name].result(30)
+    admin.create_partitions([NewPartitions(name, 5)])[name].result(30)
+    admin.delete_topics([name])[name].result(30)
+    asked = [(each.user, each.client_id, each.topics[0].partitions) for each in sasl.job.requests[-3:]]
+    assert asked == [(user, "librdkafka", 3), (user, "librdkafka", 2), (user, "librdkafka", 5)]
+
+
+def test_a_wrong_password_is_refused_by_the_broker(sasl):
+    """Its own message reaches the client, and the connection is closed."""
+    with connected(sasl.gateway.port) as client:
+        client.call(17, 1, {"mechanism": "PLAIN"})
+        answer = client.call(36, 2, {"authBytes": b"\0alice\0wrong"})
+        assert answer["errorCode"] == 58
+        assert "Invalid username or password" in answer["errorMessage"]
+        assert is_closed(client._socket)  # noqa: SLF001
+
+
+def jwt(subject, seconds=600):
+    """Return an unsigned token that is valid from now on for so long."""
+    now = int(time.time())
+    claims = {"sub": subject, "iat": now - 1000, "exp": now + seconds}
+    parts = [json.dumps(each).encode() for each in ({"alg": "none"}, claims)]
+    return b".".join([*(base64.urlsafe_b64encode(each).rstrip(b"=") for each in parts), b""])
+
+
+def bearer(*tokens, before=b""):
+    pairs = b"".join(b"auth=Bearer " + token + b"\x01" for token in tokens)
+    return b"n,,\x01" + before + pairs + b"\x01"
+
+
+def test_a_token_that_was_refused_lends_nobody_its_name(sasl):
+    """The broker takes a second token on the same exchange: alice's bucket is charged, not the other one's."""
+    with connected(sasl.gateway.port) as client:
+        client.call(17, 1, {"mechanism": "OAUTHBEARER"})
+        refused = client.call(36, 2, {"authBytes": bearer(jwt("victim", seconds=-10))})
+        assert (refused["errorCode"], refused["authBytes"]) == (0, b'{"status":"invalid_token"}')
+        accepted = client.call(36, 2, {"authBytes": bearer(jwt("alice"))})
+        assert (accepted["errorCode"], accepted["authBytes"]) == (0, b"")
+        assert client.call(19, 7, creation("alice-not-victim"))["topics"][0]["errorCode"] == 0
+    assert sasl.job.requests[-1].user == "alice"
+
+
+@pytest.mark.parametrize("before", [b"AUTH=Bearer ", b"auth=Bearer ", b"x=auth=Bearer "])
+def test_another_token_beside_ones_own_lends_nobody_its_name(sasl, before):
+    """Either it counts for nothing, or the client is refused."""
+    with connected(sasl.gateway.port) as client:
+        client.call(17, 1, {"mechanism": "OAUTHBEARER"})
+        message = bearer(jwt("alice"), before=before + jwt("victim") + b"\x01")
+        if client.call(36, 2, {"authBytes": message})["errorCode"]:
+            assert before == b"auth=Bearer "
+            assert is_closed(client._socket)  # noqa: SLF001
+            return
+        name = f"alice-beside-{len(before)}-{before[:1].decode()}"
+        assert client.call(19, 7, creation(name))["topics"][0]["errorCode"] == 0
+    assert sasl.job.requests[-1].user == "alice"
+
+
+def test_kerberos_is_refused_with_the_mechanisms_that_may_be_used(sasl):
+    """The broker of the tests does not offer it either; a client's error lists what is offered."""
+    with connected(sasl.gateway.port) as client:
+        answer = client.call(17, 1, {"mechanism": "GSSAPI"})
+    assert answer == {"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}
+
+
+def test_a_delegation_token_that_the_broker_accepts_is_refused_with_a_sentence(sasl):
+    """Whose it is cannot be seen."""
+    owner = {"ownerPrincipalType": None, "ownerPrincipalName": None, "renewers": [], "maxLifetimeMs": -1}
+    with connected(sasl.broker_port, "alice") as alice:
+        token = alice.call(38, 3, owner)
+    first = b"n,,n=" + token["tokenId"].encode() + b",r=abcdefgh,tokenauth=true"
+
+    def begin(port):
+        with connected(port) as client:
+            client.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
+            return client.call(36, 2, {"authBytes": first})
+
+    until(lambda: begin(sasl.broker_port)["errorCode"] == 0)  # the broker learns of the token a moment later
+    refused = begin(sasl.gateway.port)
+    assert refused["errorCode"] == 58
+    assert "cannot authenticate by a delegation token" in refused["errorMessage"]
+
+
+def test_clients_that_do_not_authenticate_in_time_are_closed(sasl):
+    """However they pass the time: with nothing, with a part of a request, or with requests that need no user."""
+    written = (b"", b"\0\0\0\x20\0", b"\0\0\0\x0e\0\x12\0\0\0\0\0\1\0\0\0\0\0\0")
+    clients = [sasl.gateway.connect(seconds=10) for _ in written]
+    for client, data in zip(clients, written, strict=True):
+        client.sendall(data)
+    for client in clients:
+        with client:
+            while client.recv(1000):
+                pass
+
+
+@pytest.mark.parametrize("key", [0, 3, 19, 20, 37])
+def test_nothing_passes_before_authentication(sasl, key):
+    """It is closed, and the broker does not see it."""
+    with connected(sasl.gateway.port) as client:
+        client.write(client.frame(key, protocol().apis[key].max_version, {"acks": 1} if key == 0 else {}))
+        assert is_closed(client._socket)  # noqa: SLF001
+
+
+def test_a_session_outlasts_its_decisions(sasl):
+    """Re-authenticating when it is told to, a client loses no connection, though each decision takes a second."""
+    sasl.job.delay_seconds = 1.0
+    created = 0
+    try:
+        with connected(sasl.gateway.port) as alice:
+            until_ms = now_ms() + 1.5 * SESSION_MS
+            while now_ms() < until_ms:
+                alice.call(17, 1, {"mechanism": "PLAIN"})
+                lifetime_ms = alice.call(36, 2, {"authBytes": b"\0alice\0alice-secret"})["sessionLifetimeMs"]
+                assert lifetime_ms == SESSION_MS - DECISION_MS
+                again_at = now_ms() + lifetime_ms
+                while now_ms() < again_at:
+                    answer = alice.call(19, 7, creation(f"alice-session-{created}"))
+                    assert answer["topics"][0]["errorCode"] == 0
+                    created += 1
+    finally:
+        sasl.job.delay_seconds = 0.0
+    assert created >= 3
+
+
+def test_a_decision_that_would_outlast_the_session_ends_before_it(sasl):
+    """With a decision limit longer than the session; the connection lives, and the client authenticates again."""
+    long = [*sasl.target, "gateway.decision_timeout_ms=20000"]
+    sasl.job.silent = True
+    try:
+        with (
+            running_gateway(sasl.settings, sasl.folder / "long.log", *long) as gateway,
+            connected(gateway.port, "alice") as alice,
+        ):
+            answer = alice.call(19, 7, creation("alice-outlasting"))
+            assert answer["topics"][0]["errorCode"] == 7
+            assert "so it was not begun" in answer["topics"][0]["errorMessage"]
+            alice.authenticate("alice", "alice-secret")
+            assert alice.call(3, 12, {"topics": []})["brokers"]
+    finally:
+        sasl.job.discard()
+        sasl.job.silent = False
+
+
+def now_ms():
+    return time.monotonic() * 1000
+
+
+def test_a_denied_client_by_librdkafka_has_the_brokers_error(sasl):
+    """TOPIC_AUTHORIZATION_FAILED."""
+    config = {"bootstrap.servers": sasl.gateway.address, "security.protocol": "SASL_PLAINTEXT"}
+    admin = AdminClient({**config, "sasl.mechanism": "PLAIN", "sasl.username": "bob", "sasl.password": "bob-secret"})
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        admin.create_topics([NewTopic("bob-denied", 1)])["bob-denied"].result(30)

@@ -1,0 +1,113 @@
+"""The name that the gateway hears in a SASL exchange is the one that Kafka's own classes take the client for."""
+
+import base64
+import json
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs.spark.installation import jars_folder
+from quota.gateway.sasl import AuthenticationRefused, SaslExchange
+
+_EXCHANGES = 6000
+_DELEGATED = "\0token"
+"""What the oracle says of a delegation token."""
+
+_PIECES = [
+    *(b"n,,", b"n,a=alice,", b"n,a=bob,", b"n=", b"n=alice", b"n=bob", b"r=abc", b",", b"=", b"=2C", b"=3D", b"=2c"),
+    *(b"\0", b"alice", b"bob", b"\x01", b"\x01\x01", b"auth=Bearer ", b"AUTH=Bearer ", b"auth=bearer  ", b"m=x,"),
+    *(b"tokenauth=true", b"tokenauth=false", b"TOKENAUTH=true", b"tokenauth=TRUE ", b"a=", b"x=y", b" ", b"\n"),
+    *(b"\xc3\xa9", b"\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\x7f", b"\r", b"\t", b"==", b".", b"e=auth=Bearer "),
+]
+
+
+def _jwt(payload):
+    parts = [b'{"alg":"none"}', payload]
+    return b".".join([*(base64.urlsafe_b64encode(each).rstrip(b"=") for each in parts), b""])
+
+
+def _payloads(now):
+    times = {"iat": now - 100, "exp": now + 6000}
+    valid = [json.dumps({"sub": name, **times}).encode() for name in ("alice", "bob", " bob", "b\u00e9", "", "a\tb")]
+    extra = f',"iat":{now - 100},"exp":{now + 6000}}}'.encode()
+    odd = [b'{"sub":"alice","sub":"bob"', b'{"\\u0073ub":"bob"', b'{"sub":["bob"]', b'{"sub":5', b'{"sub":"\\ud800"']
+    expired = json.dumps({"sub": "alice", "iat": now - 100, "exp": now - 50}).encode()
+    return [*valid, *(each + extra for each in odd), expired, b"[]", b"{}", b"nonsense"]
+
+
+class Messages:
+    """Messages that are nearly right, from a seed."""
+
+    def __init__(self, seed):
+        self._chance = random.Random(seed)
+        self._tokens = [_jwt(each) for each in _payloads(int(time.time()))]
+
+    def exchange(self):
+        """Return a mechanism, and one to three messages of the client."""
+        mechanism = self._chance.choice(["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "OAUTHBEARER"])
+        count = self._chance.choice([1, 1, 2, 3]) if mechanism == "OAUTHBEARER" else 1
+        return mechanism, [self._message(mechanism) for _ in range(count)]
+
+    def _message(self, mechanism):
+        chance = self._chance
+        good = {
+            "PLAIN": [b"", b"\0", chance.choice([b"alice", b"bob"]), b"\0", b"secret"],
+            "SCRAM-SHA-256": [b"n,,", b"n=", chance.choice([b"alice", b"b=2Co=3Db"]), b",", b"r=abc"],
+            "OAUTHBEARER": [b"n,,", b"\x01", b"auth=Bearer ", chance.choice(self._tokens), b"\x01", b"\x01"],
+        }[mechanism]
+        for _ in range(chance.choice([0, 1, 1, 2, 3])):
+            at = chance.randint(0, len(good))
+            piece = chance.choice([*_PIECES, chance.choice(self._tokens)])
+            match chance.randrange(4):
+                case 0:
+                    good[at : at + 1] = [piece]
+                case 1:
+                    good[at:at] = [piece, *good[at : at + 3]]
+                case 2:
+                    del good[at : at + 1]
+                case _:
+                    good[at:at] = [piece]
+        return b"".join(good)
+
+
+def heard(mechanism, messages):
+    """Return whom the gateway takes a client for whose exchange the broker ends by accepting it; None for nobody."""
+    exchange = SaslExchange(mechanism)
+    try:
+        for message in messages:
+            exchange.hear_client(message)
+        if mechanism.startswith("SCRAM"):
+            exchange.hear_broker(b"r=x")
+            exchange.hear_client(b"c=biws,r=x,p=x")
+        return exchange.hear_broker(b"")
+    except AuthenticationRefused:
+        return None
+
+
+@pytest.mark.parametrize("seed", [599])
+def test_nobody_is_taken_for_another_than_kafka_takes_him_for(base_settings, seed):
+    """Thousands of exchanges that are nearly right: the same name, or none; and mostly the same."""
+    messages = Messages(seed)
+    exchanges = [messages.exchange() for _ in range(_EXCHANGES)]
+    lines = [" ".join([name, *(base64.b64encode(each).decode() for each in sent)]) for name, sent in exchanges]
+    oracle = Path(__file__).with_name("SaslOracle.java")
+    jars = jars_folder(base_settings.broker.jars)
+    done = subprocess.run(
+        ["java", "-cp", f"{jars}/*", str(oracle)], input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    told = [each.split(" ") for each in done.stdout.splitlines() if each[:1].isdigit()]
+    assert len(told) == _EXCHANGES
+    same = stricter = 0
+    for (mechanism, sent), (count, encoded) in zip(exchanges, told, strict=True):
+        if count == "0":
+            continue  # the broker does not accept the client
+        user = base64.b64decode(encoded).decode()
+        found = heard(mechanism, sent[: int(count)])
+        assert found in {None, user}, (mechanism, sent, user, found)
+        assert found is None or user != _DELEGATED
+        same += found == user
+        stricter += found is None
+    assert same > 5 * stricter > 0, (same, stricter)

@@ -1,0 +1,103 @@
+"""Settings with which a gateway must not start end it with one line and exit code 2."""
+
+import socket
+
+import pytest
+
+from jobs.__main__ import app
+from jobs.sandbox.broker import HOST, free_port, with_plaintext_cluster
+from quota.errors import BadInput
+from quota.kafka.topics.preparation import prepare_topics
+from tests.support.broker import Authority
+from tests.support.deployment import as_options, make_deployment
+from tests.support.programs import run
+
+
+def cases(folder, broker, taken):
+    """Settings, and what the line must say, by what is wrong."""
+    authority = Authority(folder / "certificates")
+    own, other = authority.sign("own", HOST), authority.sign("other", HOST)
+    host, _, port = broker.address.partition(":")
+    elsewhere = f"gateway.listeners={free_port()}={host}:{port}"
+    return {
+        "a port in use": ([f"gateway.first_port={taken}"], f"{HOST}:{taken} is in use; gateway.first_port or"),
+        "brokers that lead past it": (
+            ["gateway.advertised_by=brokers", elsewhere],
+            f"clients would be led past the gateway: brokers tell them {broker.address}",
+        ),
+        "a listener for another broker": (
+            [f"gateway.listeners={free_port()}=localhost:{port}"],
+            f"brokers tell them {broker.address}, where the gateway knows localhost:{port}",
+        ),
+        "any address": (["gateway.address=0.0.0.0"], "clients cannot connect to 0.0.0.0: set gateway.advertised_host"),
+        "an address of another machine": (["gateway.address=192.0.2.1"], "192.0.2.1:"),
+        "a certificate that is not for its key": (
+            [f"gateway.ssl_certificate_location={own.path}", f"gateway.ssl_key_location={other.key}"],
+            "cannot be used together: key values mismatch",
+        ),
+        "a file that is no certificate": (
+            [f"gateway.ssl_certificate_location={own.key}", f"gateway.ssl_key_location={own.key}"],
+            "gateway.ssl_certificate_location",
+        ),
+        "no jar": (["gateway.kafka_clients=/nowhere/kafka-clients.jar"], "/nowhere/kafka-clients.jar cannot be read"),
+        "a certificate of its own for the brokers": (
+            [
+                "target.security_protocol=SSL",
+                f"target.ssl_ca_location={authority.path}",
+                f"target.ssl_certificate_location={own.path}",
+                f"target.ssl_key_location={own.key}",
+            ],
+            "all clients would become the principal of the gateway's own certificate",
+        ),
+    }
+
+
+@pytest.fixture(scope="module")
+def ground(base_settings, broker, tmp_path_factory):
+    """The options of a deployment on the broker, and the cases, with a port that is taken."""
+    folder = tmp_path_factory.mktemp("bad")
+    settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "bad-start", folder)
+    prepare_topics(settings)
+    with socket.create_server((HOST, 0)) as taken:
+        yield as_options(settings), cases(folder, broker, taken.getsockname()[1])
+
+
+NAMES = (
+    "a port in use",
+    "brokers that lead past it",
+    "a listener for another broker",
+    "any address",
+    "an address of another machine",
+    "a certificate that is not for its key",
+    "a file that is no certificate",
+    "no jar",
+    "a certificate of its own for the brokers",
+)
+
+
+@pytest.mark.timeout(90)  # one that starts would serve without end
+@pytest.mark.parametrize("name", NAMES)
+def test_it_ends_with_a_line_that_says_what_to_change(ground, name, capsys):
+    """And never is ready."""
+    options, wrong = ground
+    given, expected = wrong[name]
+    with pytest.raises(BadInput) as error:
+        app(["gateway", *options, *(part for each in given for part in ("--set", each))], standalone_mode=False)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_as_a_program_it_ends_with_exit_code_2(ground):
+    """One line on standard error."""
+    options, wrong = ground
+    given, expected = wrong["a port in use"]
+    ended = run("gateway", *options, *(part for each in given for part in ("--set", each)))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert expected in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_all_cases_are_tested(ground):
+    """Each by its name."""
+    assert set(ground[1]) == set(NAMES)

@@ -1,0 +1,214 @@
+"""A gateway as a process, and a stand-in for the enforcing job behind it: without Spark, by the job's own decisions."""
+
+import queue
+import signal
+import socket
+import subprocess
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
+
+from jobs.sandbox.broker import HOST, free_port
+from quota.admission.decide import decide
+from quota.admission.resolve import resolve
+from quota.algorithms.token_bucket import TokenBucket
+from quota.kafka.clients import client_config
+from quota.kafka.reading import make_consumer, message_source, topic_partitions
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter
+from quota.records.entity import QuotaEntity
+from quota.records.fields import BEGINNING
+from quota.records.quota import Quota, Window
+from quota.records.record import Record
+from quota.timeline.change import QuotaChange
+from quota.timeline.timeline import QuotaTimeline
+from quota.wire.protocol import Protocol
+from tests.support.checkout import CHECKOUT
+from tests.support.deployment import as_options
+from tests.support.programs import command_line
+from tests.support.waiting import until
+
+_SECONDS = 30
+
+
+@cache
+def protocol():
+    """Return Kafka's protocol, as the broker's jar has it."""
+    return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
+
+
+class StandIn:
+    """Decides a deployment's requests in their order, as the job does; inside the block.
+
+    With `silent` set, requests are taken and not answered; they are answered when it is cleared. `delay_seconds` is
+    waited before each decision.
+    """
+
+    def __init__(self, settings, **rates):
+        """Take a deployment, and quotas by user; the user `default` stands for all others."""
+        self._settings = settings
+        self._quotas = QuotaTimeline()
+        for user, rate in rates.items():
+            self.set_quota(QuotaEntity(None if user == "default" else user), rate)
+        self._algorithm = TokenBucket(
+            Window(settings.quota.window_num, settings.quota.window_size_seconds), settings.policy.deduplication
+        )
+        self._buckets = {}
+        self._end = threading.Event()
+        self._threads = [threading.Thread(target=each) for each in (self._read, self._answer)]
+        self._queue = queue.Queue()
+        self._answering = threading.Event()
+        self._answering.set()
+        self.delay_seconds = 0.0
+        self.taken = 0
+        """The number of records that were read."""
+        self.requests = []
+        """The requests that were decided, in order."""
+        self.decisions = []
+
+    @property
+    def silent(self):
+        """Whether it does not answer."""
+        return not self._answering.is_set()
+
+    @silent.setter
+    def silent(self, silent):
+        (self._answering.clear if silent else self._answering.set)()
+
+    def set_quota(self, entity, rate):
+        """Set a quota, since ever."""
+        self._quotas.add(QuotaChange(entity, Quota(rate), BEGINNING))
+
+    def discard(self):
+        """Forget what was read and is not decided yet."""
+        with suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()
+
+    def __enter__(self):
+        self._consumer = make_consumer(self._settings.kafka.connection, "stand-in")
+        topic = self._settings.topics.requests
+        partitions = topic_partitions(self._consumer, topic, _SECONDS)
+        self._consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        self._producer = Producer(client_config(self._settings.kafka.connection, {"linger.ms": 0}))
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._answering.set()
+        for each in self._threads:
+            each.join()
+        self._consumer.close()
+        self._producer.flush(_SECONDS)
+
+    def _read(self):
+        while not self._end.is_set():
+            message = self._consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                record = Record(message_source(message), message.timestamp()[1], message.value(), message.key())
+                self._queue.put(record)
+                self.taken += 1
+
+    def _answer(self):
+        while not self._end.is_set():
+            try:
+                record = self._queue.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            self._end.wait(self.delay_seconds)
+            self._answering.wait()
+            answer, topic = self._decide(record)
+            self._producer.produce(topic, codec.encode(answer), record.key)
+            self._producer.poll(0)
+
+    def _decide(self, record):
+        resolved = resolve(record, self._quotas, self._settings.policy)
+        if isinstance(resolved, DeadLetter):
+            return resolved, self._settings.topics.dead_letters
+        self.requests.append(resolved.request)
+        tags = resolved.resolution.tags
+        key = tags.user, tags.client_id
+        self._buckets[key], (decision,) = decide(self._buckets.get(key), [resolved], self._algorithm)
+        self.decisions.append(decision)
+        return decision, self._settings.topics.decisions
+
+
+@dataclass
+class Gateway:
+    """A running gateway."""
+
+    process: subprocess.Popen
+    port: int
+    log: Path
+    options: list = field(default_factory=list)
+
+    @property
+    def address(self):
+        """Host and port, as a client's bootstrap server."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self):
+        """The process."""
+        return self.process.pid
+
+    def rss_bytes(self):
+        """Return the memory that the process holds."""
+        (line,) = [each for each in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmRSS" in each]
+        return int(line.split()[1]) * 1024
+
+    def descriptors(self):
+        """Return the number of its open files."""
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def connect(self, seconds=_SECONDS):
+        """Return a socket to it."""
+        return socket.create_connection((HOST, self.port), seconds)
+
+
+def start_gateway(settings, log, *given, port=0):
+    """Start a gateway on a port, and return when it is ready; `given` are settings such as `gateway.mute_by=client`."""
+    port = port or free_port()
+    own = [f"gateway.first_port={port}", *given]
+    options = [*as_options(settings), *(part for each in own for part in ("--set", each))]
+    with log.open("ab") as output:
+        process = subprocess.Popen(command_line("gateway", *options), stdout=subprocess.PIPE, stderr=output)
+    ready = process.stdout.readline().decode()
+    if not ready.startswith("ready "):
+        process.kill()
+        raise AssertionError(f"no gateway: {log.read_text()}")
+    return Gateway(process, port, log, list(given))
+
+
+@contextmanager
+def running_gateway(settings, log, *given, port=0):
+    """Run a gateway inside the block; it must end well at SIGTERM, and have had no error of its own."""
+    gateway = start_gateway(settings, log, *given, port=port)
+    try:
+        yield gateway
+        assert gateway.process.poll() is None, log.read_text()
+        gateway.process.send_signal(signal.SIGTERM)
+        assert gateway.process.wait(_SECONDS) == 0, log.read_text()
+        assert "Traceback" not in log.read_text()
+    finally:
+        gateway.process.kill()
+        gateway.process.wait()
+
+
+def is_closed(client):
+    """Return whether the other side closes a connection, instead of answering."""
+    try:
+        return client.recv(65_536) == b""
+    except ConnectionError:
+        return True
+
+
+def settled(gateway, descriptors, seconds=20):
+    """Wait until a gateway has no more open files than it had."""
+    until(lambda: gateway.descriptors() <= descriptors, seconds)

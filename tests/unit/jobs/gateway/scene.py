@@ -1,0 +1,130 @@
+"""A client's connection without sockets: its transport, its broker's, and the server that it belongs to."""
+
+import asyncio
+
+from jobs.gateway.connection import ClientConnection
+from jobs.gateway.listeners import Listener
+from tests.unit.gateway.play import FakePorts, Play
+
+LISTENER = Listener(1, ("kafka", 9092))
+
+
+class FakeTransport:
+    """A transport that notes what is asked of it."""
+
+    def __init__(self):
+        self.written = bytearray()
+        self.reading = True
+        self.closed = self.aborted = False
+
+    def get_extra_info(self, _name):
+        return ("192.0.2.1", 5)
+
+    def write(self, data):
+        self.written += data
+
+    def pause_reading(self):
+        self.reading = False
+
+    def resume_reading(self):
+        self.reading = True
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    def abort(self):
+        self.aborted = True
+
+
+class FakeQuestions:
+    """Notes what is asked."""
+
+    def __init__(self):
+        self.asked, self.forgotten = [], 0
+
+    def ask(self, question, tell):
+        self.asked.append((question, tell))
+
+    def forget(self, _tell):
+        self.forgotten += 1
+
+
+class Surroundings:
+    """A server's part, by hand: the broker is connected when `connected` is set."""
+
+    def __init__(self, gate):
+        self.gate = gate
+        self.questions = FakeQuestions()
+        self.too_many = None
+        self.gone = []
+        self.connected = asyncio.Event()
+        self.error = None
+        self.broker = self.made = None
+        self.attempts = 0
+
+    def opened(self, _connection):
+        return self.too_many
+
+    def closed(self, connection):
+        self.gone.append(connection)
+
+    def watch_mutes(self):
+        pass
+
+    async def connect(self, _listener, make):
+        self.attempts += 1
+        await self.connected.wait()
+        if self.error:
+            raise self.error
+        self.broker = FakeTransport()
+        self.made = make()
+        self.made.connection_made(self.broker)
+        return self.made
+
+
+class Scene:
+    """One client; `play` writes and reads frames for both sides."""
+
+    def __init__(self, protocol, **options):
+        self.play = Play(protocol, **options)
+        self.surroundings = Surroundings(self.play.gate)
+        self.client = FakeTransport()
+        self.connection = ClientConnection(self.surroundings, LISTENER)
+        self.play.channel = self.connection.channel
+        self.play.ports = self.ports = FakePorts()
+
+    def open(self):
+        self.connection.connection_made(self.client)
+
+    async def connect(self):
+        """Let the broker be connected."""
+        self.surroundings.connected.set()
+        await self.turn()
+
+    @staticmethod
+    async def turn():
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    def receive(self, data):
+        self.connection.data_received(data)
+
+    def broker_side(self):
+        return self.surroundings.made
+
+    def serve(self):
+        """Have the broker answer what it got."""
+        self.ports.broker += self.surroundings.broker.written
+        self.surroundings.broker.written.clear()
+        while (answer := self.play.next_answer()) is not None:
+            self.broker_side().data_received(answer)
+            self.ports.broker += self.surroundings.broker.written
+            self.surroundings.broker.written.clear()
+
+    def answers(self):
+        self.ports.client += self.client.written
+        self.client.written.clear()
+        return self.play.answers()
