@@ -2,11 +2,12 @@
 
 from functools import cache
 
-from tests.evidence.gateway.ground import CLIENTS_USER, DENIED_USER, SCRAM_USER, Ground, create_topics
+from tests.evidence.gateway.ground import Ground, create_topics
 from tests.evidence.gateway.java_programs import JavaPrograms
 from tests.evidence.gateway.observation import Observation
 from tests.evidence.gateway.program import Difference, Program
 from tests.evidence.gateway.sides import Side
+from tests.evidence.gateway.users import CLIENTS_USER, DENIED_USER, SCRAM_USER
 
 _REFUSED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
 _TOPICS = {"grow-a": 1, "grow-b": 1, "delete-a": 11, "delete-b": 1, "by-id-a": 11, "by-id-b": 1, "denied-grow": 1}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rich.markup import escape
 
 from tests.evidence.gateway.comparison import Row
-from tests.evidence.gateway.ground import RATE, WINDOW_NUM
 from tests.evidence.gateway.observation import Observation
 from tests.evidence.gateway.program import EVERYTHING, Program
+from tests.evidence.gateway.users import RATE, WINDOW_NUM
 from tests.evidence.machine import load, machine
 from tests.evidence.pages import NOTHING, Table, versions
 

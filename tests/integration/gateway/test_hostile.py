@@ -136,7 +136,7 @@ def test_half_open_connections_are_bounded_by_the_settings(plain):
                 clients[-1].sendall(b"\0\0")
                 if number % 500 == 0:
                     assert others.call(3, 12, metadata())["brokers"]
-                    assert plain.gateway.descriptors() < 1700
+                    settled(plain.gateway, 1600)  # what is accepted at once is closed a moment later
             assert others.call(3, 12, metadata())["brokers"]
         assert all(is_closed(client) for client in clients)
     finally:
