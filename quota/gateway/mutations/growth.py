@@ -1,6 +1,7 @@
 """CreatePartitions: it costs the partitions that are added to those that the cluster has."""
 
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from quota.gateway.api_keys import ErrorCode
@@ -12,16 +13,19 @@ from quota.records.request import TopicMutation
 _MAX_COUNT = 100_000
 """The partitions of a topic above which a growth is not passed on: KRaft's controller takes memory for each, also to
 validate, and ends where that is not enough."""
+_MAX_COUNTS = 1_000_000
+"""The same of all topics of a request together."""
 
 
 def excess(message: dict[str, Any]) -> Answer | None:
     """Return the answer to a request that names an absurd number of partitions, or None."""
-    found = next((each for each in message["topics"] if each["count"] > _MAX_COUNT), None)
-    if found is None:
+    largest = max(message["topics"], key=itemgetter("count"), default=None)
+    together = sum(each["count"] for each in message["topics"] if each["count"] > 0)
+    if largest is None or (largest["count"] <= _MAX_COUNT and together <= _MAX_COUNTS):
         return None
     sentence = (
-        f"topic {found['name']} cannot grow to {found['count']} partitions: more than {_MAX_COUNT} are not passed on, "
-        "since they exhaust the controller; nothing of this request is done"
+        f"topic {largest['name']} is to grow to {largest['count']} partitions, and all of this request to {together}: "
+        f"more than {_MAX_COUNT} and {_MAX_COUNTS} are not passed on, since they exhaust the controller; nothing is done"
     )
     failed = {"errorCode": int(ErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
     return {"throttleTimeMs": 0, Growth.results: [{"name": each["name"], **failed} for each in message["topics"]]}

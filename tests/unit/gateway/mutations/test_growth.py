@@ -128,5 +128,14 @@ def test_an_absurd_number_of_partitions_never_reaches_the_controller(play, valid
     topics = [{"name": "a", "count": 2, "assignments": None}, {"name": "b", "count": 2**31 - 1, "assignments": None}]
     answer = on.call(37, 3, {"topics": topics, "timeoutMs": 30_000, "validateOnly": validate_only})
     assert [(each["name"], each["errorCode"]) for each in answer["results"]] == [("a", 37), ("b", 37)]
-    assert "topic b cannot grow to 2147483647 partitions" in answer["results"][0]["errorMessage"]
+    assert "topic b is to grow to 2147483647 partitions" in answer["results"][0]["errorMessage"]
     assert on.seen == []
+
+
+@pytest.mark.parametrize(("topics", "errors"), [(10, {3}), (11, {37})])
+def test_many_topics_of_a_request_never_exhaust_the_controller_together(play, topics, errors):
+    """A million partitions are passed on, here to topics that are not there; more are not."""
+    on = play(Cluster())
+    grown = [{"name": f"t{number}", "count": 100_000, "assignments": None} for number in range(topics)]
+    answer = on.call(37, 3, {"topics": grown, "timeoutMs": 30_000, "validateOnly": False})
+    assert {each["errorCode"] for each in answer["results"]} == errors
