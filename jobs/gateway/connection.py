@@ -32,6 +32,9 @@ class Surroundings(Interface):
     def closed(self, connection: "ClientConnection") -> None:
         """Forget a connection."""
 
+    def holds(self, more: int) -> bool:
+        """Take by how many bytes what a connection holds has changed; return whether all hold too much."""
+
     def watch_mutes(self) -> None:
         """Note that a channel may be due at another time than before."""
 
@@ -50,6 +53,7 @@ class ClientConnection(asyncio.Protocol):
         "_broker_is_slow",
         "_client_is_slow",
         "_connecting",
+        "_held",
         "_listener",
         "_pending",
         "_reading",
@@ -70,6 +74,7 @@ class ClientConnection(asyncio.Protocol):
         self._broker: BrokerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._pending: list[bytes] = []
+        self._held = 0
         self._broker_is_slow = False
         self._client_is_slow = False
         self._reading = True
@@ -101,6 +106,8 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection to the broker, too."""
         self._transport = None
         self._surroundings.closed(self)
+        self._surroundings.holds(-self._held)
+        self._held = 0
         if self.channel.is_mutating:
             self._surroundings.questions.forget(self._decided)
         self.channel.close()
@@ -163,6 +170,7 @@ class ClientConnection(asyncio.Protocol):
             _log.exception("closing the connection of %s: an unexpected error", self.peer)
             self.close("internal", "")
         else:
+            self._check_held()
             self._read_as_far_as_allowed()
         self._surroundings.watch_mutes()
 
@@ -178,7 +186,7 @@ class ClientConnection(asyncio.Protocol):
             self.closing_at = time.monotonic()
 
     def stop_reading(self) -> None:
-        """Take no more requests; those that are there are answered."""
+        """Take no more requests than the one that is arriving; those that are there are answered."""
         self._stopped = True
         self._read_as_far_as_allowed()
 
@@ -203,13 +211,20 @@ class ClientConnection(asyncio.Protocol):
         """Whether the broker has accepted the client."""
         return self.channel.user is not None
 
+    def _check_held(self) -> None:
+        """Close the connection if it holds part of a request, and all of them hold too much."""
+        held, self._held = self._held, self.channel.held_bytes
+        if held != self._held and self._surroundings.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
+            self.close("memory", "all connections together hold too much of requests that have not arrived whole")
+
     def _decided(self, verdict: Verdict) -> None:
         self.run(self.channel.decided, verdict)
 
     def _read_as_far_as_allowed(self) -> None:
         held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES
         connecting = self._broker is None and bool(self._pending)
-        reading = not (held or connecting or self._broker_is_slow or self._client_is_slow or self._stopped)
+        stopped = self._stopped and not self.channel.is_receiving
+        reading = not (held or connecting or self._broker_is_slow or self._client_is_slow or stopped)
         if reading != self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = reading
             if reading:

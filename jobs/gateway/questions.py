@@ -96,8 +96,9 @@ class Questions:
                     self._tell(request_id, invalid=error)
 
     def fail(self, request_id: str, reason: str) -> None:
-        """Take the reason why a request cannot be decided."""
+        """Take the reason why a request is invalid; without one, it could not be written, and is not decided."""
         if request_id in self._waiting:
+            self._stats.undecided += not reason
             self._tell(request_id, invalid=reason)
 
     def forget(self, tell: Tell) -> None:
@@ -108,6 +109,7 @@ class Questions:
                 question.tell.remove(each)
             if not question.tell:
                 del self._waiting[request_id]
+                self._undecided.add(question.content, request_id)
 
     def _tell(self, request_id: str, decision: Decision | None = None, *, invalid: str = "", age_ms: int = 0) -> None:
         question = self._waiting.pop(request_id)
@@ -162,9 +164,18 @@ def _new_id(ask: Ask) -> str:
 
 
 def _answers(decision: Decision, request: MutationRequest) -> bool:
-    """Return whether a decision is on this request: others may choose the same id."""
-    asked = (request.user, request.operation, [each.name for each in request.topics])
-    return asked == (decision.user, decision.operation, [each.name for each in decision.topics])
+    """Return whether a decision is on this request: others may choose the same id, for a request that costs less."""
+    asked = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
+    decided = (
+        decision.user,
+        decision.client_id,
+        decision.operation,
+        decision.mode,
+        decision.validate_only,
+        decision.apply,
+    )
+    topics = [(each.name, each.partitions) for each in request.topics]
+    return asked == decided and topics == [(each.name, each.partitions) for each in decision.topics]
 
 
 def _since(moment: float) -> int:

@@ -26,6 +26,8 @@ _DRAIN_TICK_SECONDS = 0.05
 _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
+_MAX_HELD_BYTES = 128 * 1024 * 1024
+"""Of all connections together, of requests that have not arrived whole or have to wait."""
 
 
 class GatewayServer:
@@ -38,6 +40,7 @@ class GatewayServer:
         self._encryption = encryption
         self._connections: dict[Hashable, ClientConnection] = {}
         self._by_ip: Counter[str] = Counter()
+        self._held_bytes = 0
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
@@ -83,6 +86,11 @@ class GatewayServer:
             if not self._by_ip[connection.peer]:
                 del self._by_ip[connection.peer]
         self.gate.stats.connections = len(self._connections)
+
+    def holds(self, more: int) -> bool:
+        """Take by how many bytes what a connection holds has changed; return whether all hold too much."""
+        self._held_bytes += more
+        return self._held_bytes > _MAX_HELD_BYTES
 
     def watch_mutes(self) -> None:
         """Have `_on_alarm` called when the next channel is due."""

@@ -194,8 +194,8 @@ GATEWAY_TOPICS = Metric(
     "mutation_quota_gateway_topics_total",
     "counter",
     "topics",
-    "of intercepted requests: `admitted` or `refused` by a decision, `failed` by the cluster's validation; without a "
-    "decision `undecided`, or `went_on` where the gateway fails open",
+    "of intercepted requests: `admitted` or `refused` by a decision, `failed` by the cluster's validation, `invalid` "
+    "by a dead letter; without a decision `undecided`, or `went_on` where the gateway fails open",
     ("operation", "mode", "outcome"),
 )
 GATEWAY_DECISION = Metric(

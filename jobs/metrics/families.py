@@ -20,8 +20,8 @@ from quota.records.request import Operation
 _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 _MODES = ("strict", "permissive")
-_FATES = ("admitted", "refused", "failed", "undecided", "went_on")
-"""What becomes of topics at a gateway (`quota.gateway.operations.MutationAnswer`)."""
+_FATES = ("admitted", "refused", "failed", "invalid", "undecided", "went_on")
+"""What becomes of topics at a gateway (`quota.gateway.mutations.operations.MutationAnswer`)."""
 
 
 def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Iterator[Family]:

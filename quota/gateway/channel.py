@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Callable
-from typing import NoReturn
 
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.api_keys import ApiKey, ErrorCode
@@ -123,9 +122,16 @@ class Channel:
         return self._pipeline.is_full
 
     @property
+    def is_receiving(self) -> bool:
+        """Whether the end of a request that is passed on is still to come."""
+        return self._requests.is_passing
+
+    @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way: no mutation, and no answer that is to come."""
-        return self._flow is None and self._pipeline.is_idle
+        """Whether nothing is under way: no request, and no answer that is to come. A mute may hold the next request."""
+        if self._flow is not None or self.is_receiving or not self._pipeline.is_idle:
+            return False
+        return not self._waiting or self._gate.mutes.muted(self, self._ports.now())
 
     @property
     def is_mutating(self) -> bool:
@@ -225,7 +231,8 @@ class Channel:
         try:
             self._authentication.authenticate(self._read(header, frame))
         except AuthenticationRefused as error:
-            self._refuse(header, error)
+            self._pipeline.answer(header, refusal(error))
+            raise ChannelError("authentication", str(error)) from None
         self._pipeline.forward(header, frame, self._on_authenticate_answer)
 
     def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:
@@ -245,7 +252,7 @@ class Channel:
         key = ApiKey(header.api_key)
         request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
         self._mutating = header
-        self._flow = mutate(request, self._gate.rules, self._gate.recent, now)
+        self._flow = mutate(request, self._gate.rules, self._gate.recent, self._ports.now)
         self._step(None)
 
     def _go_on(self, result: Verdict | None) -> None:
@@ -310,16 +317,13 @@ class Channel:
         try:
             answer = self._authentication.authenticated(self._pipeline.read_answer(request, frame), self._ports.now())
         except AuthenticationRefused as error:
-            self._refuse(request, error)
+            self._pipeline.send(request, refusal(error))
+            raise ChannelError("authentication", str(error)) from None
         self._pipeline.send(request, answer)
         self._end()
 
     def _on_call_answer(self, request: RequestHeader, frame: bytes) -> None:
         self._step(self._pipeline.read_answer(request, frame))
-
-    def _refuse(self, header: RequestHeader, error: AuthenticationRefused) -> NoReturn:
-        self._pipeline.send(header, refusal(error))
-        raise ChannelError("authentication", str(error)) from None
 
     def _flush(self) -> None:
         for data, send in (

@@ -8,6 +8,8 @@ from quota.records.request import STRICT_SINCE
 from quota.wire.protocol import Protocol
 
 _MIN_VERSIONS = {
+    ApiKey.CREATE_TOPICS: 2,  # older versions have no throttle time, as those of DeleteTopics
+    ApiKey.DELETE_TOPICS: 1,
     ApiKey.METADATA: 4,  # older versions create topics, and cannot say that they should not
     ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bytes that are not frames
 }

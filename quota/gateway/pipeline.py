@@ -47,7 +47,7 @@ class Pipeline:
     @property
     def is_idle(self) -> bool:
         """Whether no answer is to come, and none is being passed on."""
-        return not self._expected and not self._answers.is_passing
+        return not self._expected
 
     @property
     def is_full(self) -> bool:
@@ -83,6 +83,8 @@ class Pipeline:
         passed = self._answers.add(data)
         if passed:
             self.to_client.append(passed)
+            if not self._answers.is_passing:
+                self._end_answer()
         while self._next_answer():
             pass
 
@@ -142,13 +144,19 @@ class Pipeline:
         request, handle, _ = self._expected[0]
         if handle is None:
             self.to_client.append(self._answers.pass_on())
+            if self._answers.is_passing:
+                return False
         elif length > _MAX_ANSWER_BYTES:
             raise ChannelError("answer", f"an answer of {length} bytes to API {request.api_key}")
         elif not self._answers.is_complete:
             return False
         else:
             handle(request, self._answers.take())
+        self._end_answer()
+        return True
+
+    def _end_answer(self) -> None:
+        """Forget the answer that came, whole, and send the gateway's own ones whose turn it is."""
         self._expected.popleft()
         while self._expected and self._expected[0].ready:
             self.to_client.append(self._expected.popleft().ready)
-        return True

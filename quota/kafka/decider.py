@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from quota.kafka.requests import UNDELIVERED, AnswerReader, ReceivedAnswer, RequestWriter
 from quota.records.request import MutationRequest
@@ -20,7 +20,7 @@ _JOIN_SECONDS = 5.0
 
 OnAnswer = Callable[[ReceivedAnswer], object]
 OnFailure = Callable[[str, str], object]
-"""Takes the id of a request, and the reason why it cannot be decided."""
+"""Takes the id of a request that cannot be decided, and the reason if that is the request's fault, else nothing."""
 
 
 class Decider:
@@ -61,6 +61,8 @@ class Decider:
             self._writer.send(request, on_delivery=partial(self._on_delivery, request.request_id))
         except BufferError:
             self._log_once("requests wait to be written: is the cluster reachable?")
+        except KafkaException as error:
+            self._fail(request.request_id, error.args[0])
 
     def close(self) -> None:
         """End the thread and the connections."""
@@ -80,12 +82,17 @@ class Decider:
         self._reader.close()
 
     def _on_delivery(self, request_id: str, error: KafkaError | None, _: Message) -> None:
-        if error is None:
-            return
+        if error is not None:
+            self._fail(request_id, error)
+
+    def _fail(self, request_id: str, error: KafkaError) -> None:
+        """Tell that a request cannot be written; it is invalid if it is too large."""
         reason = f"the request cannot be written to its topic: {error.str()}"
         self._log_once(reason)
-        if error.code() not in UNDELIVERED:
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             self._on_failure(request_id, reason)
+        elif error.code() not in UNDELIVERED:
+            self._on_failure(request_id, "")
 
     def _log_once(self, message: str) -> None:
         if message not in self._logged:

@@ -24,8 +24,8 @@ def excess(message: dict[str, Any]) -> Answer | None:
     if largest is None or (largest["count"] <= _MAX_COUNT and together <= _MAX_COUNTS):
         return None
     sentence = (
-        f"topic {largest['name']} is to grow to {largest['count']} partitions, and all of this request to {together}: "
-        f"more than {_MAX_COUNT} and {_MAX_COUNTS} are not passed on, since they exhaust the controller; nothing is done"
+        f"topic {largest['name']} is to grow to {largest['count']} partitions, and all of this request to {together}; "
+        f"more than {_MAX_COUNT} and {_MAX_COUNTS} exhaust the controller, so nothing of it is passed on"
     )
     failed = {"errorCode": int(ErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
     return {"throttleTimeMs": 0, Growth.results: [{"name": each["name"], **failed} for each in message["topics"]]}

@@ -4,7 +4,7 @@ The cluster validates them first, so that what would fail anyway is answered wit
 charged. The others are decided, and only what was admitted goes on, in the client's own version.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ _SHARE_OF_TIMEOUT = 0.8
 """The part of a client's own time limit, and of its session, that a decision may take, so that the rest is in time."""
 _MIN_WAIT_MS = 100
 _TRY_AGAIN_MS = 1000
+_SILENT = ("went_on", "undecided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +101,27 @@ class _Outcome:
     error: int = 0
     """The error of the others."""
     message: str | None = None
-    decided: bool = True
+    counted: tuple[str, str] = ("admitted", "refused")
+    """What the admitted topics and the others are counted as."""
 
 
-def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, now: int) -> Steps:
+def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Callable[[], int]) -> Steps:
     """Carry out the mutations of a request as far as they are admitted.
 
     Args:
         request: a request to create, grow or delete topics, not just to validate that, with at least one topic.
         rules: what holds for all clients.
         recent: what clients have changed lately.
-        now: the time of the request, as in `recent`.
+        clock: returns the time, as in `recent`.
     """
-    operation = _OPERATIONS[request.key](request, rules.default_partitions, recent, now)
+    arrived_at = clock()
+    operation = _OPERATIONS[request.key](request, rules.default_partitions, recent, arrived_at)
     checked = yield from operation.check()
     outcome, waited_ms = _Outcome(frozenset()), 0
     if checked.topics:
-        verdict = yield _ask(request, checked, rules)
-        waited_ms = verdict.waited_ms
+        before_ms = clock() - arrived_at
+        verdict = yield _ask(request, checked, rules, before_ms)
+        waited_ms = before_ms + verdict.waited_ms
         outcome = _outcome(verdict, checked.topics, request, rules)
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     forwarded = operation.forward(outcome.admitted, waited_ms)
@@ -131,14 +135,15 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, now: int)
         {"throttleTimeMs": throttle_ms, operation.results: [*results, *checked.failed, *refused]},
         mute_ms=outcome.throttle_ms,
         topics={
-            "admitted" if outcome.decided else "went_on": len(outcome.admitted),
-            "refused" if outcome.decided else "undecided": len(refused),
+            outcome.counted[0]: len(outcome.admitted),
+            outcome.counted[1]: len(refused),
             "failed": len(checked.failed),
         },
     )
 
 
-def _ask(request: ClientRequest, checked: Checked, rules: Rules) -> Ask:
+def _ask(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> Ask:
+    """Return the question, `before_ms` after the request has arrived."""
     asked = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
@@ -151,7 +156,7 @@ def _ask(request: ClientRequest, checked: Checked, rules: Rules) -> Ask:
     left_ms = request.message["timeoutMs"]
     if request.session_left_ms is not None:
         left_ms = min(left_ms, request.session_left_ms)
-    limit = min(rules.decision_timeout_ms, int(left_ms * _SHARE_OF_TIMEOUT))
+    limit = min(rules.decision_timeout_ms, int(left_ms * _SHARE_OF_TIMEOUT) - before_ms)
     return Ask(asked, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
 
 
@@ -161,13 +166,13 @@ def _outcome(verdict: Verdict, topics: list[TopicMutation], request: ClientReque
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
         return _Outcome(admitted, verdict.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # Kafka's has no text
     if verdict.invalid:
-        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, verdict.invalid)
+        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, verdict.invalid, ("admitted", "invalid"))
     if rules.when_silent == "open":
-        return _Outcome(frozenset(range(len(topics))), decided=False)
+        return _Outcome(frozenset(range(len(topics))), counted=_SILENT)
     if rules.when_silent == "again" and request.is_strict:
-        return _Outcome(frozenset(), _TRY_AGAIN_MS, ErrorCode.THROTTLING_QUOTA_EXCEEDED, decided=False)
+        return _Outcome(frozenset(), _TRY_AGAIN_MS, ErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=_SILENT)
     sentence = (
         f"no decision on this mutation in {verdict.waited_ms} ms, so it was not begun; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"
     )
-    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, decided=False)
+    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

@@ -58,7 +58,8 @@ class MutationAnswer:
     """The time for which the channel is to be muted [ms]."""
     topics: Mapping[str, int]
     """The number of topics by what became of them: `admitted` or `refused` by a decision, `failed` by the cluster's
-    validation, and without a decision `undecided` or, where the gateway fails open, `went_on`."""
+    validation, `invalid` by a dead letter, and without a decision `undecided` or, where the gateway fails open,
+    `went_on`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,15 @@ def decision_on(request, refused=(), throttle_ms=0):
         }
         for each in request.topics
     ]
-    fields = {"topics": topics, "throttle_time_ms": throttle_ms, "operation": request.operation.value}
+    fields = {
+        "topics": topics,
+        "throttle_time_ms": throttle_ms,
+        "user": request.user,
+        "client_id": request.client_id,
+        "operation": request.operation.value,
+        "mode": request.mode.value,
+        "apply": request.apply,
+    }
     return read_decision(json.dumps(DECISION_RECORD | fields).encode())
 
 

@@ -39,6 +39,19 @@ def test_an_answer_of_ones_own_waits_for_those_before_it(pipeline):
     assert pipeline.is_idle
 
 
+def test_an_answer_of_ones_own_never_comes_into_the_middle_of_one_that_is_passed_on(pipeline):
+    """Whether it is known before the first bytes of that one, or only then."""
+    pipeline.expect(header(1))
+    pipeline.answer(header(2, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.take(struct.pack(">ii", 9, 1) + b"ab")
+    pipeline.answer(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.take(b"cd")
+    pipeline.take(b"e")
+    own = [struct.pack(">iihi", 10, number, 0, 0) for number in (2, 3)]
+    assert sent(pipeline.to_client) == struct.pack(">ii", 9, 1) + b"abcde" + b"".join(own)
+    assert pipeline.is_idle
+
+
 def test_an_answer_that_is_passed_on_is_under_way_until_its_end(pipeline):
     """The channel must not be closed before."""
     pipeline.expect(header(1))

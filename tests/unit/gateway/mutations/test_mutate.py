@@ -130,3 +130,16 @@ def test_the_time_until_the_answer_is_part_of_the_throttle_time(play, throttle_m
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == left
     assert (on.gate.mutes.next_at() or on.ports.time) == on.ports.time + left
+
+
+def test_the_time_before_the_question_is_part_of_the_clients_time_limit(play):
+    """The cluster has taken 3 s of 10 s to validate: 5 s are left for the decision, and what then is left goes on."""
+    on = play()
+    on.send(19, 7, {**CREATION, "timeoutMs": 10_000})
+    on.ports.time += 3000
+    on.serve()
+    (ask,) = on.ports.asked
+    assert ask.timeout_ms == 5000
+    on.decide(waited_ms=4000)
+    ((_, _, went_on),) = on.changes_seen()
+    assert went_on["timeoutMs"] == 3000

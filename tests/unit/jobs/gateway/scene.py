@@ -64,6 +64,7 @@ class Surroundings:
         self.error = None
         self.broker = self.made = None
         self.attempts = 0
+        self.held, self.most_held = 0, 10**9
 
     def opened(self, _connection):
         return self.too_many
@@ -73,6 +74,10 @@ class Surroundings:
 
     def watch_mutes(self):
         pass
+
+    def holds(self, more):
+        self.held += more
+        return self.held > self.most_held
 
     async def connect(self, _listener, make):
         self.attempts += 1

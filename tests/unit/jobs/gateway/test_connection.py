@@ -1,6 +1,7 @@
 """A client's connection without sockets: what is read, held and closed, and when."""
 
 import asyncio
+import struct
 
 import pytest
 
@@ -251,5 +252,43 @@ def test_a_pause_ends_by_itself(scene):
         while not on.surroundings.questions.asked:
             await asyncio.sleep(0.005)
             on.serve()
+
+    scene(act)
+
+
+def test_a_request_that_never_ends_is_closed_when_all_connections_hold_too_much(scene):
+    """And what it held is given back; a connection that holds little is not the one that is closed."""
+
+    async def act(on):
+        on.surroundings.most_held = 200_000
+        on.receive(struct.pack(">ihhi", 1_000_000, 3, 12, 1))
+        on.receive(bytes(60_000))
+        assert (on.client.is_closing(), on.surroundings.held) == (False, 60_012)
+        on.surroundings.held += 150_000
+        on.receive(b"x")
+        assert not on.client.is_closing()
+        on.receive(bytes(10_000))
+        assert on.client.is_closing()
+        on.connection.connection_lost(None)
+        assert on.surroundings.held == 150_000
+        assert on.play.gate.stats.closed == {"memory": 1}
+
+    scene(act)
+
+
+def test_a_gateway_that_is_stopped_takes_the_rest_of_a_request_that_is_passed_on(scene):
+    """And is idle when that is answered."""
+
+    async def act(on):
+        head = struct.pack(">ihhi", 30, 2, 6, 1) + struct.pack(">h", -1) + b"\0"
+        on.receive(head)
+        await on.connect()
+        on.connection.stop_reading()
+        assert on.client.reading
+        assert not on.connection.channel.is_idle
+        on.receive(bytes(34 - len(head)))
+        assert not on.client.reading
+        on.connection.from_broker(struct.pack(">ii", 4, 1))
+        assert on.connection.channel.is_idle
 
     scene(act)

@@ -12,7 +12,7 @@ from quota.gateway.stats import GatewayStats
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
-from quota.records.request import MutationRequest, Operation, TopicMutation
+from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
 from quota.settings.sections import TopicSettings
 from tests.unit.gateway.play import decision_on
 
@@ -34,7 +34,7 @@ class Asker:
         self.told.set()
 
     def ask(self, content=b"c", *, once=False, timeout_ms=LONG_MS, name="t"):
-        request = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation(name, 3)], user="alice")
+        request = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation(name, 3)], user="alice", apply=False)
         self.questions.ask(Ask(request, once, content, timeout_ms), self.tell)
 
     def decide(self, number=-1, **changes):
@@ -193,13 +193,25 @@ def dead_letter(request, topic="mutation-requests"):
     return DeadLetter(error="topics: too many", value=value, timestamp=1, source=Source(topic, 0, 0))
 
 
+CHEAPER = decision_on(MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("t", 1)])).topics
+
+
 @pytest.mark.parametrize(
     "changes",
-    [{"user": "mallory"}, {"operation": Operation.DELETE_TOPICS}, {"topics": []}],
-    ids=["user", "kind", "topics"],
+    [
+        {"user": "mallory"},
+        {"client_id": "another"},
+        {"operation": Operation.DELETE_TOPICS},
+        {"topics": []},
+        {"validate_only": True},
+        {"mode": Mode.PERMISSIVE},
+        {"apply": True},
+        {"topics": CHEAPER},
+    ],
+    ids=["user", "client", "kind", "topics", "validate_only", "mode", "apply", "cost"],
 )
 def test_a_decision_on_another_request_with_the_same_id_is_told_to_nobody(play, changes):
-    """Others can choose any id: it must be of this user, on these topics."""
+    """Others can choose any id, for a request that costs nothing: it must be on what was asked."""
 
     async def scene(asker):
         asker.ask()
@@ -237,3 +249,29 @@ def test_what_is_remembered_of_undecided_requests_is_bounded(play):
 
     sent = [request.request_id for request in play(scene).sent]
     assert (sent[-2] in sent[:-2], sent[-1] in sent[:-2]) == (False, True)
+
+
+def test_a_mutation_whose_client_has_gone_is_asked_again_by_its_id(play):
+    """As when its broker restarts: what is charged for it meanwhile is remembered under this id."""
+
+    async def scene(asker):
+        asker.ask()
+        asker.questions.forget(asker.tell)
+        asker.decide()
+        asker.ask()
+
+    asker = play(scene)
+    first, second = asker.sent
+    assert first.request_id == second.request_id
+    assert asker.stats.late == 1
+
+
+def test_a_request_that_could_not_be_written_is_not_decided(play):
+    """That is no fault of the request: `when_silent` says what becomes of it."""
+
+    async def scene(asker):
+        asker.ask()
+        asker.questions.fail(asker.sent[0].request_id, "")
+
+    (verdict,) = play(scene).verdicts
+    assert (verdict.decision, verdict.invalid) == (None, "")

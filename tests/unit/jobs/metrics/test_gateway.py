@@ -52,7 +52,7 @@ def test_topics_are_told_by_operation_mode_and_what_became_of_them(version, mode
         if name == "mutation_quota_gateway_topics_total" and ("operation", "create_topics") in labels
         if ("mode", mode) in labels
     }
-    assert topics == {"admitted": 4, "refused": 3, "failed": 2, "undecided": 0, "went_on": 1}
+    assert topics == {"admitted": 4, "refused": 3, "failed": 2, "invalid": 0, "undecided": 0, "went_on": 1}
     assert sum(count for (name, *_), count in found.items() if name == "mutation_quota_gateway_topics_total") == 10
     assert found[("mutation_quota_gateway_mutes_total",)] == 1
     assert found[("mutation_quota_gateway_muted_seconds_total",)] == 2.5
