@@ -4,23 +4,35 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.sandbox.broker import with_plaintext_cluster
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
 from tests.evidence.gateway.frames import WireClient
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 
+_BROKER_MEMORY = "1g"
+"""A broker takes a large request into its heap as a whole; that of the other tests must not end by it."""
+
+
+@pytest.fixture(scope="session")
+def roomy_broker(base_settings, tmp_path_factory):
+    """A broker for requests of any size."""
+    memory = base_settings.broker.model_copy(update={"memory": _BROKER_MEMORY})
+    settings = base_settings.model_copy(update={"broker": memory})
+    with embedded_broker(settings, port=0, data=tmp_path_factory.mktemp("roomy-broker")) as running:
+        yield running
+
 
 @pytest.fixture(scope="module")
-def plain(base_settings, broker, tmp_path_factory, request):
+def plain(base_settings, roomy_broker, tmp_path_factory, request):
     """A gateway on a plaintext broker: settings, stand-in and gateway. The module's `OPTIONS` are its settings."""
     folder = tmp_path_factory.mktemp("gateway")
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
-    settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), name, folder)
+    settings = make_deployment(with_plaintext_cluster(base_settings, roomy_broker.address), name, folder)
     prepare_topics(settings)
     options = getattr(request.module, "OPTIONS", ())
     with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *options) as gateway:
-        yield SimpleNamespace(settings=settings, job=job, gateway=gateway, broker=broker, folder=folder)
+        yield SimpleNamespace(settings=settings, job=job, gateway=gateway, broker=roomy_broker, folder=folder)
 
 
 @pytest.fixture
