@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import random
 import shutil
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,6 +29,9 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _CLUSTER_ID = "bXV0YXRpb24tcXVvdGEtMQ"
 _PR_SET_PDEATHSIG = 1
+_PORTS = range(20_000, 32_768)
+"""Below the ports of outgoing connections, one of which could take a port before it is listened on."""
+_PORTS_TRIED = 200
 
 _PROPERTIES = """\
 process.roles=broker,controller
@@ -205,10 +209,16 @@ class Broker:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 on which nothing listens now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    """Return a port of 127.0.0.1 on which nothing listens now.
+
+    Raises:
+        ClusterError: none was found.
+    """
+    for port in random.SystemRandom().sample(_PORTS, _PORTS_TRIED):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
+    raise ClusterError(f"no free port was found on {HOST} from {_PORTS.start} to {_PORTS.stop - 1}")
 
 
 def is_listening(port: int) -> bool:
