@@ -10,6 +10,7 @@ from jobs.background import background
 from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.sandbox.broker import HOST, free_port, is_listening
 from jobs.services.gateway import serve_gateway
+from jobs.services.progress import log_progress
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.timing import Deadline
 from quota.settings import Settings
@@ -51,7 +52,8 @@ def embedded_gateway(settings: Settings) -> Iterator[EmbeddedGateway]:
     failures: list[MutationQuotaError] = []
 
     def serve(stop: threading.Event) -> None:
-        logging.getLogger(serve_gateway.__module__).setLevel(logging.WARNING)  # its counts would disturb the view
+        for module in (serve_gateway.__module__, log_progress.__module__):  # its counts would disturb the view
+            logging.getLogger(module).setLevel(logging.WARNING)
         try:
             serve_gateway(settings, stop, MetricsEndpoint(settings.metrics, once=True))
         except MutationQuotaError as error:

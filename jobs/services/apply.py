@@ -6,6 +6,7 @@ import threading
 from jobs.background import background
 from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.applier.applier import Applier
@@ -18,7 +19,6 @@ from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-_LOG_SECONDS = 10.0
 _RETRY_SECONDS = 1.0
 
 
@@ -42,7 +42,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         applier: Applier | None = Applier(settings, stop, stats)
         _log.info("running: apply, on the topics of %s", settings.target_connection)
         with (
-            background(lambda end: _log_progress(stats, end), "progress"),
+            background(lambda end: log_progress(stats, end), "progress"),
             endpoint.following(settings, ApplierMetrics(settings, stats)),
         ):
             while applier is not None and not _run_to_end(applier, once=once):
@@ -73,12 +73,3 @@ def _reopen(settings: Settings, stop: threading.Event, stats: ApplierStats) -> A
             if deadline.has_passed:
                 raise
     return None
-
-
-def _log_progress(stats: ApplierStats, end: threading.Event) -> None:
-    """Log the counts every 10 s, if they have changed."""
-    logged = str(stats)
-    while not end.wait(_LOG_SECONDS):
-        if logged != str(stats):
-            logged = str(stats)
-            _log.info("%s", logged)

@@ -14,21 +14,19 @@ from jobs.gateway.questions import ID_PREFIX, Questions
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.gateway import GatewayMetrics
+from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
 from jobs.spark.installation import jars_folder
 from quota.gateway.gate import Gate
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
-from quota.gateway.stats import GatewayStats
 from quota.kafka.decider import Decider
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.wire.protocol import Protocol
 
 _log = logging.getLogger(__name__)
-
-_LOG_SECONDS = 10.0
 
 
 def run_gateway(settings: Settings) -> None:
@@ -80,7 +78,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: MetricsEnd
     _raise_file_limit(own.max_connections)
     try:
         with (
-            background(lambda end: _log_progress(gate.stats, end), "progress"),
+            background(lambda end: log_progress(gate.stats, end), "progress"),
             endpoint.following(settings, GatewayMetrics(gate.stats, lambda: len(questions))),
         ):
             await GatewayServer(gate, questions, own, encryption).serve(listeners, stop)
@@ -100,12 +98,3 @@ def _raise_file_limit(max_connections: int) -> None:
             2 * max_connections,
             hard,
         )
-
-
-def _log_progress(stats: GatewayStats, end: threading.Event) -> None:
-    """Log the counts every 10 s, if they have changed."""
-    logged = str(stats)
-    while not end.wait(_LOG_SECONDS):
-        if logged != str(stats):
-            logged = str(stats)
-            _log.info("%s", logged)

@@ -1,11 +1,8 @@
 """A client's authentication, in the messages of SaslHandshake and SaslAuthenticate that pass through the gateway."""
 
-from typing import Any
-
 from quota.gateway.api_keys import ErrorCode
 from quota.gateway.sasl import MECHANISMS, AuthenticationRefused, SaslExchange
-
-Answer = dict[str, Any]
+from quota.wire.codec import Message
 
 
 class Authentication:
@@ -30,11 +27,11 @@ class Authentication:
         self.session_ends_at: int | None = None
         """When the broker closes the connection unless the client authenticates again [ms]; None if it never does."""
 
-    def handshake(self, request: Answer) -> None:
+    def handshake(self, request: Message) -> None:
         """Take a SaslHandshake."""
         self._mechanism = request["mechanism"]
 
-    def handshake_answered(self, answer: Answer) -> Answer:
+    def handshake_answered(self, answer: Message) -> Message:
         """Take the broker's answer to a SaslHandshake; return that for the client.
 
         A mechanism whose exchange does not name the user is not enabled, whatever the broker says.
@@ -47,7 +44,7 @@ class Authentication:
         self._exchange = SaslExchange(self._mechanism, self._subject_claim)
         return {**answer, "mechanisms": mechanisms}
 
-    def authenticate(self, request: Answer) -> None:
+    def authenticate(self, request: Message) -> None:
         """Take a SaslAuthenticate.
 
         Raises:
@@ -56,7 +53,7 @@ class Authentication:
         if self._exchange is not None:
             self._exchange.hear_client(request["authBytes"])
 
-    def authenticated(self, answer: Answer, now: int) -> Answer:
+    def authenticated(self, answer: Message, now: int) -> Message:
         """Take the broker's answer to a SaslAuthenticate at `now` [ms]; return that for the client.
 
         Raises:
@@ -79,6 +76,6 @@ class Authentication:
         return {**answer, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
 
 
-def refusal(error: AuthenticationRefused) -> Answer:
+def refusal(error: AuthenticationRefused) -> Message:
     """Return the answer to a SaslAuthenticate that is refused."""
     return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

@@ -9,15 +9,15 @@ from quota.settings.security import CertificateFile, KeyFile, Secret, SecretFile
 from quota.settings.types import Count, Name, NameList, Seconds, Section
 
 _LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")
-_MAX_PORT = 65_535
+MAX_PORT = 65_535
 
-Port = Annotated[int, Field(ge=1, le=_MAX_PORT)]
+Port = Annotated[int, Field(ge=1, le=MAX_PORT)]
 
 
 def _check_listeners(listeners: list[str]) -> list[str]:
     for each in listeners:
         found = _LISTENER.fullmatch(each)
-        if found is None or not all(1 <= int(found[part]) <= _MAX_PORT for part in ("port", "broker_port")):
+        if found is None or not all(1 <= int(found[part]) <= MAX_PORT for part in ("port", "broker_port")):
             raise ValueError(f"{each!r} is not PORT=HOST:PORT, such as 19092=kafka-1:9094")
     ports = [each.partition("=")[0] for each in listeners]
     for port in ports:
