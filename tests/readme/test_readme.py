@@ -76,7 +76,9 @@ def test_the_example_of_an_unmodified_client_runs_as_it_stands(spark, base_setti
     commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
     with closing(AnswerReader(settings)) as reader, embedded_gateway(settings) as gateway:
         query = start_enforce(spark, settings)
-        RequestWriter(settings).send(msgspec.json.decode(request_json(1), type=MutationRequest))
+        writer = RequestWriter(settings)
+        writer.send(msgspec.json.decode(request_json(1), type=MutationRequest))
+        writer.flush(30)
         until(lambda: list(reader.read()))  # a first batch may take longer than a client waits
         commands = commands.replace(". .venv/bin/activate", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}')
         done = subprocess.run(
