@@ -2,6 +2,8 @@
 
 import ssl
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +32,26 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
             "passed on; use a listener with SASL_SSL for the gateway (docs/gateway.md)"
         )
     return Encryption(_for_clients(settings), _for_brokers(brokers))
+
+
+@contextmanager
+def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
+    """Yield a list that is not empty any more once a broker has requested a client's certificate.
+
+    There is no public way to ask `ssl` for this.
+    """
+    requests: list[str] = []
+
+    def note(_connection: object, _direction: str, _version: object, _content: object, kind: object, _: bytes) -> None:
+        name = getattr(kind, "name", "")
+        if name == "CERTIFICATE_REQUEST":
+            requests.append(name)
+
+    context._msg_callback = note  # type: ignore[attr-defined]  # noqa: SLF001
+    try:
+        yield requests
+    finally:
+        context._msg_callback = None  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _for_clients(settings: GatewaySettings) -> ssl.SSLContext | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from scramp import ScramClient, ScramException
 
+from jobs.gateway.encryption import certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.addresses import Address
 from quota.gateway.api_keys import ApiKey
@@ -40,14 +41,17 @@ async def told_addresses(
 
     Raises:
         ClusterError: none of them answers, or they do not accept the credentials.
-        BadInput: a broker is too old.
+        BadInput: a broker is too old, or clients would lose their identity.
     """
     told: dict[int, Address] = {}
     failures = []
     for host, port in brokers:
         try:
             async with asyncio.timeout(seconds):
-                told |= await _ask((host, port), security, context, protocol)
+                if context is None or security.has_sasl:
+                    told |= await _ask((host, port), security, context, protocol)
+                else:
+                    told |= await _ask_without_certificate((host, port), security, context, protocol)
         except (OSError, EOFError, ScramException, MutationQuotaError) as error:
             if isinstance(error, BadInput):
                 raise
@@ -79,6 +83,22 @@ async def _ask(
         return {each["nodeId"]: (each["host"], each["port"]) for each in answer["brokers"]}
     finally:
         writer.close()
+
+
+async def _ask_without_certificate(
+    broker: Address, security: Security, context: ssl.SSLContext, protocol: Protocol
+) -> dict[int, Address]:
+    """Return the addresses, unless clients without a certificate are other principals there than those with one."""
+    with certificate_requests(context) as requests:
+        try:
+            return await _ask(broker, security, context, protocol)
+        finally:
+            if requests:
+                raise BadInput(
+                    f"gateway: the listener at {broker[0]}:{broker[1]} requests clients' certificates "
+                    "(ssl.client.auth), which cannot be passed on; use a listener with SASL_SSL for the gateway, or "
+                    "set ssl.client.auth=none there if all clients may be ANONYMOUS (docs/gateway.md)"
+                )
 
 
 async def _authenticate(calls: "_Calls", security: Security) -> None:

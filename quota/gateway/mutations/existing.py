@@ -13,6 +13,8 @@ METADATA_VERSION = 12
 _DELETE_BIT = 1 << 6
 """`AclOperation.DELETE` among the authorized operations of Metadata."""
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_MAX_TOPICS = 50
+"""The topics of one call: reading an answer about many partitions must not keep other clients waiting."""
 _PAUSES_MS = (10, 20, 40, 0)
 """A broker learns of a new topic up to some ten ms after the controller has created it, unless it is busy."""
 
@@ -34,16 +36,19 @@ def describe(
     for pause_ms in _PAUSES_MS:
         if not asked:
             break
-        topics = [{"name": name, "topicId": topic_id} for name, topic_id in asked]
-        message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
-        answer = yield Call(ApiKey.METADATA, METADATA_VERSION, message)
-        found += [
-            _corrected(each, recent.find(each["name"], NO_ID, now))
-            for each in answer["topics"]
-            if not each["errorCode"] and each["name"] is not None
-        ]
-        unknown = {(each["name"], each["topicId"]) for each in answer["topics"] if each["errorCode"] in _UNKNOWN}
-        missing = [each for each in asked if each in unknown]
+        missing: list[tuple[str | None, bytes]] = []
+        for start in range(0, len(asked), _MAX_TOPICS):
+            part = asked[start : start + _MAX_TOPICS]
+            topics = [{"name": name, "topicId": topic_id} for name, topic_id in part]
+            message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
+            answer = yield Call(ApiKey.METADATA, METADATA_VERSION, message)
+            found += [
+                _corrected(each, recent.find(each["name"], NO_ID, now))
+                for each in answer["topics"]
+                if not each["errorCode"] and each["name"] is not None
+            ]
+            unknown = {(each["name"], each["topicId"]) for each in answer["topics"] if each["errorCode"] in _UNKNOWN}
+            missing += [each for each in part if each in unknown]
         remembered = {each: topic for each in missing if (topic := recent.find(each[0], each[1], now)) is not None}
         found += remembered.values()
         asked = [each for each in missing if each not in remembered]

@@ -14,6 +14,7 @@ from quota.settings import load_settings
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, secure_broker
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, running_gateway
+from tests.support.programs import run
 
 USER, PASSWORD = "alice", "pä\"ss\\word;{$}='1"
 
@@ -44,7 +45,7 @@ def secure(base_settings, tmp_path_factory):
             "gateway.authentication_timeout_seconds=2",
         ]
         with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given) as gateway:
-            yield SimpleNamespace(job=job, gateway=gateway, authority=broker.authority)
+            yield SimpleNamespace(job=job, gateway=gateway, authority=broker.authority, broker=broker, given=given)
 
 
 def admin(secure, mechanism, user, password):
@@ -105,3 +106,13 @@ def test_a_client_that_breaks_off_its_hello_leaves_nothing(secure):
             client.shutdown(socket.SHUT_RDWR)
     admin(secure, "PLAIN", ADMIN, ADMIN_PASSWORD).list_topics(timeout=10)
     assert secure.gateway.descriptors() < before + 50
+
+
+def test_a_listener_that_requests_certificates_ends_the_start(secure):
+    """Those of clients cannot be passed on, so that all would be ANONYMOUS there."""
+    target = ["target.security_protocol=SSL", f"kafka.target_servers={secure.broker.tls_address}"]
+    options = [*secure.given, *target, f"target.ssl_ca_location={secure.authority.path}"]
+    ended = run("gateway", *(part for each in options for part in ("--set", each)))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    (line,) = ended.stderr.splitlines()
+    assert f"the listener at {secure.broker.tls_address} requests clients' certificates (ssl.client.auth)" in line

@@ -193,3 +193,21 @@ def test_a_deletion_can_happen_once_and_is_known_by_the_topics_id(play):
     same = content(Cluster(a=3), by_name("a"))
     assert content(Cluster(a=3), by_id(topic_id(1))) == same
     assert content(again, by_name("a")) != same
+
+
+def test_many_topics_are_found_in_parts(play):
+    """An answer about all of them would keep other clients waiting while it is read."""
+    names = [f"t{number}" for number in range(120)]
+    on = play(Cluster(**dict.fromkeys(names, 2)))
+    on.send(20, 6, by_name(*names, "gone"))
+    on.serve()
+    while on.ports.pauses:
+        on.end_pause()
+    request = on.decide()
+
+    assert costs(request) == dict.fromkeys(names, 2)
+    (answer,) = on.answers()
+    assert errors(answer) == {**dict.fromkeys(names, 0), "gone": 3}
+    assert on.cluster.topics == {}
+    asked = [len(message["topics"]) for key, _, message in on.seen if key == 3]
+    assert max(asked) <= 50

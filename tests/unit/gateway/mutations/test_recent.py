@@ -74,6 +74,16 @@ def test_a_change_is_remembered_for_a_minute():
     assert recent.find(None, topic_id(2), 1000) is None
 
 
+def test_a_flood_of_topics_displaces_the_oldest():
+    """A hundred thousand are remembered, by name and by id alike."""
+    recent = RecentTopics()
+    for number in range(100_001):
+        recent.record(ExistingTopic(f"t{number}", number.to_bytes(16), 1), 0)
+    assert recent.find("t0", NO_ID, 0) is None
+    assert recent.find(None, (1).to_bytes(16), 0) == ExistingTopic("t1", (1).to_bytes(16), 1)
+    assert recent.find("t100000", NO_ID, 0) is not None
+
+
 def test_a_topic_created_anew_is_found_by_its_new_id_alone():
     """Its old id is not its own any more."""
     recent = RecentTopics()
