@@ -11,7 +11,7 @@ CLIENTS := .jars/clients/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills chaos replay flood guard schemas lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -72,8 +72,11 @@ gateway-conformance: setup $(CLIENTS) ## unmodified clients at the gateway besid
 gateway-cost: setup ## the gateway beside a direct connection, into docs; about four minutes
 	@$(BIN)/python -m tests.evidence.gateway.cost --out docs
 
-gateway-kills: setup ## the gateway killed fifty times under load; minutes
-	@$(BIN)/python -m tests.evidence.gateway.kills
+gateway-kills: setup ## the gateway killed fifty times under load, into docs; four minutes
+	@$(BIN)/python -m tests.evidence.gateway.kills --out docs
+
+gateway-fuzz: setup ## 100,000 broken and nearly right frames at the gateway; five minutes
+	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 
 chaos: setup ## the job killed at each step of a batch and a hundred times at random; about three quarters of an hour
 	@$(BIN)/python -m tests.evidence.chaos

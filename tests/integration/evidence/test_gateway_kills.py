@@ -7,6 +7,7 @@ from jobs.enforce.query import start_enforce
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.request import Operation
 from tests.evidence.gateway.kills.clients import Tally
+from tests.evidence.gateway.kills.page import page
 from tests.evidence.gateway.kills.run import Plan, prepared, under_kills
 from tests.evidence.gateway.kills.verdict import Report, check_charges, check_topic
 from tests.support.factories import decided
@@ -28,6 +29,7 @@ def test_a_gateway_that_is_killed_lets_nothing_pass_undecided_and_charges_nothin
     assert sum(each.broken for each in report.tallies) > 0, report
     assert sum(each.steps["created"] for each in report.tallies) > 10, report
     assert report.decisions > 20, report
+    assert f"| kills | {KILLS} |" in page(report, Plan(KILLS))
 
 
 def topic(name, partitions, count=msgspec.UNSET):

@@ -1,1 +1,1 @@
-"""Proves that a gateway that is killed lets nothing pass undecided and charges nothing twice; it writes no page."""
+"""Proves that a killed gateway lets nothing pass undecided and charges nothing twice, into docs/gateway-kills.md."""

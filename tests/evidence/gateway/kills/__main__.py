@@ -1,4 +1,4 @@
-"""Many kills of a gateway under load, with the whole real job behind it."""
+"""Many kills of a gateway under load, with the whole real job behind it: `python -m tests.evidence.gateway.kills`."""
 
 import argparse
 import sys
@@ -12,7 +12,9 @@ from jobs.services.session import deployment_session
 from jobs.spark.queries import stop_after_batch
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
+from tests.evidence.gateway.kills.page import figures, page
 from tests.evidence.gateway.kills.run import Plan, prepared, under_kills
+from tests.evidence.pages import progress, terminal, write_page
 from tests.support.deployment import make_deployment
 
 
@@ -22,7 +24,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50, help="kills by SIGKILL (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=6, help="clients at a time (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the times and steps (default: the time)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for gateway-kills.md")
     arguments = parser.parse_args()
+    plan = Plan(arguments.kills, arguments.clients, seed=arguments.seed)
+    console = terminal(120)
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         base = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
         with embedded_broker(base, port=0) as broker:
@@ -31,16 +36,13 @@ def main() -> None:
             prepare_topics(settings)
             with deployment_session(settings, "kills", Path(folder, "spark.log")) as spark:
                 query = start_enforce(spark, settings)
-                report = under_kills(
-                    settings,
-                    Path(folder, "gateway.log"),
-                    Plan(arguments.kills, arguments.clients, seed=arguments.seed),
-                    tell=lambda line: print(line, flush=True),
-                )
+                report = under_kills(settings, Path(folder, "gateway.log"), plan, progress(console))
                 stop_after_batch([query])
-    print(f"seed {arguments.seed}: {report}", flush=True)
+    console.print(figures(report).drawn())
     for each in report.wrong:
-        print(f"  WRONG: {each}")
+        console.print(f"wrong: {each}", highlight=False)
+    if arguments.out:
+        write_page(arguments.out / "gateway-kills.md", page(report, plan), console)
     sys.exit(1 if report.wrong else 0)
 
 

@@ -29,20 +29,14 @@ class Report:
     """Mutations that were charged more than once."""
     wrong: list[str] = field(default_factory=list)
 
-    def __str__(self) -> str:
-        def total(name: str) -> int:
-            return sum(getattr(each, name) for each in self.tallies)
+    @property
+    def steps(self) -> Counter[str]:
+        """The creations, growths and deletions that are done."""
+        return sum((each.steps for each in self.tallies), Counter[str]())
 
-        steps = sum((each.steps for each in self.tallies), Counter[str]())
-        done = ", ".join(f"{count} {name}" for name, count in sorted(steps.items()))
-        longest = max(each.longest_ms for each in self.tallies)
-        return (
-            f"{self.kills} kills; {len(self.tallies)} clients: {total('calls')} calls, {total('broken')} lost with "
-            f"their connection, {total('throttled')} throttled, {total('undecided')} undecided; {done}, "
-            f"{total('found_done')} of them found done; {self.topics} topics stand in the end; "
-            f"{self.decisions} decisions, free repeats: {dict(self.repeats)}, charged twice: {dict(self.paid_twice)}; "
-            f"the longest call took {longest} ms"
-        )
+    def total(self, name: str) -> int:
+        """Return the sum of a number of all clients' tallies."""
+        return sum(getattr(each, name) for each in self.tallies)
 
 
 def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
