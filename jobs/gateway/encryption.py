@@ -59,7 +59,11 @@ def _for_clients(settings: GatewaySettings) -> ssl.SSLContext | None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location, settings.key_password)
+        password = settings.key_password
+    except ValueError as error:
+        raise BadInput(f"gateway.ssl_key_password_file {settings.ssl_key_password_file}: {error}") from None
+    try:
+        context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location, password)
     except (ssl.SSLError, OSError) as error:
         raise BadInput(
             f"gateway.ssl_certificate_location {settings.ssl_certificate_location} and gateway.ssl_key_location "

@@ -1,15 +1,15 @@
 """The storm by Kafka's own AdminClient, in a JVM of its own (`AdminStorm.java`)."""
 
 import itertools
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import MutationQuotaError
 from tests.evidence.experiment.storm import PARTITIONS, Clock, Storm
+from tests.evidence.java_source import java_command
 
 _READY_SECONDS = 60.0
 _NOT_IN_TIME = frozenset({"ThrottlingQuotaExceededException", "TimeoutException"})
@@ -68,12 +68,8 @@ class JavaAdmin:
 @contextmanager
 def java_admin(jars: Path, address: str, client_id: str, own_quota: float | None) -> Iterator[JavaAdmin]:
     """Run the AdminClient inside the block; with `own_quota` the broker itself limits the client (mutations/s)."""
-    java = shutil.which("java")
-    if java is None:
-        raise BadInput("no java found; install a JDK 17 or newer")
-    source = Path(__file__).with_name("AdminStorm.java")
     quota = [] if own_quota is None else [str(own_quota)]
-    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source), address, client_id, *quota]
+    command = java_command(Path(__file__).with_name("AdminStorm.java"), jars, address, client_id, *quota)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         admin = JavaAdmin(process)
         listener = threading.Thread(target=admin.listen, name="java-admin", daemon=True)

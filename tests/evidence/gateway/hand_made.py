@@ -3,11 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.evidence.gateway import odd_requests, versions
-from tests.evidence.gateway.frames import WireClient
 from tests.evidence.gateway.ground import Ground, create_topics
 from tests.evidence.gateway.observation import Observation
 from tests.evidence.gateway.program import Program
 from tests.evidence.gateway.sides import Side, password_of
+from tests.support.wire_client import WireClient
 
 
 def _prepare(on: Ground) -> None:

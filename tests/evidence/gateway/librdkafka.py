@@ -9,11 +9,11 @@ import confluent_kafka
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.evidence.gateway.frames import WireClient
 from tests.evidence.gateway.ground import Ground, create_topics
 from tests.evidence.gateway.observation import Observation
 from tests.evidence.gateway.program import Program
 from tests.evidence.gateway.sides import Side, password_of
+from tests.support.wire_client import WireClient
 
 _TOPICS = {"rd-grown-a": 1, "rd-grown-b": 1, "rd-deleted-a": 11, "rd-deleted-b": 1}
 _TOPICS |= {f"rd-{codec}": 1 for codec in ("none", "gzip", "snappy", "lz4", "zstd")}

@@ -2,7 +2,6 @@
 
 import time
 
-from tests.evidence.gateway.frames import WireClient
 from tests.evidence.gateway.observation import Observation
 from tests.evidence.gateway.program import Difference
 from tests.evidence.gateway.requests import (
@@ -18,6 +17,7 @@ from tests.evidence.gateway.requests import (
 )
 from tests.evidence.gateway.sides import Side
 from tests.evidence.gateway.versions import Case
+from tests.support.wire_client import WireClient
 
 _ALONE = "with a full bucket"
 _API_VERSIONS, _SASL_HANDSHAKE = 18, 17

@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.evidence.gateway.frames import Message, WireClient
 from tests.evidence.gateway.observation import Observation
 from tests.evidence.gateway.sides import Side
+from tests.support.wire_client import Message, WireClient
 
 METADATA, CREATE, DELETE, GROW = 3, 19, 20, 37
 METADATA_VERSION = 12

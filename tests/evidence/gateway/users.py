@@ -18,8 +18,8 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.wire.protocol import Protocol
-from tests.evidence.gateway.frames import WireClient
 from tests.evidence.gateway.sides import USERS, Side
+from tests.support.wire_client import WireClient
 
 RATE, WINDOW_NUM = 1.0, 3
 """Each user's quota, mutations a second, and controller.quota.window.num: the burst is 3, so that few partitions do."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from tests.evidence.gateway.frames import WireClient
 from tests.evidence.gateway.observation import Observation
 from tests.evidence.gateway.requests import (
     CREATE,
@@ -20,6 +19,7 @@ from tests.evidence.gateway.requests import (
     new_topic,
 )
 from tests.evidence.gateway.sides import Side
+from tests.support.wire_client import WireClient
 
 _NAMES = {CREATE: "CreateTopics", GROW: "CreatePartitions", DELETE: "DeleteTopics"}
 _OVERDRAWN = "overdrawn by 8 s"

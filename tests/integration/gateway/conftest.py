@@ -6,9 +6,9 @@ import pytest
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
-from tests.evidence.gateway.frames import WireClient
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.wire_client import WireClient
 
 _BROKER_MEMORY = "1g"
 """A broker takes a large request into its heap as a whole; that of the other tests must not end by it."""

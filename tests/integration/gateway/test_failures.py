@@ -12,10 +12,10 @@ from jobs.spark.installation import jars_folder
 from quota.errors import MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
-from tests.evidence.gateway.frames import WireClient
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.waiting import until
+from tests.support.wire_client import WireClient
 
 
 def connected(port, client_id="app"):

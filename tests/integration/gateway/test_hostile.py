@@ -11,10 +11,10 @@ import pytest
 
 from quota.records.entity import QuotaEntity
 from quota.wire.headers import RequestHeader, write_request
-from tests.evidence.gateway.frames import WireClient
 from tests.integration.gateway.fuzz import Fuzz
 from tests.support.gateway import is_closed, protocol, settled
 from tests.support.waiting import until
+from tests.support.wire_client import WireClient
 
 OPTIONS = (
     "gateway.connections_max_idle_seconds=2",

@@ -24,10 +24,10 @@ from confluent_kafka.admin import (
 from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from quota.kafka.topics.preparation import prepare_topics
-from tests.evidence.gateway.frames import WireClient
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
 from tests.support.waiting import until
+from tests.support.wire_client import WireClient
 
 USERS = ("admin", "alice", "bob")
 SESSION_MS, DECISION_MS = 4000, 1500
@@ -188,7 +188,7 @@ def test_a_wrong_password_is_refused_by_the_broker(sasl):
         answer = client.call(36, 2, {"authBytes": b"\0alice\0wrong"})
         assert answer["errorCode"] == 58
         assert "Invalid username or password" in answer["errorMessage"]
-        assert is_closed(client._socket)  # noqa: SLF001
+        assert is_closed(client.socket)
 
 
 def jwt(subject, seconds=600):
@@ -224,7 +224,7 @@ def test_another_token_beside_ones_own_lends_nobody_its_name(sasl, before):
         message = bearer(jwt("alice"), before=before + jwt("victim") + b"\x01")
         if client.call(36, 2, {"authBytes": message})["errorCode"]:
             assert before == b"auth=Bearer "
-            assert is_closed(client._socket)  # noqa: SLF001
+            assert is_closed(client.socket)
             return
         name = f"alice-beside-{len(before)}-{before[:1].decode()}"
         assert client.call(19, 7, creation(name))["topics"][0]["errorCode"] == 0
@@ -273,7 +273,7 @@ def test_nothing_passes_before_authentication(sasl, key):
     """It is closed, and the broker does not see it."""
     with connected(sasl.gateway.port) as client:
         client.write(client.frame(key, protocol().apis[key].max_version, {"acks": 1} if key == 0 else {}))
-        assert is_closed(client._socket)  # noqa: SLF001
+        assert is_closed(client.socket)
 
 
 def test_a_session_outlasts_its_decisions(sasl):

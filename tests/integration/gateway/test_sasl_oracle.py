@@ -11,6 +11,7 @@ import pytest
 
 from jobs.spark.installation import jars_folder
 from quota.gateway.sasl import AuthenticationRefused, SaslExchange
+from tests.evidence.java_source import java_command
 
 _EXCHANGES = 6000
 _DELEGATED = "\0token"
@@ -93,11 +94,8 @@ def test_nobody_is_taken_for_another_than_kafka_takes_him_for(base_settings, see
     messages = Messages(seed)
     exchanges = [messages.exchange() for _ in range(_EXCHANGES)]
     lines = [" ".join([name, *(base64.b64encode(each).decode() for each in sent)]) for name, sent in exchanges]
-    oracle = Path(__file__).with_name("SaslOracle.java")
-    jars = jars_folder(base_settings.broker.jars)
-    done = subprocess.run(
-        ["java", "-cp", f"{jars}/*", str(oracle)], input="\n".join(lines), capture_output=True, text=True, check=True
-    )
+    oracle = java_command(Path(__file__).with_name("SaslOracle.java"), jars_folder(base_settings.broker.jars))
+    done = subprocess.run(oracle, input="\n".join(lines), capture_output=True, text=True, check=True)
     told = [each.split(" ") for each in done.stdout.splitlines() if each[:1].isdigit()]
     assert len(told) == _EXCHANGES
     same = stricter = 0

@@ -1,14 +1,14 @@
 """Kafka's own controller mutation quota, in a JVM of its own (`Oracle.java`)."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from quota.errors import BadInput, ClusterError
+from quota.errors import ClusterError
 from tests.evidence.conformance.bucket.sequences import START, Sequence, Try
+from tests.evidence.java_source import java_command
 
 CLASSES = (
     "org.apache.kafka.server.quota.ControllerMutationQuotaManager",
@@ -75,11 +75,7 @@ def kafka_oracle(jars: Path) -> Iterator[Oracle]:
     Raises:
         BadInput: There is no java.
     """
-    java = shutil.which("java")
-    if java is None:
-        raise BadInput("no java found; install a JDK 17 or newer")
-    source = Path(__file__).with_name("Oracle.java")
-    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source)]
+    command = java_command(Path(__file__).with_name("Oracle.java"), jars)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield Oracle(process)

@@ -1,14 +1,14 @@
 """Kafka's generated classes of messages, in a JVM of its own (`Oracle.java`)."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from quota.errors import BadInput, ClusterError
+from quota.errors import ClusterError
+from tests.evidence.java_source import java_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,7 @@ def kafka_oracle(jars: Path) -> Iterator[Oracle]:
     Raises:
         BadInput: There is no java.
     """
-    java = shutil.which("java")
-    if java is None:
-        raise BadInput("no java found; install a JDK 17 or newer")
-    source = Path(__file__).with_name("Oracle.java")
-    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source)]
+    command = java_command(Path(__file__).with_name("Oracle.java"), jars)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             yield Oracle(process)

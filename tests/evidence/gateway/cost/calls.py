@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from quota.gateway.api_keys import ApiKey
-from tests.evidence.gateway.cost.client import Client
 from tests.evidence.gateway.cost.ground import Ground
 from tests.evidence.percentiles import percentile
+from tests.support.wire_client import WireClient
 
 LIST_OFFSETS = 2
 
@@ -61,7 +61,7 @@ def requests(topic: str) -> tuple[Request, ...]:
 
 def latencies(ground: Ground, request: Request, calls: int) -> dict[str, Latency]:
     """Return the times of a call by each way, one call at a time and the ways in turns."""
-    clients = {way: Client(ground.protocol, port) for way, port in ground.routes.items()}
+    clients = {way: ground.connect(port) for way, port in ground.routes.items()}
     frames = {way: client.request(request.key, request.version, request.message) for way, client in clients.items()}
     times: dict[str, list[float]] = {way: [] for way in clients}
     for way, client in clients.items():
@@ -84,9 +84,7 @@ def throughput(ground: Ground, request: Request, in_flight: int, rounds: int, se
         for way, port in ground.routes.items():
             gateway = ground.gateways.get(way)
             before = gateway.cpu_seconds() if gateway else 0.0
-            count, took = _rush(
-                [Client(ground.protocol, port) for _ in range(CONNECTIONS)], request, in_flight, seconds
-            )
+            count, took = _rush([ground.connect(port) for _ in range(CONNECTIONS)], request, in_flight, seconds)
             done[way] += count
             elapsed[way] += took
             cpu[way] += (gateway.cpu_seconds() if gateway else 0.0) - before
@@ -96,7 +94,7 @@ def throughput(ground: Ground, request: Request, in_flight: int, rounds: int, se
     }
 
 
-def _rush(clients: list[Client], request: Request, in_flight: int, seconds: float) -> tuple[int, float]:
+def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[int, float]:
     """Keep so many calls in flight on each connection; return the answers that came, and the time."""
     selector = selectors.DefaultSelector()
     for client in clients:

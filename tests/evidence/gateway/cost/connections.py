@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from tests.evidence.gateway.cost.calls import Request
-from tests.evidence.gateway.cost.client import Client
 from tests.evidence.gateway.cost.ground import PASSWORD, USER, Gateway, Ground
+from tests.support.wire_client import WireClient
 
 _AT_ONCE = 50
 """Clients that connect before the first of them says anything."""
@@ -52,7 +52,7 @@ def idle_connections(ground: Ground, request: Request, count: int, seconds: floa
 def _idle(ground: Ground, gateway: Gateway, name: str, request: Request, plan: tuple[int, float]) -> Idle:
     count, seconds = plan
     authenticates = gateway is ground.authenticating
-    with Client(ground.protocol, gateway.port) as caller:
+    with ground.connect(gateway.port) as caller:
         if authenticates:
             caller.authenticate(USER, PASSWORD)
         alone = _call(caller, request)
@@ -85,11 +85,11 @@ def _idle(ground: Ground, gateway: Gateway, name: str, request: Request, plan: t
 
 
 @contextmanager
-def _opened(ground: Ground, port: int, count: int, *, authenticates: bool) -> Iterator[list[Client]]:
-    clients: list[Client] = []
+def _opened(ground: Ground, port: int, count: int, *, authenticates: bool) -> Iterator[list[WireClient]]:
+    clients: list[WireClient] = []
     try:
         while len(clients) < count:
-            new = [Client(ground.protocol, port) for _ in range(min(_AT_ONCE, count - len(clients)))]
+            new = [ground.connect(port) for _ in range(min(_AT_ONCE, count - len(clients)))]
             clients += new
             for client in new if authenticates else ():
                 client.authenticate(USER, PASSWORD)
@@ -99,6 +99,6 @@ def _opened(ground: Ground, port: int, count: int, *, authenticates: bool) -> It
             client.close()
 
 
-def _call(client: Client, request: Request, times: int = 1000) -> float:
+def _call(client: WireClient, request: Request, times: int = 1000) -> float:
     frame = client.request(request.key, request.version, request.message)
     return median(client.seconds(frame) for _ in range(times))

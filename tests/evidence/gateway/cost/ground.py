@@ -14,6 +14,7 @@ from quota.errors import MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.wire.protocol import Protocol
+from tests.support.wire_client import WireClient
 
 USER, PASSWORD = "alice", "alice-of-the-measurement"
 
@@ -95,6 +96,10 @@ class Ground:
             "gateway, nothing rewritten": self.ahead.port,
             "gateway, addresses rewritten": self.rewriting.port,
         }
+
+    def connect(self, port: int) -> WireClient:
+        """Connect to one of the ports."""
+        return WireClient((HOST, port), self.protocol, "cost")
 
     @property
     def gateways(self) -> dict[str, Gateway]:

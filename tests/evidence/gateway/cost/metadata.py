@@ -6,7 +6,6 @@ from statistics import median
 
 from quota.errors import MutationQuotaError
 from quota.gateway.api_keys import ApiKey
-from tests.evidence.gateway.cost.client import Client
 from tests.evidence.gateway.cost.ground import Ground
 
 PARTITIONS = 12
@@ -30,7 +29,7 @@ class Listing:
 
 def make_topics(ground: Ground, count: int) -> None:
     """Create topics of `PARTITIONS` partitions directly, and wait until the broker lists them."""
-    with Client(ground.protocol, ground.direct) as client:
+    with ground.connect(ground.direct) as client:
         for first in range(0, count, _AT_ONCE):
             topics = [
                 {"name": f"listed-{number}", "numPartitions": PARTITIONS, "replicationFactor": 1}
@@ -48,7 +47,7 @@ def make_topics(ground: Ground, count: int) -> None:
 
 def listings(ground: Ground, rounds: int) -> dict[str, Listing]:
     """Return what a call for all topics takes by each way, in turns."""
-    clients = {way: Client(ground.protocol, port) for way, port in ground.routes.items()}
+    clients = {way: ground.connect(port) for way, port in ground.routes.items()}
     times: dict[str, list[float]] = {way: [] for way in clients}
     cpu: dict[str, list[float]] = {way: [] for way in clients}
     sizes: dict[str, int] = {}

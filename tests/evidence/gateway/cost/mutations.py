@@ -8,9 +8,9 @@ from time import monotonic, perf_counter
 
 from quota.errors import MutationQuotaError
 from quota.gateway.api_keys import ApiKey
-from tests.evidence.gateway.cost.client import Client
 from tests.evidence.gateway.cost.decisions import Observer
 from tests.evidence.gateway.cost.ground import Ground
+from tests.support.wire_client import WireClient
 
 SIZES = (1, 50)
 """Topics of a request, each of one partition."""
@@ -49,8 +49,8 @@ def mutations(ground: Ground, observer: Observer, rounds: int) -> Iterator[Mutat
     for size in SIZES:
         runs: dict[str, list[_Run]] = {"create": [], "delete": []}
         with (
-            Client(ground.protocol, ground.direct) as direct,
-            Client(ground.protocol, ground.rewriting.port) as through,
+            ground.connect(ground.direct) as direct,
+            ground.connect(ground.rewriting.port) as through,
         ):
             for number in range(rounds + _WARM_UP):
                 for kind, call in (("create", _create), ("delete", _delete)):
@@ -84,17 +84,17 @@ def _mutation(name: str, runs: list[_Run]) -> Mutation:
     )
 
 
-def _create(client: Client, prefix: str, size: int) -> float:
+def _create(client: WireClient, prefix: str, size: int) -> float:
     topics = [{"name": f"{prefix}-{number}", "numPartitions": 1, "replicationFactor": 1} for number in range(size)]
     return _timed(client, ApiKey.CREATE_TOPICS, _CREATE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
 
 
-def _delete(client: Client, prefix: str, size: int) -> float:
+def _delete(client: WireClient, prefix: str, size: int) -> float:
     topics = [{"name": f"{prefix}-{number}", "topicId": _NO_ID} for number in range(size)]
     return _timed(client, ApiKey.DELETE_TOPICS, _DELETE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
 
 
-def _wait_until_listed(client: Client, prefixes: list[str], size: int) -> None:
+def _wait_until_listed(client: WireClient, prefixes: list[str], size: int) -> None:
     """Wait until the broker lists what was created, so that deletes find it as on a quiet cluster."""
     topics = [{"name": f"{each}-{number}", "topicId": _NO_ID} for each in prefixes for number in range(size)]
     deadline = monotonic() + _LISTED_SECONDS
@@ -105,7 +105,7 @@ def _wait_until_listed(client: Client, prefixes: list[str], size: int) -> None:
             raise MutationQuotaError("the broker does not list the topics that were created")
 
 
-def _timed(client: Client, key: ApiKey, version: int, message: dict) -> float:
+def _timed(client: WireClient, key: ApiKey, version: int, message: dict) -> float:
     begun = perf_counter()
     answer = client.call(key, version, message)
     took = perf_counter() - begun

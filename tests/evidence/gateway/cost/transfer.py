@@ -7,7 +7,6 @@ from functools import reduce
 from statistics import median
 
 from quota.gateway.api_keys import ApiKey
-from tests.evidence.gateway.cost.client import Client
 from tests.evidence.gateway.cost.ground import Ground
 
 BATCHES = 90
@@ -53,7 +52,7 @@ def _transfers(ground: Ground, rounds: int, key: int, version: int, message: dic
     for number in range(rounds + 1):  # the first one warms up
         for way, port in ground.routes.items():
             gateway = ground.gateways.get(way)
-            with Client(ground.protocol, port) as client:
+            with ground.connect(port) as client:
                 frame = client.request(key, version, message)
                 before = (gateway.cpu_seconds(), gateway.memory()) if gateway else (0.0, 0)
                 if gateway:

@@ -10,7 +10,7 @@ from typing import Any
 
 from quota.errors import MutationQuotaError
 from quota.wire.protocol import Protocol
-from tests.evidence.gateway.frames import WireClient
+from tests.support.wire_client import WireClient
 
 Message = dict[str, Any]
 
@@ -99,7 +99,7 @@ class Client(threading.Thread):
         try:
             if self._client is None:
                 self._client = WireClient(self._address, self._protocol, self._id)
-                self._client._socket.settimeout(LIMIT_MS / 1000 + _SLACK_SECONDS)  # noqa: SLF001
+                self._client.socket.settimeout(LIMIT_MS / 1000 + _SLACK_SECONDS)
             return self._client.call(key, version, message)
         except TimeoutError:
             self.tally.wrong.append(f"{self._id} waited longer than its {LIMIT_MS} ms")
@@ -113,7 +113,7 @@ class Client(threading.Thread):
 
     def _disconnect(self) -> None:
         if self._client is not None:
-            self._client.__exit__(None, None, None)
+            self._client.close()
             self._client = None
 
 

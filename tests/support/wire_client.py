@@ -1,20 +1,22 @@
-"""A client that writes Kafka's frames itself."""
+"""A client that writes Kafka's frames itself: what is compared or measured is not a client library."""
 
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from quota.errors import MutationQuotaError
+from quota.gateway.api_keys import ApiKey
 from quota.wire.headers import RequestHeader, read_response_header, write_request
 from quota.wire.protocol import Protocol
 
 Message = dict[str, Any]
 
-_SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
 _LENGTH = struct.Struct(">i")
-_SECONDS = 60
+_CHUNK = 1 << 20
+_SECONDS = 120
 
 
 class WireClient:
@@ -24,8 +26,8 @@ class WireClient:
         self._address = address
         self._protocol = protocol
         self._client_id = client_id
-        self._socket = socket.create_connection(address, _SECONDS)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = socket.create_connection(address, _SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sent: list[RequestHeader] = []
         self._correlation_id = 0
 
@@ -35,7 +37,11 @@ class WireClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._socket.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.socket.close()
 
     def another(self) -> "WireClient":
         """Return another connection to the same address, which nobody has authenticated."""
@@ -47,22 +53,27 @@ class WireClient:
         Raises:
             MutationQuotaError: It was refused.
         """
-        self.call(_SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
-        answer = self.call(_SASL_AUTHENTICATE, 2, {"authBytes": f"\0{user}\0{password}".encode()})
+        self.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+        answer = self.call(ApiKey.SASL_AUTHENTICATE, 2, {"authBytes": f"\0{user}\0{password}".encode()})
         if answer["errorCode"]:
             raise MutationQuotaError(f"{user} is refused: {answer['errorMessage']}")
 
-    def frame(self, key: int, version: int, message: Message) -> bytes:
+    def request(self, key: int, version: int, message: Mapping[str, Any]) -> bytes:
+        """Return the frame of a request, whose answer only `receive` can read."""
+        self._correlation_id += 1
+        return self._request(self._header(key, version), message)
+
+    def frame(self, key: int, version: int, message: Mapping[str, Any]) -> bytes:
         """Return the frame of a request, whose answer is then expected after those before it."""
         self._correlation_id += 1
-        header = RequestHeader(key, version, self._correlation_id, self._client_id)
+        header = self._header(key, version)
         self._sent.append(header)
-        return write_request(header, self._protocol.request(key, version).write(message), self._protocol)
+        return self._request(header, message)
 
     def write(self, data: bytes) -> float:
         """Write frames at once, and return when (ms of a monotonic clock)."""
         at = time.monotonic() * 1000
-        self._socket.sendall(data)
+        self.socket.sendall(data)
         return at
 
     def read(self) -> tuple[Message, float]:
@@ -72,23 +83,42 @@ class WireClient:
             MutationQuotaError: The connection was closed, or the answer is that of another request.
         """
         request = self._sent.pop(0)
-        frame = self._exactly(_LENGTH.unpack(self._exactly(_LENGTH.size))[0])
+        frame = self.receive()
         at = time.monotonic() * 1000
         header = read_response_header(frame, request, self._protocol)
         if header is None or header.correlation_id != request.correlation_id:
             raise MutationQuotaError(f"an answer that is not that to request {request}")
         return self._protocol.response(request.api_key, request.api_version).read(frame, header.body), at
 
-    def call(self, key: int, version: int, message: Message) -> Message:
+    def receive(self) -> bytes:
+        """Return the next frame, without its length."""
+        return bytes(self._exactly(_LENGTH.unpack(self._exactly(_LENGTH.size))[0]))
+
+    def call(self, key: int, version: int, message: Mapping[str, Any]) -> Message:
         """Send a request, and return its answer."""
         self.write(self.frame(key, version, message))
         return self.read()[0]
 
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            part = self._socket.recv(size - len(data))
-            if not part:
+    def seconds(self, frame: bytes) -> float:
+        """Send a frame, and return the time until its answer is there, which is not read."""
+        begun = time.perf_counter()
+        self.socket.sendall(frame)
+        self.receive()
+        return time.perf_counter() - begun
+
+    def _header(self, key: int, version: int) -> RequestHeader:
+        return RequestHeader(key, version, self._correlation_id, self._client_id)
+
+    def _request(self, header: RequestHeader, message: Mapping[str, Any]) -> bytes:
+        codec = self._protocol.request(header.api_key, header.api_version)
+        return write_request(header, codec.write(message), self._protocol)
+
+    def _exactly(self, size: int) -> bytearray:
+        data = bytearray(size)
+        view, there = memoryview(data), 0
+        while there < size:
+            count = self.socket.recv_into(view[there : there + _CHUNK])
+            if not count:
                 raise MutationQuotaError("the connection was closed")
-            data += part
+            there += count
         return data

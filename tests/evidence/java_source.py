@@ -1,0 +1,23 @@
+"""Programs of one Java source file, run with the broker's jars."""
+
+import shutil
+from pathlib import Path
+
+from quota.errors import BadInput
+
+
+def java_command(source: Path, jars: Path, *arguments: str) -> list[str]:
+    """Return the command that compiles and runs a source file.
+
+    Args:
+        source: the file.
+        jars: the folder of the broker's jars, with Kafka's own classes.
+        arguments: the program's arguments.
+
+    Raises:
+        BadInput: there is no java.
+    """
+    java = shutil.which("java")
+    if java is None:
+        raise BadInput("no java found; install a JDK 17 or newer")
+    return [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source), *arguments]
