@@ -1,6 +1,6 @@
 """The topics that exist, as the client may see them."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,23 @@ from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 
 METADATA_VERSION = 12
 """The version of Metadata that the gateway asks in: the first that finds topics by their ids."""
+_CREATE_PARTITIONS_VERSION = 3
 _DELETE_BIT = 1 << 6
 """`AclOperation.DELETE` among the authorized operations of Metadata."""
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _MAX_TOPICS = 50
 """The topics of one call: reading an answer about many partitions must not keep other clients waiting."""
-_PAUSES_MS = (10, 20, 40, 0)
-"""A broker learns of a new topic up to some ten ms after the controller has created it, unless it is busy."""
+_PAUSES_MS = (10, 640)
+"""The first pause before a broker is asked again, and the longest one; each is twice as long as the one before."""
+
+_LAG_MS = 5000
+"""A broker learns of a new topic some ms after the controller has created it; some seconds later if it is busy."""
+SHORT_LAG_MS = 600
+"""The same for topics that may not exist: their absence is told so much later."""
 
 
 def describe(
-    recent: RecentTopics, now: int, *, names: Sequence[str] = (), ids: Sequence[bytes] = ()
+    recent: RecentTopics, now: int, *, names: Sequence[str] = (), ids: Sequence[bytes] = (), wait_ms: int = 0
 ) -> Generator[Call | Pause, dict[str, Any], list[ExistingTopic]]:
     """Return the topics that exist and may be seen.
 
@@ -29,11 +35,12 @@ def describe(
         now: the present time, as in `recent`.
         names: the names to find.
         ids: the ids to find.
+        wait_ms: for how long the broker is asked again for topics that it does not know.
     """
     asked: list[tuple[str | None, bytes]] = [(name, NO_ID) for name in names]
     asked += [(None, topic_id) for topic_id in ids]
     found: list[ExistingTopic] = []
-    for pause_ms in _PAUSES_MS:
+    for pause_ms in _pauses(wait_ms):
         if not asked:
             break
         missing: list[tuple[str | None, bytes]] = []
@@ -55,6 +62,40 @@ def describe(
         if asked and pause_ms:
             yield Pause(pause_ms)
     return found
+
+
+def ask_controller(
+    names: Sequence[str], timeout_ms: int
+) -> Generator[Call, dict[str, Any], tuple[list[str], list[str]]]:
+    """Return the topics that exist, and those of which the client may not know whether they do.
+
+    The controller knows its topics, where a broker's metadata lags. What it is asked is whether the topics could grow
+    to one partition: it validates that, and never does it.
+    """
+    if not names:
+        return [], []
+    topics = [{"name": name, "count": 1, "assignments": None} for name in names]
+    message = {"topics": topics, "timeoutMs": timeout_ms, "validateOnly": True}
+    answer = yield Call(ApiKey.CREATE_PARTITIONS, _CREATE_PARTITIONS_VERSION, message)
+    errors = {each["name"]: each["errorCode"] for each in answer["results"]}
+    exist = [name for name in names if errors.get(name) == ErrorCode.INVALID_PARTITIONS]
+    known = {ErrorCode.INVALID_PARTITIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    return exist, [name for name in names if errors.get(name) not in known]
+
+
+def lag_ms(timeout_ms: int) -> int:
+    """Return for how long to ask a broker for topics that the controller knows, by the request's time limit [ms]."""
+    return min(_LAG_MS, timeout_ms // 2)
+
+
+def _pauses(wait_ms: int) -> Iterator[int]:
+    """Yield pauses [ms] that come to `wait_ms`, and 0."""
+    pause, longest = _PAUSES_MS
+    while wait_ms > 0:
+        yield min(pause, wait_ms)
+        wait_ms -= pause
+        pause = min(2 * pause, longest)
+    yield 0
 
 
 def _corrected(told: dict[str, Any], changed: ExistingTopic | None) -> ExistingTopic:

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from quota.gateway.api_keys import ErrorCode
-from quota.gateway.mutations.existing import describe
+from quota.gateway.mutations.existing import describe, lag_ms
 from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
 from quota.gateway.mutations.recent import NO_ID
 from quota.records.request import TopicMutation
@@ -42,7 +42,8 @@ class Growth(ValidatedOperation):
         names = [each["name"] for each in self._request.message["topics"] if each["name"] in valid]
         if not names:
             return Checked([], failed, throttle_ms)
-        known = yield from describe(self._recent, self._now, names=names)
+        wait_ms = lag_ms(self._request.message["timeoutMs"])  # the controller knows them
+        known = yield from describe(self._recent, self._now, names=names, wait_ms=wait_ms)
         self._present = {each.name: each for each in known}
         self._topics = [each for each in self._request.message["topics"] if each["name"] in self._present]
         costs, steps = [], []

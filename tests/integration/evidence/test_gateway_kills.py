@@ -9,7 +9,7 @@ from quota.records.request import Operation
 from tests.evidence.gateway.kills.clients import Tally
 from tests.evidence.gateway.kills.page import page
 from tests.evidence.gateway.kills.run import Plan, prepared, under_kills
-from tests.evidence.gateway.kills.verdict import Report, check_charges, check_topic
+from tests.evidence.gateway.kills.verdict import Report, check_answers, check_charges, check_topic
 from tests.support.factories import decided
 
 KILLS = 5
@@ -49,6 +49,26 @@ def test_a_topic_that_was_not_admitted_is_noticed(name, partitions, wrong):
     """Created with two partitions, and grown to five."""
     report = Report(0, [Tally()])
     check_topic(report, name, partitions, ADMITTED)
+    assert len(report.wrong) == wrong
+
+
+@pytest.mark.parametrize(
+    ("done", "name", "wrong"),
+    [
+        ("created", "a", 0),
+        ("grown", "a", 0),
+        ("created", "b", 1),
+        ("deleted", "a", 1),
+        ("deleted", "c", 0),
+        ("deleted", "d", 1),
+    ],
+)
+def test_what_a_client_has_got_undecided_is_noticed(done, name, wrong):
+    """a was created, and c and d deleted; but d is there."""
+    admitted = ADMITTED | {(DELETE, each): [(topic(each, 1), False)] for each in ("c", "d")}
+    tally = Tally(answers={(done, name): 0})
+    report = Report(0, [tally])
+    check_answers(report, tally, admitted, {"a", "d"})
     assert len(report.wrong) == wrong
 
 

@@ -23,6 +23,8 @@ class Cluster:
         self.address = (host, port)
         self.forbidden = set()
         """Topics that the client may see, but not change."""
+        self.unalterable = set()
+        """Topics that the client may delete, but not grow."""
         self.unseen = set()
         """Topics that Metadata does not show yet."""
         self.lagging = {}
@@ -119,7 +121,9 @@ class Cluster:
         results = []
         for each in message["topics"]:
             name, count = each["name"], each["count"]
-            if name not in self.topics:
+            if name in self.unalterable:
+                results.append(_failed(name, 29, "Authorization failed."))
+            elif name not in self.topics:
                 results.append(_failed(name, 3, NOT_THERE))
             elif count <= self.topics[name][1]:
                 results.append(_failed(name, 37, "would not be an increase"))

@@ -41,6 +41,8 @@ class Tally:
     longest_ms: int = 0
     steps: Counter[str] = field(default_factory=Counter)
     """Creations, growths and deletions that are done."""
+    answers: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The error code of the last answer to each step that is done, by what was done and the topic."""
     wrong: list[str] = field(default_factory=list)
 
 
@@ -81,6 +83,7 @@ class Client(threading.Thread):
             code = result["errorCode"]
             if code in {0, _DONE[key]}:
                 self.tally.steps[done] += 1
+                self.tally.answers[done, name] = code
                 self.tally.found_done += code != 0
                 return
             if code == _THROTTLED:

@@ -1,7 +1,7 @@
 """Checks of the cluster and the decisions after the clients have gone."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from confluent_kafka.admin import AdminClient
@@ -13,6 +13,7 @@ from quota.settings import Settings
 from tests.evidence.gateway.kills.clients import PREFIX, Tally
 
 _SECONDS = 30
+_OPERATIONS = {"created": Operation.CREATE_TOPICS, "deleted": Operation.DELETE_TOPICS}
 
 
 @dataclass
@@ -49,14 +50,8 @@ def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
     report.topics = len(standing)
     for name, partitions in standing.items():
         check_topic(report, name, partitions, admitted)
-    created = {topic.name for operation, topic, _ in _flat(admitted) if operation is Operation.CREATE_TOPICS}
-    deleted = {topic.name for operation, topic, _ in _flat(admitted) if operation is Operation.DELETE_TOPICS}
-    finished = sum(tally.steps["created"] for tally in tallies)
-    if len(created) < finished:
-        report.wrong.append(f"{finished} topics were created, but only {len(created)} were admitted")
-    removed = sum(tally.steps["deleted"] for tally in tallies)
-    if len(deleted) < removed or len(created) - len(standing) > len(deleted):
-        report.wrong.append(f"{removed} topics were deleted, but only {len(deleted)} deletions were admitted")
+    for tally in tallies:
+        check_answers(report, tally, admitted, standing)
     return report
 
 
@@ -98,6 +93,17 @@ def check_charges(report: Report, admitted: _Admitted) -> None:
             report.paid_twice[operation.name] += 1
             if operation is not Operation.CREATE_TOPICS:
                 report.wrong.append(f"{operation.name} of {name} was charged {times} times")
+
+
+def check_answers(report: Report, tally: Tally, admitted: _Admitted, standing: Collection[str]) -> None:
+    """Each topic created or deleted for a client was admitted for it, and is there or gone."""
+    for (done, name), code in tally.answers.items():
+        operation = _OPERATIONS.get(done)
+        there = "is there" if name in standing else "is not there"
+        if operation is not None and (operation, name) not in admitted:
+            report.wrong.append(f"{name} was {done} (error {code}) and not admitted; it {there}")
+        elif done == "deleted" and name in standing:
+            report.wrong.append(f"{name} was deleted (error {code}), and {there}")
 
 
 def check_topic(report: Report, name: str, partitions: int, admitted: _Admitted) -> None:

@@ -164,17 +164,74 @@ def test_the_cluster_of_these_tests_deletes_as_kafka_did(ways, is_deleted):
 
 
 def test_a_topic_that_brokers_do_not_know_yet_is_charged_all_the_same(play):
-    """It was created a moment ago, and is asked for again."""
+    """It was created through another gateway: the controller knows it, so the broker is asked until it does."""
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
     on.send(20, 6, by_name("a"))
     on.serve()
+    for _ in range(7):
+        on.end_pause()
     assert (on.ports.asked, on.changes_seen()) == ([], [])
 
     on.cluster.unseen.clear()
     on.end_pause()
     assert costs(on.decide()) == {"a": 3}
     assert on.cluster.topics == {}
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_a_topic_that_the_broker_does_not_know_in_time_is_not_deleted(play, version):
+    """It has a cost that is not known. The client is told, and the others go on."""
+    on = play(Cluster(a=3, late=1))
+    on.cluster.unseen.add("late")
+    names = ["a", "late"]
+    message = {"topicNames": names, "timeoutMs": 1000} if version < 6 else {**by_name(*names), "timeoutMs": 1000}
+    on.send(20, version, message)
+    on.serve()
+    waited = 0
+    while on.ports.pauses:
+        waited += on.ports.pauses[0]
+        on.end_pause()
+    on.decide()
+
+    (answer,) = on.answers()
+    assert (waited, errors(answer)) == (500, {"a": 0, "late": 7})
+    assert set(on.cluster.topics) == {"late"}
+
+
+def test_a_topic_that_the_client_may_not_ask_the_controller_for_is_waited_for_shortly(play):
+    """It may delete it, but not alter it. After that it goes on uncharged, as one that is not there."""
+    on = play(Cluster(a=3))
+    on.cluster.unseen.add("a")
+    on.cluster.unalterable.add("a")
+    on.send(20, 6, by_name("a"))
+    on.serve()
+    waited = 0
+    while on.ports.pauses:
+        waited += on.ports.pauses[0]
+        on.end_pause()
+    assert (waited, on.ports.asked, deleted(on)) == (600, [], [["a"]])
+
+
+def test_an_id_that_brokers_do_not_know_yet_is_asked_for_again(play):
+    """The controller cannot be asked for it."""
+    on = play(Cluster(a=3))
+    on.cluster.unseen.add("a")
+    on.send(20, 6, by_id(topic_id(1)))
+    on.serve()
+    on.end_pause()
+    assert (on.ports.asked, on.changes_seen()) == ([], [])
+
+    on.cluster.unseen.clear()
+    on.end_pause()
+    assert costs(on.decide()) == {"a": 3}
+
+
+def test_a_topic_that_is_not_there_is_answered_at_once(play):
+    """The controller does not know it either."""
+    on = play(Cluster())
+    answer = on.call(20, 6, by_name("gone"))
+    assert (on.ports.pauses, errors(answer)) == ([], {"gone": 3})
 
 
 def test_a_deletion_can_happen_once_and_is_known_by_the_topics_id(play):
@@ -201,8 +258,6 @@ def test_many_topics_are_found_in_parts(play):
     on = play(Cluster(**dict.fromkeys(names, 2)))
     on.send(20, 6, by_name(*names, "gone"))
     on.serve()
-    while on.ports.pauses:
-        on.end_pause()
     request = on.decide()
 
     assert costs(request) == dict.fromkeys(names, 2)

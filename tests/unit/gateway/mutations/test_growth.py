@@ -80,18 +80,20 @@ def test_a_topic_that_brokers_do_not_know_yet_is_asked_for_again(play):
     assert [errors(each) for each in on.answers()] == [{"a": 0}]
 
 
-def test_a_topic_that_stays_unknown_was_deleted_meanwhile(play):
-    """After 70 ms it is answered as unknown, and nothing is asked."""
+@pytest.mark.parametrize(("timeout_ms", "most"), [(30_000, 5000), (1000, 500)])
+def test_a_topic_that_stays_unknown_was_deleted_meanwhile(play, timeout_ms, most):
+    """After five seconds, or half of the client's time limit, it is answered as unknown, and nothing is asked."""
     on = play(Cluster(a=1))
     on.cluster.unseen.add("a")
-    on.send(37, 3, growth(a=2))
+    on.send(37, 3, {**growth(a=2), "timeoutMs": timeout_ms})
     on.serve()
     waited = []
     while on.ports.pauses:
         waited += on.ports.pauses
         on.end_pause()
 
-    assert waited == [10, 20, 40]
+    assert waited[:4] == [10, 20, 40, 80]
+    assert (sum(waited), max(waited) <= 640) == (most, True)
     assert [errors(each) for each in on.answers()] == [{"a": 3}]
     assert (on.ports.asked, on.changes_seen()) == ([], [])
 
