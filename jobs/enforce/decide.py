@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
-from operator import itemgetter
 
-import numpy as np
-import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.state import GroupStateTimeout
 
 from jobs.enforce.packed_answer import pack_answer, unpack_answer
 from jobs.enforce.packed_request import unpack_requests
 from jobs.enforce.state import decode_bucket, encode_bucket
+from jobs.spark.keyed.stage import KeyedStage
+from jobs.spark.keyed.state import KeyState
 from jobs.spark.worker import prepare_worker
 from quota.admission.decide import decide
 from quota.admission.policy import Policy
@@ -22,9 +20,6 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
 from schemas.buckets import ANSWERED, STATE
-
-_COLUMNS = pd.Index(ANSWERED.names)
-_FRAME_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +30,8 @@ class EnforceConfig:
     policy: Policy
     decisions_topic: str
     dead_letters_topic: str
+    through_pandas: bool = False
+    """Whether the stateful stage goes through pandas (`jobs.spark.keyed`)."""
 
     @property
     def algorithm(self) -> TokenBucket:
@@ -42,62 +39,26 @@ class EnforceConfig:
         return TokenBucket(self.window, self.policy.deduplication)
 
 
-@dataclass(slots=True)
-class Frames:
-    """Answers on their way to Spark, in frames of a few megabytes.
-
-    PySpark holds the frames of a task, of all its keys, until it has more than `rows` rows of them, however large they
-    are. So a large frame is padded with as many empty rows, which makes PySpark send all that it holds.
-    """
-
-    rows: int
-    held_bytes: int = 0
-    """The size of the answers since the last padded frame."""
-
-    def of(self, answers: Iterable[bytes]) -> Iterator[pd.DataFrame]:
-        """Return the frames of one key's answers."""
-        held: list[bytes | None] = []
-        for answer in answers:
-            held.append(answer)
-            self.held_bytes += len(answer)
-            if self.held_bytes >= _FRAME_BYTES:
-                yield _frame([*held, *[None] * self.rows])
-                held, self.held_bytes = [], 0
-        if held:
-            yield _frame(held)
-
-
-def _frame(answers: list[bytes | None]) -> pd.DataFrame:
-    """Return a frame of `schemas.buckets.ANSWERED`, in less than half the time that pandas takes to infer its type."""
-    column = np.empty((len(answers), 1), dtype=object)
-    column[:, 0] = answers
-    return pd.DataFrame(column, columns=_COLUMNS, copy=False)
-
-
 def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
-    frames = Frames(int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0))
+    max_rows = int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
+    (output,) = ANSWERED.names
+    stage = KeyedStage(partial(_decide_bucket, config), output, max_rows, through_pandas=config.through_pandas)
     return (
         resolved.groupBy("bucket")
-        .applyInPandasWithState(
-            partial(_decide_bucket, config, frames), ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout
-        )
-        .where(F.col("answer").isNotNull())
-        .select(*unpack_answer(F.col("answer"), config.decisions_topic, config.dead_letters_topic))
+        .applyInPandasWithState(stage, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
+        .where(F.col(output).isNotNull())
+        .select(*unpack_answer(F.col(output), config.decisions_topic, config.dead_letters_topic))
     )
 
 
-def _decide_bucket(
-    config: EnforceConfig, out: Frames, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState
-) -> Iterator[pd.DataFrame]:
-    """Answer all records of one key in this batch; they arrive unordered and in several frames."""
+def _decide_bucket(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
+    """Answer all records of one key in this batch, in a worker."""
     prepare_worker(__name__)
-    (key,) = group
-    requests = chain.from_iterable(map(itemgetter("request"), frames))
-    return out.of(answer_requests(config, key, requests, state))
+    return answer_requests(config, key, requests, state)
 
 
-def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: GroupState) -> Iterator[bytes]:
+def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
     """Answer the packed requests of one key.
 
     Args:

@@ -1,14 +1,12 @@
-"""The adapter behind applyInPandasWithState, without Spark's help: frames and a state as it hands them over."""
+"""The stateful stage's function: packed requests and a state, as a stage hands them over."""
 
 import json
 from dataclasses import replace
 
 import msgspec
-import pandas as pd
-import pytest
 from pyspark.sql import functions as F
 
-from jobs.enforce.decide import EnforceConfig, Frames, _decide_bucket
+from jobs.enforce.decide import EnforceConfig, answer_requests
 from jobs.enforce.packed_answer import unpack_answer
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
@@ -43,19 +41,16 @@ def resolved(rows, error=None, resolution=JUDGED):
     return [pack_request(row, error, resolution) for row in rows]
 
 
-def decide(rows, state, key='["alice",""]', frames=1, answering=ANSWERING):
-    cut = [rows[start::frames] for start in range(frames)]
-    out = _decide_bucket(answering, Frames(1000), (key,), [pd.DataFrame({"request": each}) for each in cut], state)
-    answers = [read_answer(each) for frame in out for each in frame["answer"]]
+def decide(rows, state, key='["alice",""]', answering=ANSWERING):
+    answers = [read_answer(each) for each in answer_requests(answering, key, rows, state)]
     return [(topic, key, json.loads(value)) for topic, key, value in answers]
 
 
-@pytest.mark.parametrize("frames", [1, 2, 3, 8])
-def test_a_keys_rows_are_decided_in_order_however_many_frames_they_come_in(frames):
+def test_a_keys_requests_are_decided_in_order_however_they_come():
     """Seven of 80 by time fill 500 up to -60; the eighth is refused."""
     rows = resolved(kafka_rows([request_json(80)] * 8, timestamps=[0] * 8))
     state = State()
-    out = decide(list(reversed(rows)), state, frames=frames)
+    out = decide(reversed(rows), state)
     assert [(answer["source"]["offset"], answer["outcome"]) for _, _, answer in out] == [
         *[(offset, "ADMITTED") for offset in range(7)],
         (7, "REJECTED"),
@@ -117,15 +112,3 @@ def test_an_answer_is_unpacked_into_topic_key_and_value(spark):
         ("dead-letters", b"", b""),
         ("decisions", b"\xff\x00k", b"value"),
     ]
-
-
-def test_large_answers_go_to_spark_at_once_and_small_ones_together():
-    """PySpark gathers frames until it has more than so many rows: rows of nothing behind 4 MB, over all keys."""
-    out = Frames(rows=1000)
-    small, large = b"x" * 10, b"x" * 3_000_000
-    assert [len(frame) for frame in out.of([small] * 5)] == [5]
-    assert [len(frame) for frame in out.of([large])] == [1]
-    (full,) = out.of([large])
-    assert len(full) > 1000
-    assert list(full["answer"].notna()) == [True] + [False] * 1000
-    assert [len(frame) for frame in out.of([small])] == [1]

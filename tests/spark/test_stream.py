@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
 from quota.admission.policy import Policy
+from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.entity import QuotaEntity
@@ -23,53 +25,64 @@ ANSWERING = EnforceConfig(WINDOW, Policy(), "decisions", "dead-letters")
 USER_DEFAULTS, ALICE = QuotaEntity(None), QuotaEntity("alice")
 
 
+class Stream:
+    """The query over rows that are fed as files, one a batch."""
+
+    def __init__(self, spark, folder, config=ANSWERING):
+        self._spark, self._config = spark, config
+        self._input, self._output, self._checkpoint = (str(folder / name) for name in ("in", "out", "checkpoint"))
+        self._files = 0
+
+    def feed(self, rows):
+        """Write a file."""
+        frame(self._spark, rows).coalesce(1).write.parquet(f"{self._input}/part-{self._files:03}")
+        self._files += 1
+
+    def run(self, quotas, *, through_pandas=False):
+        """Run the query over what has come; answers of all runs, by partition and offset."""
+        config = replace(self._config, through_pandas=through_pandas)
+        records = self._spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(f"{self._input}/*")
+        query = (
+            enforce(records, FixedQuotas(quotas), config)
+            .writeStream.format("parquet")
+            .option("path", self._output)
+            .option("checkpointLocation", self._checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return answers_by_source(self._answers())
+
+    def written(self):
+        """All answers, to the byte."""
+        return sorted(map(tuple, self._answers()))
+
+    def state(self):
+        """The state store, as it can be read from outside: the value of each bucket."""
+        rows = self._spark.read.format("statestore").load(self._checkpoint).collect()
+        return {row.key.bucket: tuple(row.value.groupState) for row in rows}
+
+    def _answers(self):
+        return self._spark.read.schema(ANSWER).parquet(self._output).collect()
+
+
 @pytest.fixture
 def stream(spark, tmp_path):
-    """Feed rows as files, one a batch, and run the query over what has come; answers of all runs."""
-
-    class Stream:
-        def __init__(self):
-            self._files = 0
-
-        def feed(self, rows):
-            frame(spark, rows).coalesce(1).write.parquet(str(tmp_path / "in" / f"part-{self._files:03}"))
-            self._files += 1
-
-        def run(self, quotas):
-            records = (
-                spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in" / "*"))
-            )
-            query = (
-                enforce(records, FixedQuotas(quotas), ANSWERING)
-                .writeStream.format("parquet")
-                .option("path", str(tmp_path / "out"))
-                .option("checkpointLocation", str(tmp_path / "checkpoint"))
-                .trigger(availableNow=True)
-                .start()
-            )
-            query.awaitTermination()
-            return answers_by_source(spark.read.schema(ANSWER).parquet(str(tmp_path / "out")).collect())
-
-        @property
-        def checkpoint(self):
-            return str(tmp_path / "checkpoint")
-
-    return Stream()
+    return Stream(spark, tmp_path)
 
 
-def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(spark, stream):
-    """-60 after the first run; the second, a new query, finds the debt; the state can be read from outside."""
+@pytest.mark.parametrize(("first", "second"), [(False, False), (True, True), (False, True), (True, False)])
+def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(stream, first, second):
+    """-60 after the first run; the second, a new query, finds the debt, whichever way the stage goes in each."""
     quotas = timeline((ALICE, 5.0, 0))
     stream.feed(kafka_rows([request_json(*[80] * 7)], timestamps=[1000]))
-    stream.run(quotas)
+    stream.run(quotas, through_pandas=first)
     stream.feed(kafka_rows([request_json(1)], timestamps=[2000], first_offset=1))
-    found = stream.run(quotas)
+    found = stream.run(quotas, through_pandas=second)
 
     assert found[0, 0][1]["tokens"] == -60
     assert (found[0, 1][1]["outcome"], found[0, 1][1]["throttle_time_ms"]) == ("REJECTED", 11_000)
-    (row,) = spark.read.format("statestore").load(stream.checkpoint).collect()
-    assert row.key.bucket == '["alice",""]'
-    assert tuple(row.value.groupState) == (-60.0, 1000, 5.0, None, None, None, None)
+    assert stream.state() == {'["alice",""]': (-60.0, 1000, 5.0, None, None, None, None)}
 
 
 def fuzz_log(seed, count):
@@ -95,8 +108,30 @@ def fuzz_log(seed, count):
     return values, timestamps
 
 
+def test_answers_and_states_do_not_depend_on_the_way_through_the_stage(spark, tmp_path):
+    """By pandas, by Arrow alone, and by each in turn: in every run a batch, from the checkpoint of the one before."""
+    values, timestamps = fuzz_log(7, 400)
+    quotas = timeline((USER_DEFAULTS, 20.0, 0), (ALICE, 5.0, 50_000), (QuotaEntity("bob", "app"), 2.5, 60_000))
+    remembering = replace(ANSWERING, policy=Policy(deduplication=Deduplication(60_000)))
+    ways = {"pandas": [True] * 4, "arrow": [False] * 4, "alternating": [True, False, True, False]}
+    streams = {name: Stream(spark, tmp_path / name, remembering) for name in ways}
+    for name, stream in streams.items():
+        for number, through_pandas in enumerate(ways[name]):
+            part = slice(number * 100, (number + 1) * 100)
+            stream.feed(kafka_rows(values[part], timestamps=timestamps[part], first_offset=part.start))
+            stream.run(quotas, through_pandas=through_pandas)
+
+    written, state = streams["pandas"].written(), streams["pandas"].state()
+    assert (len(written), len(state)) == (400, 6)  # five users, and bob with his app
+    assert any(more for *_, more in state.values())
+    for name in ("arrow", "alternating"):
+        assert streams[name].written() == written, name
+        assert streams[name].state() == state, name
+
+
+@pytest.mark.parametrize("through_pandas", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_job_and_simulate_judge_the_same_bytes_alike(stream, seed):
+def test_the_job_and_simulate_judge_the_same_bytes_alike(stream, seed, through_pandas):
     """One log, cut at random into four batches for the job, and as lines of a file for `simulate`."""
     values, timestamps = fuzz_log(seed, 300)
     quotas = timeline(
@@ -109,7 +144,7 @@ def test_the_job_and_simulate_judge_the_same_bytes_alike(stream, seed):
     cuts = [0, *sorted(random.Random(seed).sample(range(1, 300), 3)), 300]
     for start, end in pairwise(cuts):
         stream.feed(kafka_rows(values[start:end], timestamps=timestamps[start:end], first_offset=start))
-    found = stream.run(quotas)
+    found = stream.run(quotas, through_pandas=through_pandas)
 
     simulated = [json.loads(codec.encode(each)) for each in simulate(values, quotas, TokenBucket(WINDOW))]
     assert len(found) == len(simulated) == 300

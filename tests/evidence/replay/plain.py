@@ -5,13 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 import jobs.enforce.decide
 import jobs.enforce.resolve
-from jobs.enforce.decide import Frames
 from schemas.kafka import RECORD
 from tests.evidence.reference.log import Log, Row
 from tests.evidence.replay.engine import Answer, LoggedQuotas, enforce_config_of
@@ -39,7 +37,7 @@ class _State:
 
 @dataclass(slots=True)
 class PlainEngine:
-    """An engine that calls the stages as Spark does, with a bucket's rows in any order and in several frames."""
+    """An engine that calls the stages as Spark does, with a bucket's rows in any order."""
 
     _states: dict[str, _State] = field(default_factory=dict)
 
@@ -62,13 +60,6 @@ class PlainEngine:
                 groups.setdefault(row["bucket"], []).append(row["request"])
         for bucket, requests in groups.items():
             chance.shuffle(requests)
-            frames = [
-                pd.DataFrame({"request": requests[start : start + run.frame_rows]})
-                for start in range(0, len(requests), run.frame_rows)
-            ]
             state = self._states.setdefault(bucket, _State())
-            for frame in jobs.enforce.decide._decide_bucket(  # noqa: SLF001 the stage itself
-                config, Frames(run.frame_rows), (bucket,), frames, state
-            ):
-                for each in frame["answer"]:
-                    yield read_answer(each, config.decisions_topic, config.dead_letters_topic)
+            for each in jobs.enforce.decide._decide_bucket(config, bucket, requests, state):  # noqa: SLF001 the stage itself
+                yield read_answer(each, config.decisions_topic, config.dead_letters_topic)

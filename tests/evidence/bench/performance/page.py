@@ -28,8 +28,9 @@ or two ([0015](decisions/0015-what-a-batch-costs.md)). Each time at 200 requests
 next; at the other rates half as long, so that the slowest there hang on where the batch falls, and at 10 requests/s
 are one of fifty.""",
     "throughput": """\
-A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState with the same schemas,
-whose function hands each record back and writes the same state each time. A round before warms up. The first batch of
+A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState as PySpark has it, with
+the same schemas, whose function hands each record back and writes the same state each time; enforcing goes past
+PySpark's pandas ([0019](decisions/0019-keyed-stages-without-pandas.md)). A round before warms up. The first batch of
 a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the pass-through, which
 alone may take records from Kafka without a bound on their memory. Of 100,000 keys the buckets are in the store before,
 and each batch counts that has them; of so many there are two rounds, of fewer three.""",

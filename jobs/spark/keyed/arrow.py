@@ -1,0 +1,162 @@
+"""Arrow alone, in place of PySpark's own way from Arrow to a function of applyInPandasWithState and back.
+
+PySpark makes pandas frames of each key's rows, of its state and of its answers, which takes many times as long as the
+function itself (docs/decisions/0019). Here the rows of a key are a slice of Spark's record batch, and the answers and
+states of many keys are one record batch. What Spark sends and what it gets is the same.
+
+This stands in for functions inside PySpark, in Python workers, and for a `KeyedStage` alone.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import IO, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyspark
+from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
+
+from jobs.spark.keyed.state import KeyState, SentState
+
+KNOWN_RELEASES = frozenset({"4.2.0"})
+"""The releases of PySpark whose functions these are."""
+
+BATCH_BYTES = 4 * 1024 * 1024
+"""The size of answers at which they are sent."""
+
+_STATE_TYPES = {
+    "properties": pa.string(),
+    "keyRowAsUnsafe": pa.binary(),
+    "object": pa.binary(),
+    "oldTimeoutTimestamp": pa.int64(),
+}
+_NO_STATE = (None,) * len(_STATE_TYPES)
+_COUNTS = ("dataCount", "stateCount")
+
+_Rows = list[Any]
+_Chunk = tuple[list[_Rows], SentState]
+"""Some rows of a key, by their columns, and the state of the key."""
+_Result = tuple[Iterable[bytes], SentState]
+"""The answers to a key, and its state, which may change until the last answer is taken."""
+
+
+class ArrowStage(Protocol):
+    """A stage that takes and gives bytes."""
+
+    output: str
+    """The name of the output column."""
+    max_rows: int
+    """The maximum number of answers in a record batch; 0 for no limit."""
+
+    def answer(self, key: str, rows: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
+        """Return the answers to the rows of a key; the state may be updated."""
+
+
+def has_known_release() -> bool:
+    """Return whether PySpark is of a release whose functions these are."""
+    return pyspark.__version__ in KNOWN_RELEASES
+
+
+@cache
+def install(find: Callable[[object], ArrowStage | None]) -> None:
+    """Stand in for PySpark's functions in this process; those of others go through PySpark's own.
+
+    Args:
+        find: returns the stage behind a function that PySpark is about to wrap; None if it is somebody else's.
+    """
+    from pyspark import worker  # noqa: PLC0415 only workers have it
+
+    serializer: Any = ApplyInPandasWithStateSerializer
+    module: Any = worker
+    wrap, load, dump = module.wrap_grouped_map_pandas_udf_with_state, serializer.load_stream, serializer.dump_stream
+    present: list[ArrowStage | None] = [None]  # a worker runs one task after the other, and wraps before it loads
+
+    def wrap_stage(function: object, *more: object) -> object:
+        present[0] = stage = find(function)
+        return wrap(function, *more) if stage is None else _answers_of(stage)
+
+    def load_stream(self: ArrowStreamSerializer, stream: IO[bytes]) -> object:
+        if present[0] is None:
+            return load(self, stream)
+        return load_keys(ArrowStreamSerializer.load_stream(self, stream))
+
+    def dump_stream(self: ArrowStreamSerializer, results: Iterable[Any], stream: IO[bytes]) -> None:
+        if present[0] is None:
+            dump(self, results, stream)
+        else:
+            batches = self._write_stream_start(record_batches(results, present[0].output, present[0].max_rows), stream)
+            ArrowStreamSerializer.dump_stream(self, batches, stream)
+
+    module.wrap_grouped_map_pandas_udf_with_state = wrap_stage
+    serializer.load_stream, serializer.dump_stream = load_stream, dump_stream
+
+
+def _answers_of(stage: ArrowStage) -> Callable[..., _Result]:
+    """Return what PySpark calls for each key: with its grouping columns, the columns of its rows, and its state."""
+
+    def answers(group: list[_Rows], chunks: Iterable[list[_Rows]], state: SentState) -> _Result:
+        return stage.answer(group[0][0], chain.from_iterable(map(itemgetter(-1), chunks)), state), state
+
+    return answers
+
+
+def load_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Iterator[_Chunk], SentState]]:
+    """Return the chunks and the state of each key; those of one key follow each other."""
+    for state, chunks in groupby(_chunks(batches), itemgetter(1)):
+        yield chunks, state
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Chunk]:
+    unfinished: SentState | None = None
+    for batch in batches:
+        *columns, infos = batch.columns
+        properties, keys, values, starts, counts, ends = infos.flatten()
+        chunks = zip(*(each.to_pylist() for each in (properties, starts, counts, ends)), strict=True)
+        for index, (text, start, count, is_last) in enumerate(chunks):
+            if text is None:  # the record batch has more rows than chunks
+                break
+            state = unfinished or SentState(text, keys[index].as_py(), values[index].as_py())
+            unfinished = None if is_last else state
+            yield [column.slice(start, count).to_pylist() for column in columns], state
+
+
+def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> Iterator[pa.RecordBatch]:
+    """Return the answers and the states of keys as Spark expects them.
+
+    Args:
+        results: the answers to each key, and its state.
+        output: the name of the output column.
+        max_rows: the maximum number of answers in a record batch; 0 for no limit.
+    """
+    answers: list[bytes] = []
+    states: list[SentState] = []
+    size = 0
+    for given, state in results:
+        for answer in given:
+            answers.append(answer)
+            size += len(answer)
+            if size >= BATCH_BYTES or len(answers) == max_rows:
+                yield _record_batch(answers, states, output)
+                answers, states, size = [], [], 0
+        states.append(state)
+    if answers or states:
+        yield _record_batch(answers, states, output)
+
+
+def _record_batch(answers: list[bytes], states: list[SentState], output: str) -> pa.RecordBatch:
+    """Return counts, answers and states, each padded to the same length."""
+    length = max(1, len(answers), len(states))
+    counts = [pa.array(np.full(length, len(each), np.int32)) for each in (answers, states)]
+    padded = pa.array([*answers, *[None] * (length - len(answers))], pa.binary())
+    rows = [*(state.row() for state in states), *[_NO_STATE] * (length - len(states))]
+    columns = [pa.array(each, kind) for each, kind in zip(zip(*rows, strict=True), _STATE_TYPES.values(), strict=True)]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.StructArray.from_arrays(counts, _COUNTS),
+            pa.StructArray.from_arrays([padded], [output]),
+            pa.StructArray.from_arrays(columns, list(_STATE_TYPES)),
+        ],
+        ["_0", "_1", "_2"],
+    )

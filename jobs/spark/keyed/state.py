@@ -1,0 +1,94 @@
+"""The state of a key, as a stage sees it and as Spark sends it."""
+
+import json
+import pickle
+from functools import lru_cache
+from typing import Any, Protocol
+
+from pyspark.serializers import pickle_protocol
+from pyspark.sql.streaming.state import GroupState
+
+Value = tuple[Any, ...]
+"""A row of the state's schema."""
+
+StateRow = tuple[str | None, bytes | None, bytes | None, int | None]
+"""A state as Spark gets it back: properties, key, value, old timeout; all None in rows that pad."""
+
+
+class KeyState(Protocol):
+    """The part of `GroupState` that stages use."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether the key has a state."""
+
+    @property
+    def get(self) -> Value:
+        """The state."""
+
+    def update(self, newValue: Value) -> None:  # noqa: N803 as in GroupState
+        """Replace the state."""
+
+
+class SentState:
+    """The state of a key as Spark sends it, without a timeout; read when it is asked for."""
+
+    __slots__ = ("_key", "_properties", "_sent", "_updated", "_value")
+
+    def __init__(self, properties: str, key: bytes, sent: bytes | None) -> None:
+        """Take a state.
+
+        Args:
+            properties: the fields of `GroupState`, as JSON.
+            key: the key as Spark's row.
+            sent: the pickled value; None if the key has no state.
+        """
+        self._properties = properties
+        self._key = key
+        self._sent = sent
+        self._value: Value | None = None
+        self._updated = False
+
+    @property
+    def exists(self) -> bool:
+        """Whether the key has a state."""
+        return self._updated or (self._sent is not None and _is_defined(self._properties))
+
+    @property
+    def get(self) -> Value:
+        """The state.
+
+        Raises:
+            ValueError: the key has none.
+        """
+        if self._value is None:
+            if self._sent is None or not self.exists:
+                raise ValueError("the key has no state")
+            self._value = tuple(pickle.loads(self._sent))  # noqa: S301 from Spark, which had it from here
+        return self._value
+
+    def update(self, newValue: Value) -> None:  # noqa: N803 as in GroupState
+        """Replace the state."""
+        self._value, self._updated = tuple(newValue), True
+
+    def row(self) -> StateRow:
+        """Return the state for Spark, which reads the value of an updated one alone."""
+        properties, timeout = _returned(self._properties, updated=self._updated)
+        value = pickle.dumps(self._value, pickle_protocol) if self._updated else None
+        return properties, self._key, value, timeout
+
+
+@lru_cache(maxsize=64)
+def _is_defined(properties: str) -> bool:
+    """Return whether a state exists; the keys of a batch have one of two such texts."""
+    return bool(json.loads(properties)["defined"])
+
+
+@lru_cache(maxsize=64)
+def _returned(properties: str, *, updated: bool) -> tuple[str, int]:
+    """Return the properties of a state after the call, as `GroupState` writes them, and its old timeout."""
+    fields = {**json.loads(properties), "optionalValue": None}
+    state = GroupState(**fields, keyAsUnsafe=b"", valueSchema=None)  # type: ignore[arg-type]
+    if updated:
+        state.update(())
+    return state.json(), state.oldTimeoutTimestamp

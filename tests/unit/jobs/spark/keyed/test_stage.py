@@ -1,0 +1,179 @@
+"""A keyed stage through Arrow alone, and through PySpark's own code and pandas: Spark gets the same."""
+
+import json
+import logging
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer
+
+from jobs.spark.keyed import arrow
+from jobs.spark.keyed.stage import KeyedStage
+from tests.unit.jobs.spark.keyed.worker import record_batches, run
+
+KEYS = st.lists(
+    st.tuples(
+        st.lists(st.binary(max_size=5), min_size=1, max_size=8),
+        st.none() | st.tuples(st.integers(0, 2**40), st.none() | st.binary(max_size=5)),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def counting(key, rows, state):
+    """Answer each row by its number; count only those that begin with an even byte."""
+    count, last = state.get if state.exists else (0, None)
+    before = count
+    for row in rows:
+        if row and not row[0] % 2:
+            count, last = count + 1, row
+        if row != b"silent":
+            yield f"{key} {count} ".encode() + row
+    if count != before:
+        state.update((count, last))
+
+
+def large(_key, rows, _state):
+    """Answer each row by as many bytes as it says."""
+    for row in rows:
+        yield b"x" * int(row)
+
+
+def failing(_key, rows, _state):
+    """Answer one row, and stumble at the end of the rows."""
+    rows = iter(rows)
+    yield next(rows)
+    yield next(rows)
+
+
+def both(answer, batches, max_rows):
+    return [
+        run(KeyedStage(answer, "answer", max_rows, through_pandas=through_pandas), batches)
+        for through_pandas in (True, False)
+    ]
+
+
+def answers(found):
+    return [each for _, _, answered, _ in found for each in answered]
+
+
+def states(found):
+    return [_unpickled(each) for _, _, _, stored in found for each in stored]
+
+
+def is_updated(state):
+    return json.loads(state["properties"])["updated"]
+
+
+def _unpickled(state):
+    return {**state, "object": state["object"] and pickle.loads(state["object"])}  # noqa: S301 of this test
+
+
+@given(KEYS, st.integers(1, 20), st.integers(1, 20))
+def test_spark_gets_the_same_as_through_pandas(keys, most_rows, max_rows):
+    """Answers, states and their order; cut into chunks at random, on both sides.
+
+    But for the value of a state that was not updated, which Spark does not read.
+    """
+    named = [(f'["{number}",""]', rows, value) for number, (rows, value) in enumerate(keys)]
+    stock, own = both(counting, record_batches(named, most_rows), max_rows)
+    assert answers(own) == answers(stock)
+    assert states(own) == [state if is_updated(state) else {**state, "object": None} for state in states(stock)]
+    assert [each["keyRowAsUnsafe"] for each in states(own)] == [f"unsafe {key}".encode() for key, _, _ in named]
+
+
+def test_a_state_is_read_changed_and_kept():
+    """By its value, not by the other way's."""
+    keys = [("new", [b"\0a"], None), ("old", [b"\0b", b"\1c"], (7, b"z")), ("kept", [b"\1d"], (3, None))]
+    for found in both(counting, record_batches(keys, 100), 100):
+        assert answers(found) == [b"new 1 \0a", b"old 8 \0b", b"old 8 \1c", b"kept 3 \1d"]
+        assert [each["object"] for each in states(found)][:2] == [(1, b"\0a"), (8, b"\0b")]
+        assert [json.loads(each["properties"])["defined"] for each in states(found)] == [True, True, True]
+        assert [is_updated(each) for each in states(found)] == [True, True, False]
+
+
+def test_a_key_without_a_state_has_none_afterwards():
+    """Dead letters and unlimited requests touch no bucket."""
+    for found in both(counting, record_batches([("none", [b"\1"], None)], 100), 100):
+        ((answered, stored, _, _),) = found
+        (state,) = states(found)
+        assert (answered, stored, state["object"]) == (1, 1, None)
+        assert json.loads(state["properties"])["defined"] is False
+
+
+def test_a_key_that_is_not_answered_still_returns_its_state():
+    """And a record batch of nothing but states is one."""
+    for found in both(counting, record_batches([("a", [b"silent"], None), ("b", [b"silent"], (1, None))], 100), 100):
+        assert (answers(found), len(states(found))) == ([], 2)
+
+
+@pytest.mark.parametrize("through_pandas", [True, False])
+def test_large_answers_are_sent_at_once_and_small_ones_together(through_pandas):
+    """However many rows a record batch may have, it holds 4 MB and the answer that exceeds them."""
+    sizes = [10, 3_000_000, 3_000_000, 10, 10, 5_000_000, 10]
+    keys = [(f"k{number}", [str(size).encode()], None) for number, size in enumerate(sizes)]
+    found = run(KeyedStage(large, "answer", 1000, through_pandas=through_pandas), record_batches(keys, 100))
+    sent = [[len(each) for each in answered if each is not None] for _, _, answered, _ in found]
+    assert sent == [[10, 3_000_000, 3_000_000], [10, 10, 5_000_000], [10]]
+    assert len(states(found)) == len(keys)
+
+
+@pytest.mark.parametrize(("max_rows", "sent"), [(4, [4, 4, 2]), (10, [10]), (0, [10])])
+def test_a_record_batch_has_so_many_answers(max_rows, sent):
+    """0 is no limit."""
+    found = run(KeyedStage(counting, "answer", max_rows), record_batches([("k", [b"\0"] * 10, None)], 3))
+    assert [count for count, _, _, _ in found if count] == sent
+
+
+def test_a_function_of_somebody_else_goes_through_pyspark_itself():
+    """Also in a worker that has run a stage of ours before."""
+    batches = record_batches([("k", [b"\0"], None)], 10)
+    run(KeyedStage(counting, "answer", 10), batches)
+
+    class Foreign:
+        max_rows = 10
+
+        def __call__(self, group, frames, state):
+            for frame in frames:
+                state.update((len(frame), None))
+                yield frame[["request"]].rename(columns={"request": "answer"}).assign(answer=group[0].encode())
+
+    assert answers(run(Foreign(), batches)) == [b"k"]
+
+
+def test_an_unknown_release_of_pyspark_goes_through_pandas_and_says_so(monkeypatch, caplog):
+    """One line, on the driver; a worker looks for itself."""
+    monkeypatch.setattr(arrow.pyspark, "__version__", "9.9.9")
+    installed = []
+    monkeypatch.setattr("jobs.spark.keyed.stage.install", installed.append)
+    with caplog.at_level(logging.WARNING):
+        stage = KeyedStage(counting, "answer", 10)
+    (record,) = caplog.records
+    assert "PySpark 9.9.9 is not known" in record.getMessage()
+    assert answers(run(stage, record_batches([("k", [b"\0"], None)], 10))) == [b"k 1 \0"]
+    assert installed == []
+
+
+def test_a_setting_leaves_pyspark_as_it_is(monkeypatch, caplog):
+    """Nothing is installed, and nothing said."""
+    installed = []
+    monkeypatch.setattr("jobs.spark.keyed.stage.install", installed.append)
+    run(KeyedStage(counting, "answer", 10, through_pandas=True), record_batches([("k", [b"\0"], None)], 10))
+    assert (installed, caplog.records) == ([], [])
+
+
+@pytest.mark.parametrize("through_pandas", [True, False])
+def test_an_error_of_the_function_is_an_error_of_the_task(through_pandas):
+    """A StopIteration must not end the answers in silence."""
+    stage = KeyedStage(failing, "answer", 10, through_pandas=through_pandas)
+    with pytest.raises(RuntimeError):
+        run(stage, record_batches([("k", [b"\0"], None)], 10))
+
+
+def test_the_functions_are_those_of_the_release_that_is_installed():
+    """An upgrade of PySpark must be looked at: how it sends keys and states, and what it calls."""
+    assert arrow.has_known_release()
+    assert "load_stream" in vars(ApplyInPandasWithStateSerializer)
