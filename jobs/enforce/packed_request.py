@@ -12,7 +12,7 @@ import msgspec
 
 from quota.admission.order import Position, in_order
 from quota.admission.policy import Policy
-from quota.admission.validation import valid_request
+from quota.admission.validation import parse_valid
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
 from quota.records.record import Record, Source
@@ -96,7 +96,7 @@ def _unpack(packed: bytes, policy: Policy) -> tuple[bytes | None, ResolvedReques
     record = Record(source, request.timestamp or 0, request.value, request.key, stamped)
     if request.resolution is None:
         return request.key, make_dead_letter(record, request.error or "", policy.max_bytes)
-    return request.key, ResolvedRequest(record, valid_request(record, policy), _resolution(request.resolution))
+    return request.key, ResolvedRequest(record, parse_valid(record, policy), _resolution(request.resolution))
 
 
 def _resolution(encoded: bytes) -> Resolution:

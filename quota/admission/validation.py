@@ -26,11 +26,14 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         )
     request = read_request(record.value)
     _check_limits(request, policy)
-    if policy.requests_of_users is not None:
-        request = _identified(request, record, policy.requests_of_users)
-    if not record.stamped:  # the call is for the error alone: this runs twice per request
-        record.check_stamped()
+    request = _identified(request, record, policy)
+    record.check_stamped()
     return request
+
+
+def parse_valid(record: Record, policy: Policy) -> MutationRequest:
+    """Return the request in a record for which `valid_request` has returned one, in a third of its time."""
+    return _identified(read_request(record.value), record, policy)
 
 
 def _check_limits(request: MutationRequest, policy: Policy) -> None:
@@ -44,9 +47,11 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
             f"topics: more than the {policy.max_topics} that limits.max_topics allows ({len(request.topics)})"
         )
     limit = policy.max_name_chars
+    of_topics = [len(topic.name) for topic in request.topics]
+    if max(len(request.request_id), len(request.user), len(request.client_id), *of_topics) <= limit:
+        return
     names = {"request_id": request.request_id, "user": request.user, "client_id": request.client_id}
-    if any(len(topic.name) > limit for topic in request.topics):
-        names |= {f"topics[{number}].name": topic.name for number, topic in enumerate(request.topics)}
+    names |= {f"topics[{number}].name": topic.name for number, topic in enumerate(request.topics)}
     for field, name in names.items():
         if len(name) > limit:
             raise BadRecord(
@@ -55,12 +60,15 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
             )
 
 
-def _identified(request: MutationRequest, record: Record, requests_of_users: str) -> MutationRequest:
-    """Return the request with the user that its topic identifies.
+def _identified(request: MutationRequest, record: Record, policy: Policy) -> MutationRequest:
+    """Return the request with the user that its topic identifies, if users have topics of their own.
 
     Raises:
         BadRecord: the topic belongs to no user, or the request names another user.
     """
+    requests_of_users = policy.requests_of_users
+    if requests_of_users is None:
+        return request
     topic = record.source.topic
     user = user_of(topic, requests_of_users)
     if user is None:

@@ -1,0 +1,45 @@
+"""A request goes packed into the stateful stage, and comes out as it was resolved."""
+
+import pytest
+
+from jobs.enforce.packed_request import pack_request, unpack_requests
+from quota.admission.policy import Policy
+from quota.admission.resolve import resolve
+from quota.records.entity import QuotaEntity
+from quota.records.record import Record, Source
+from tests.support.factories import request_json, timeline
+
+QUOTAS = timeline((QuotaEntity("alice"), 5.0, 0))
+
+
+def through_the_stage(value, policy, topic="requests", timestamp=1000):
+    """What was resolved, and what comes out."""
+    record = Record(Source(topic, 1, 7), timestamp, value, b"key")
+    resolved = resolve(record, QUOTAS, policy)
+    packed = pack_request(record, resolved)
+    (unpacked,) = unpack_requests(packed["bucket"], [packed["request"]], policy)
+    return (record.key, resolved), unpacked
+
+
+@pytest.mark.parametrize(
+    ("policy", "topic", "named"),
+    [
+        (Policy(), "requests", "alice"),
+        (Policy(), "requests", "bob"),
+        (Policy(exempt_users=frozenset({"alice"})), "requests", "alice"),
+        (Policy(requests_of_users="requests"), "requests.alice", ""),
+        (Policy(requests_of_users="requests"), "requests.alice", "alice"),
+    ],
+)
+def test_a_request_comes_out_as_it_was_resolved(policy, topic, named):
+    """With its user, whom the payload or the topic names, and with its quota or none."""
+    before, after = through_the_stage(request_json(3, 0, user=named, client_id=""), policy, topic)
+    assert after == before
+    assert after[1].request.user in {"alice", "bob"}
+
+
+@pytest.mark.parametrize("value", [None, b"", b"\xff", b"{}", request_json(1, user="b" * 2000)])
+def test_a_dead_letter_comes_out_as_it_was(value):
+    before, after = through_the_stage(value, Policy())
+    assert after == before
+    assert after[1].error
