@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from quota.gateway.api_keys import ErrorCode
-from quota.gateway.mutations.existing import SHORT_LAG_MS, ask_controller, describe, lag_ms
+from quota.gateway.mutations.existing import SHORT_LAG_MS, ask_controller, describe, lag_ms, not_known_yet
 from quota.gateway.mutations.operations import (
     Answer,
     Call,
@@ -19,6 +19,9 @@ from quota.gateway.mutations.operations import (
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.records.request import TopicMutation
+
+_DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+"""What the controller answers about a topic that is not there, or about which the client may not ask."""
 
 _Identity = tuple[str | None, bytes]
 """A topic's name, or its id; the other one is None or `NO_ID`."""
@@ -44,12 +47,12 @@ class Deletion(MutationOperation):
     def check(self) -> Check:
         """Ask for the topics, their partitions, and whether the client may delete them."""
         wanted = [(each, _identity(each)) for each in self._request.message[self._field]]
-        known, late = yield from self._find({identity for _, identity in wanted})
+        known, unknown = yield from self._find({identity for _, identity in wanted})
         times = Counter((known[each].name, each[0] is None) for _, each in wanted if each in known)
         costs, uncharged = [], []
         for each, identity in wanted:
             topic = known.get(identity)
-            if identity in late:
+            if identity in unknown:
                 continue
             if topic is not None and _is_deleted(topic.name, times, by_id=identity[0] is None):
                 self._topics.append(each)
@@ -57,7 +60,7 @@ class Deletion(MutationOperation):
                 costs.append(TopicMutation(topic.name, topic.partitions))
             else:
                 uncharged.append(each)
-        failed, throttle_ms = [_not_known_yet(name) for name, _ in sorted(late)], 0
+        failed, throttle_ms = list(unknown.values()), 0
         if uncharged:
             answer = yield Call(self._request.key, self._request.version, self._with(0, **{self._field: uncharged}))
             failed, throttle_ms = [*failed, *answer[self.results]], answer["throttleTimeMs"]
@@ -87,31 +90,32 @@ class Deletion(MutationOperation):
 
     def _find(
         self, wanted: AbstractSet[_Identity]
-    ) -> Generator[Call | Pause, dict[str, Any], tuple[dict[_Identity, ExistingTopic], set[tuple[str, bytes]]]]:
-        """Return the topics that the client may delete, and those whose cost the broker does not know in time.
+    ) -> Generator[Call | Pause, dict[str, Any], tuple[dict[_Identity, ExistingTopic], dict[_Identity, Answer]]]:
+        """Return the topics that the client may delete, and the answers for those whose cost cannot be known in time.
 
-        A topic is found that is named by a name alone or by an id alone. Of one that the broker does not know the
-        controller is asked; it cannot be asked by an id.
+        A topic is found that is named by a name alone or by an id alone. The controller is asked about a name that the
+        broker does not know; it cannot be asked about an id.
         """
         names = sorted(name for name, topic_id in wanted if name is not None and topic_id == NO_ID)
         ids = sorted(topic_id for name, topic_id in wanted if name is None and topic_id != NO_ID)
-        timeout_ms = self._request.message["timeoutMs"]
         by_name = yield from describe(self._recent, self._now, names=names)
         found = {each.name for each in by_name}
-        exist, unsure = yield from ask_controller([name for name in names if name not in found], timeout_ms)
-        by_name += yield from describe(self._recent, self._now, names=exist, wait_ms=lag_ms(timeout_ms))
+        told = yield from ask_controller([name for name in names if name not in found])
+        exist = [name for name, answer in told.items() if answer["errorCode"] == ErrorCode.INVALID_PARTITIONS]
+        unsure = [name for name, answer in told.items() if answer["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+        wait_ms = lag_ms(self._request.message["timeoutMs"])
+        by_name += yield from describe(self._recent, self._now, names=exist, wait_ms=wait_ms)
         by_name += yield from describe(self._recent, self._now, names=unsure, wait_ms=SHORT_LAG_MS)
         by_id = yield from describe(self._recent, self._now, ids=ids, wait_ms=SHORT_LAG_MS)
         known: dict[_Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
         known |= {(None, each.topic_id): each for each in by_id if each.may_delete}
-        return known, {(name, NO_ID) for name in exist} - {(each.name, NO_ID) for each in by_name}
-
-
-def _not_known_yet(name: str) -> Answer:
-    """Return the answer for a topic that the controller knows, and the broker not within the time limit."""
-    sentence = "the broker does not know the topic yet, so that its cost is not known; it was not deleted"
-    error = int(ErrorCode.REQUEST_TIMED_OUT)
-    return {"name": name, "topicId": NO_ID, "errorCode": error, "errorMessage": sentence}
+        found = {each.name for each in by_name}
+        unknown: dict[_Identity, Answer] = {
+            (name, NO_ID): {**(not_known_yet(name) if name in exist else answer), "topicId": NO_ID}
+            for name, answer in told.items()
+            if name not in found and answer["errorCode"] not in _DELETED_UNCHARGED
+        }
+        return known, unknown
 
 
 def _is_deleted(name: str, times: Mapping[tuple[str, bool], int], *, by_id: bool) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from quota.gateway.api_keys import ApiKey, ErrorCode
-from quota.gateway.mutations.operations import Call, Pause
+from quota.gateway.mutations.operations import Answer, Call, Pause
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 
 METADATA_VERSION = 12
@@ -14,15 +14,18 @@ _CREATE_PARTITIONS_VERSION = 3
 _DELETE_BIT = 1 << 6
 """`AclOperation.DELETE` among the authorized operations of Metadata."""
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-_MAX_TOPICS = 50
-"""The topics of one call: reading an answer about many partitions must not keep other clients waiting."""
+_TOPICS_A_CALL = 50
+"""Reading an answer about many partitions must not keep other clients waiting."""
 _PAUSES_MS = (10, 640)
 """The first pause before a broker is asked again, and the longest one; each is twice as long as the one before."""
 
 _LAG_MS = 5000
 """A broker learns of a new topic some ms after the controller has created it; some seconds later if it is busy."""
 SHORT_LAG_MS = 600
-"""The same for topics that may not exist: their absence is told so much later."""
+"""The same for topics that may not exist; a client learns that much later that its topic is not there."""
+
+_ASK_TIMEOUT_MS = 5000
+"""The controller's time limit for an answer."""
 
 
 def describe(
@@ -35,17 +38,19 @@ def describe(
         now: the present time, as in `recent`.
         names: the names to find.
         ids: the ids to find.
-        wait_ms: for how long the broker is asked again for topics that it does not know.
+        wait_ms: for how long the broker is asked again for topics that it does not know, without the time that the
+            answers take.
     """
     asked: list[tuple[str | None, bytes]] = [(name, NO_ID) for name in names]
     asked += [(None, topic_id) for topic_id in ids]
     found: list[ExistingTopic] = []
-    for pause_ms in _pauses(wait_ms):
+    calls = -(-len(asked) // _TOPICS_A_CALL)
+    for pause_ms in _pauses(wait_ms, calls):
         if not asked:
             break
         missing: list[tuple[str | None, bytes]] = []
-        for start in range(0, len(asked), _MAX_TOPICS):
-            part = asked[start : start + _MAX_TOPICS]
+        for start in range(0, len(asked), _TOPICS_A_CALL):
+            part = asked[start : start + _TOPICS_A_CALL]
             topics = [{"name": name, "topicId": topic_id} for name, topic_id in part]
             message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
             answer = yield Call(ApiKey.METADATA, METADATA_VERSION, message)
@@ -64,23 +69,25 @@ def describe(
     return found
 
 
-def ask_controller(
-    names: Sequence[str], timeout_ms: int
-) -> Generator[Call, dict[str, Any], tuple[list[str], list[str]]]:
-    """Return the topics that exist, and those of which the client may not know whether they do.
+def ask_controller(names: Sequence[str]) -> Generator[Call, dict[str, Any], dict[str, Answer]]:
+    """Return what the controller answers for each topic when it is asked whether that could grow to one partition.
 
-    The controller knows its topics, where a broker's metadata lags. What it is asked is whether the topics could grow
-    to one partition: it validates that, and never does it.
+    The controller knows its topics, where a broker's metadata lags. A topic that exists cannot
+    (`INVALID_PARTITIONS`); the question is only validated, in any case.
     """
     if not names:
-        return [], []
+        return {}
     topics = [{"name": name, "count": 1, "assignments": None} for name in names]
-    message = {"topics": topics, "timeoutMs": timeout_ms, "validateOnly": True}
+    message = {"topics": topics, "timeoutMs": _ASK_TIMEOUT_MS, "validateOnly": True}
     answer = yield Call(ApiKey.CREATE_PARTITIONS, _CREATE_PARTITIONS_VERSION, message)
-    errors = {each["name"]: each["errorCode"] for each in answer["results"]}
-    exist = [name for name in names if errors.get(name) == ErrorCode.INVALID_PARTITIONS]
-    known = {ErrorCode.INVALID_PARTITIONS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    return exist, [name for name in names if errors.get(name) not in known]
+    answers = {each["name"]: each for each in answer["results"]}
+    return {name: answers.get(name) or not_known_yet(name) for name in names}
+
+
+def not_known_yet(name: str) -> Answer:
+    """Return the answer for a topic that the controller knows, and the broker not in time."""
+    sentence = "the broker does not know the topic yet, so that the cost is not known; nothing was changed"
+    return {"name": name, "errorCode": int(ErrorCode.REQUEST_TIMED_OUT), "errorMessage": sentence}
 
 
 def lag_ms(timeout_ms: int) -> int:
@@ -88,9 +95,9 @@ def lag_ms(timeout_ms: int) -> int:
     return min(_LAG_MS, timeout_ms // 2)
 
 
-def _pauses(wait_ms: int) -> Iterator[int]:
-    """Yield pauses [ms] that come to `wait_ms`, and 0."""
-    pause, longest = _PAUSES_MS
+def _pauses(wait_ms: int, calls: int) -> Iterator[int]:
+    """Yield pauses [ms] that come to `wait_ms`, and 0; they are longer where asking again takes many calls."""
+    pause, longest = (each * calls for each in _PAUSES_MS)
     while wait_ms > 0:
         yield min(pause, wait_ms)
         wait_ms -= pause

@@ -25,6 +25,8 @@ class Cluster:
         """Topics that the client may see, but not change."""
         self.unalterable = set()
         """Topics that the client may delete, but not grow."""
+        self.controller_error = 0
+        """The error of every CreatePartitions, if any."""
         self.unseen = set()
         """Topics that Metadata does not show yet."""
         self.lagging = {}
@@ -121,7 +123,9 @@ class Cluster:
         results = []
         for each in message["topics"]:
             name, count = each["name"], each["count"]
-            if name in self.unalterable:
+            if self.controller_error:
+                results.append(_failed(name, self.controller_error, None))
+            elif name in self.unalterable:
                 results.append(_failed(name, 29, "Authorization failed."))
             elif name not in self.topics:
                 results.append(_failed(name, 3, NOT_THERE))

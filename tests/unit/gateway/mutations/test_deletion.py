@@ -213,6 +213,34 @@ def test_a_topic_that_the_client_may_not_ask_the_controller_for_is_waited_for_sh
     assert (waited, on.ports.asked, deleted(on)) == (600, [], [["a"]])
 
 
+def test_a_controller_that_cannot_say_makes_no_deletion_free(play):
+    """It is busy: its error is the client's answer, and nothing is deleted."""
+    on = play(Cluster(a=3, late=1))
+    on.cluster.unseen.add("late")
+    on.cluster.controller_error = 7
+    on.send(20, 6, by_name("a", "late", "gone"))
+    on.serve()
+    on.decide()
+
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 0, "late": 7, "gone": 7}
+    assert set(on.cluster.topics) == {"late"}
+
+
+def test_many_topics_are_asked_for_again_more_rarely(play):
+    """Each time takes as many calls as there are parts."""
+    names = [f"t{number}" for number in range(200)]
+    on = play(Cluster(**dict.fromkeys(names, 1)))
+    on.cluster.unseen.update(names)
+    on.send(20, 6, by_name(*names))
+    on.serve()
+    waited = []
+    while on.ports.pauses:
+        waited += on.ports.pauses
+        on.end_pause()
+    assert (waited[:2], sum(waited)) == ([40, 80], 5000)
+
+
 def test_an_id_that_brokers_do_not_know_yet_is_asked_for_again(play):
     """The controller cannot be asked for it."""
     on = play(Cluster(a=3))

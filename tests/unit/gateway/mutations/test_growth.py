@@ -81,12 +81,15 @@ def test_a_topic_that_brokers_do_not_know_yet_is_asked_for_again(play):
 
 
 @pytest.mark.parametrize(("timeout_ms", "most"), [(30_000, 5000), (1000, 500)])
-def test_a_topic_that_stays_unknown_was_deleted_meanwhile(play, timeout_ms, most):
-    """After five seconds, or half of the client's time limit, it is answered as unknown, and nothing is asked."""
+@pytest.mark.parametrize(("is_deleted", "error"), [(True, 3), (False, 7)])
+def test_a_topic_that_stays_unknown_does_not_grow(play, timeout_ms, most, is_deleted, error):
+    """After five seconds, or half of the client's time limit, the controller says whether it was deleted meanwhile."""
     on = play(Cluster(a=1))
     on.cluster.unseen.add("a")
     on.send(37, 3, {**growth(a=2), "timeoutMs": timeout_ms})
     on.serve()
+    if is_deleted:
+        del on.cluster.topics["a"]
     waited = []
     while on.ports.pauses:
         waited += on.ports.pauses
@@ -94,7 +97,7 @@ def test_a_topic_that_stays_unknown_was_deleted_meanwhile(play, timeout_ms, most
 
     assert waited[:4] == [10, 20, 40, 80]
     assert (sum(waited), max(waited) <= 640) == (most, True)
-    assert [errors(each) for each in on.answers()] == [{"a": 3}]
+    assert [errors(each) for each in on.answers()] == [{"a": error}]
     assert (on.ports.asked, on.changes_seen()) == ([], [])
 
 
