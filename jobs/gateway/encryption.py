@@ -36,7 +36,7 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
 
 @contextmanager
 def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
-    """Yield a list that is not empty any more once a broker has requested a client's certificate.
+    """Yield a list that gets an entry when a broker requests a client's certificate.
 
     There is no public way to ask `ssl` for this.
     """

@@ -51,7 +51,7 @@ async def told_addresses(
                 if context is None or security.has_sasl:
                     told |= await _ask((host, port), security, context, protocol)
                 else:
-                    told |= await _ask_without_certificate((host, port), security, context, protocol)
+                    told |= await _ask_unless_certificates_count((host, port), security, context, protocol)
         except (OSError, EOFError, ScramException, MutationQuotaError) as error:
             if isinstance(error, BadInput):
                 raise
@@ -85,20 +85,29 @@ async def _ask(
         writer.close()
 
 
-async def _ask_without_certificate(
+async def _ask_unless_certificates_count(
     broker: Address, security: Security, context: ssl.SSLContext, protocol: Protocol
 ) -> dict[int, Address]:
-    """Return the addresses, unless clients without a certificate are other principals there than those with one."""
+    """Return the addresses.
+
+    Raises:
+        BadInput: the listener requests clients' certificates, by which it would know them.
+    """
+    refused = BadInput(
+        f"gateway: the listener at {broker[0]}:{broker[1]} requests clients' certificates (ssl.client.auth), which "
+        "cannot be passed on; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if all "
+        "clients may be ANONYMOUS (docs/gateway.md)"
+    )
     with certificate_requests(context) as requests:
         try:
-            return await _ask(broker, security, context, protocol)
-        finally:
+            found = await _ask(broker, security, context, protocol)
+        except (OSError, EOFError, MutationQuotaError):
             if requests:
-                raise BadInput(
-                    f"gateway: the listener at {broker[0]}:{broker[1]} requests clients' certificates "
-                    "(ssl.client.auth), which cannot be passed on; use a listener with SASL_SSL for the gateway, or "
-                    "set ssl.client.auth=none there if all clients may be ANONYMOUS (docs/gateway.md)"
-                )
+                raise refused from None
+            raise
+    if requests:
+        raise refused
+    return found
 
 
 async def _authenticate(calls: "_Calls", security: Security) -> None:

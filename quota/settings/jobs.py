@@ -29,7 +29,7 @@ class EnforceSettings(Section):
     """Whether the query fails if requests were removed from their topic undecided. Otherwise they are skipped."""
 
     through_pandas: bool = False
-    """Whether the stateful stage uses pandas, as PySpark does by itself. Slower; for when the other way is in doubt."""
+    """Whether the stateful stage uses pandas, as PySpark does by itself. Slower; in case the other way has a fault."""
 
     with_audit: bool = False
     """Whether the audit runs in the same process."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
 
-from jobs.spark.keyed.state import KeyState, SentState
+from jobs.spark.keyed.state import KeyState, SentState, StateRow
 
 KNOWN_RELEASES = frozenset({"4.2.0"})
 """The releases of PySpark whose functions these are."""
@@ -35,9 +35,8 @@ _STATE_TYPES = {
 _NO_STATE = (None,) * len(_STATE_TYPES)
 _COUNTS = ("dataCount", "stateCount")
 
-_Rows = list[Any]
-_Chunk = tuple[list[_Rows], SentState]
-"""Some rows of a key, by their columns, and the state of the key."""
+_Chunk = tuple[list[pa.Array], SentState]
+"""The columns of some rows of a key, and the key's state."""
 _Result = tuple[Iterable[bytes], SentState]
 """The answers to a key, and its state, which may change until the last answer is taken."""
 
@@ -60,33 +59,34 @@ def has_known_release() -> bool:
 
 
 @cache
-def install(find: Callable[[object], ArrowStage | None]) -> None:
+def install(find_stage: Callable[[object], ArrowStage | None]) -> None:
     """Stand in for PySpark's functions in this process; those of others go through PySpark's own.
 
     Args:
-        find: returns the stage behind a function that PySpark is about to wrap; None if it is somebody else's.
+        find_stage: returns the stage behind a function that PySpark is about to wrap; None if it is somebody else's.
     """
     from pyspark import worker  # noqa: PLC0415 only workers have it
 
     serializer: Any = ApplyInPandasWithStateSerializer
     module: Any = worker
     wrap, load, dump = module.wrap_grouped_map_pandas_udf_with_state, serializer.load_stream, serializer.dump_stream
-    present: list[ArrowStage | None] = [None]  # a worker runs one task after the other, and wraps before it loads
+    current: ArrowStage | None = None  # a worker runs one task after the other, and wraps before it loads
 
     def wrap_stage(function: object, *more: object) -> object:
-        present[0] = stage = find(function)
+        nonlocal current
+        current = stage = find_stage(function)
         return wrap(function, *more) if stage is None else _answers_of(stage)
 
     def load_stream(self: ArrowStreamSerializer, stream: IO[bytes]) -> object:
-        if present[0] is None:
+        if current is None:
             return load(self, stream)
         return load_keys(ArrowStreamSerializer.load_stream(self, stream))
 
     def dump_stream(self: ArrowStreamSerializer, results: Iterable[Any], stream: IO[bytes]) -> None:
-        if present[0] is None:
+        if current is None:
             dump(self, results, stream)
         else:
-            batches = self._write_stream_start(record_batches(results, present[0].output, present[0].max_rows), stream)
+            batches = self._write_stream_start(record_batches(results, current.output, current.max_rows), stream)
             ArrowStreamSerializer.dump_stream(self, batches, stream)
 
     module.wrap_grouped_map_pandas_udf_with_state = wrap_stage
@@ -94,10 +94,14 @@ def install(find: Callable[[object], ArrowStage | None]) -> None:
 
 
 def _answers_of(stage: ArrowStage) -> Callable[..., _Result]:
-    """Return what PySpark calls for each key: with its grouping columns, the columns of its rows, and its state."""
+    """Return what PySpark calls for each key: with its grouping columns, the columns of its chunks, and its state."""
 
-    def answers(group: list[_Rows], chunks: Iterable[list[_Rows]], state: SentState) -> _Result:
-        return stage.answer(group[0][0], chain.from_iterable(map(itemgetter(-1), chunks)), state), state
+    def given(key: str, rows: Iterable[bytes], state: SentState) -> Iterator[bytes]:
+        yield from stage.answer(key, rows, state)  # in a generator, a StopIteration does not end the stream in silence
+
+    def answers(group: list[pa.Array], chunks: Iterable[list[pa.Array]], state: SentState) -> _Result:
+        rows = chain.from_iterable(columns[-1].to_pylist() for columns in chunks)
+        return given(group[0][0].as_py(), rows, state), state
 
     return answers
 
@@ -119,7 +123,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Chunk]:
                 break
             state = unfinished or SentState(text, keys[index].as_py(), values[index].as_py())
             unfinished = None if is_last else state
-            yield [column.slice(start, count).to_pylist() for column in columns], state
+            yield [column.slice(start, count) for column in columns], state
 
 
 def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> Iterator[pa.RecordBatch]:
@@ -131,7 +135,7 @@ def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> It
         max_rows: the maximum number of answers in a record batch; 0 for no limit.
     """
     answers: list[bytes] = []
-    states: list[SentState] = []
+    states: list[StateRow] = []
     size = 0
     for given, state in results:
         for answer in given:
@@ -140,17 +144,17 @@ def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> It
             if size >= BATCH_BYTES or len(answers) == max_rows:
                 yield _record_batch(answers, states, output)
                 answers, states, size = [], [], 0
-        states.append(state)
+        states.append(state.row())
     if answers or states:
         yield _record_batch(answers, states, output)
 
 
-def _record_batch(answers: list[bytes], states: list[SentState], output: str) -> pa.RecordBatch:
+def _record_batch(answers: list[bytes], states: list[StateRow], output: str) -> pa.RecordBatch:
     """Return counts, answers and states, each padded to the same length."""
     length = max(1, len(answers), len(states))
     counts = [pa.array(np.full(length, len(each), np.int32)) for each in (answers, states)]
     padded = pa.array([*answers, *[None] * (length - len(answers))], pa.binary())
-    rows = [*(state.row() for state in states), *[_NO_STATE] * (length - len(states))]
+    rows = [*states, *[_NO_STATE] * (length - len(states))]
     columns = [pa.array(each, kind) for each, kind in zip(zip(*rows, strict=True), _STATE_TYPES.values(), strict=True)]
     return pa.RecordBatch.from_arrays(
         [

@@ -15,7 +15,7 @@ from jobs.spark.keyed.state import KeyState
 
 _log = logging.getLogger(__name__)
 
-Answer = Callable[[str, Iterable[bytes], KeyState], Iterator[bytes]]
+AnswerRows = Callable[[str, Iterable[bytes], KeyState], Iterator[bytes]]
 """Returns the answers to the rows of a key, and may update its state."""
 
 
@@ -26,7 +26,7 @@ class KeyedStage:
     string and whose last column has the rows.
     """
 
-    def __init__(self, answer: Answer, output: str, max_rows: int, *, through_pandas: bool = False) -> None:
+    def __init__(self, answer: AnswerRows, output: str, max_rows: int, *, through_pandas: bool = False) -> None:
         """Make a stage.
 
         Args:
@@ -81,6 +81,7 @@ def _stage_behind(function: object) -> KeyedStage | None:
     With a profiler there is another function in between: then there is none, and the stage goes through pandas.
     """
     for cell in getattr(function, "__closure__", None) or ():
-        if isinstance(cell.cell_contents, KeyedStage):
-            return None if cell.cell_contents.goes_through_pandas else cell.cell_contents
+        stage = cell.cell_contents
+        if isinstance(stage, KeyedStage):
+            return None if stage.goes_through_pandas or not has_known_release() else stage
     return None

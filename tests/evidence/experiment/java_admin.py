@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quota.errors import MutationQuotaError
 from tests.evidence.experiment.storm import PARTITIONS, Clock, Storm
-from tests.evidence.java_source import java_command
+from tests.support.java_source import java_command
 
 _READY_SECONDS = 60.0
 _NOT_IN_TIME = frozenset({"ThrottlingQuotaExceededException", "TimeoutException"})

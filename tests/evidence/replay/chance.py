@@ -172,7 +172,7 @@ def runs(least: int = 0) -> st.SearchStrategy[Run]:
         Run,
         cuts=st.lists(st.integers(1, 19).map(lambda part: part / 20), min_size=least, max_size=3),
         state_partitions=st.integers(1, 4),
-        frame_rows=st.sampled_from([1, 3, 1000]),
+        batch_rows=st.sampled_from([1, 3, 1000]),
         arrival=st.integers(0, 2**16),
         restart_after=st.one_of(st.none(), st.integers(0, 3)),
         crash=st.booleans(),

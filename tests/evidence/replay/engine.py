@@ -76,7 +76,7 @@ class SparkEngine:
     def _configured(self, run: Run) -> Iterator[None]:
         wanted = {
             "spark.sql.shuffle.partitions": run.state_partitions,
-            "spark.sql.execution.arrow.maxRecordsPerBatch": run.frame_rows,
+            "spark.sql.execution.arrow.maxRecordsPerBatch": run.batch_rows,
         }
         before = {name: self.spark.conf.get(name) for name in wanted}
         for name, value in wanted.items():

@@ -33,8 +33,9 @@ back. Many requests are sent again, alike or with something else under the same 
 (`repeats.window_seconds`), for 3 or 20 seconds, some no more than one or two of a bucket.
 
 Each log is cut at random into batches, each partition elsewhere, and runs with one to four state partitions, with
-one row or a thousand in a frame, its rows arriving in any order and in two tasks, over a restart from the
-checkpoint, or over one after a batch that was done but not noted as done. Quota changes are known from the
+one row or a thousand in a record batch, its rows arriving in any order and in two tasks, over a restart from the
+checkpoint, or over one after a batch that was done but not noted as done, the stateful stage through pandas or
+without it, before the restart and after it. Quota changes are known from the
 beginning, or no sooner than they must be.
 
 **One partition a bucket**, which is what a producer's record key is for: uncut and cut twice, all answers are the

@@ -14,8 +14,8 @@ class Run:
     cuts: Sequence[float] = ()
     """Positions of the cuts, as shares of a partition; there is one batch more than cuts."""
     state_partitions: int = 2
-    frame_rows: int = 1000
-    """Rows in each frame that Python receives."""
+    batch_rows: int = 1000
+    """Rows in each record batch that Python receives."""
     arrival: int = 0
     """Seed of the order in which a batch's rows arrive, and of their tasks."""
     restart_after: int | None = None

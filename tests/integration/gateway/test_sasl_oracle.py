@@ -11,7 +11,7 @@ import pytest
 
 from jobs.spark.installation import jars_folder
 from quota.gateway.sasl import AuthenticationRefused, SaslExchange
-from tests.evidence.java_source import java_command
+from tests.support.java_source import java_command
 
 _EXCHANGES = 6000
 _DELEGATED = "\0token"

@@ -22,8 +22,8 @@ _TEXTS = {
 From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
 Kafka-to-Kafka query that hands the same records on as they are. A minute of load warms up, and still each round is a
 little quicker than the one before: a JVM compiles for some minutes, and begins at two to three times these. *Empty
-function*: applyInPandasWithState with the same schemas, whose function hands each record back; no decision in it can
-be had for less. The slowest per cent are those that wait for the audit's batch, which takes both cores for a second
+function*: applyInPandasWithState as PySpark has it, with the same schemas, whose function hands each record back. The
+slowest per cent are those that wait for the audit's batch, which takes both cores for a second
 or two ([0015](decisions/0015-what-a-batch-costs.md)). Each time at 200 requests/s lasts from one such batch to the
 next; at the other rates half as long, so that the slowest there hang on where the batch falls, and at 10 requests/s
 are one of fifty.""",
@@ -43,7 +43,7 @@ In plain Python in one process, by processor time, for 50 users. A library's hit
 with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
 explains itself.""",
     "many keys": """\
-The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, and by
+The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, through pandas, and by
 transformWithState.""",
     "audit": """\
 A backlog of decisions into Delta, each time as one batch into empty tables, and queries of a table of ten days. How

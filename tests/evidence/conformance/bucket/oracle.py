@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quota.errors import ClusterError
 from tests.evidence.conformance.bucket.sequences import START, Sequence, Try
-from tests.evidence.java_source import java_command
+from tests.support.java_source import java_command
 
 CLASSES = (
     "org.apache.kafka.server.quota.ControllerMutationQuotaManager",

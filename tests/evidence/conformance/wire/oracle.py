@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quota.errors import ClusterError
-from tests.evidence.java_source import java_command
+from tests.support.java_source import java_command
 
 
 @dataclass(frozen=True, slots=True)

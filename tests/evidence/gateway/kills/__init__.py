@@ -1,1 +1,1 @@
-"""Proves that a killed gateway lets nothing pass undecided and charges nothing twice, into docs/gateway-kills.md."""
+"""Proves that a killed gateway lets nothing pass undecided, and charges no growth and no deletion twice."""

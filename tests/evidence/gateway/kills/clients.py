@@ -37,6 +37,7 @@ class Tally:
     """Calls whose connection was lost."""
     throttled: int = 0
     undecided: int = 0
+    """Calls answered with error 7: there was no decision, or the broker did not know the topic yet."""
     found_done: int = 0
     longest_ms: int = 0
     steps: Counter[str] = field(default_factory=Counter)

@@ -14,8 +14,8 @@ A broker, `mutation-quota enforce` with `repeats.window_seconds={window:.0f}`, a
 create topics, grow most of them and delete most of them, each step until it is done: after a lost connection, an
 error 89 or no decision they send the same request again. Afterwards:
 
-- Each topic that stands was admitted, and so was its number of partitions; there are no more creations and deletions
-  than admissions of them.
+- Each topic that stands was admitted, and so was its number of partitions. Each step that is done was admitted, and a
+  topic that was deleted is gone.
 - No growth and no deletion is charged twice: a gateway that is started again asks with the id of its predecessor, so
   that the job knows the request, and admits it once more for free. A creation cannot be known again, since one that is
   not there yet looks like the next of the same name: those are counted, and allowed
@@ -34,14 +34,14 @@ def figures(report: Report) -> Table:
         ("calls", report.total("calls")),
         ("calls lost with their connection", report.total("broken")),
         ("calls refused with error 89", report.total("throttled")),
-        ("calls without a decision", report.total("undecided")),
+        ("calls answered with error 7", report.total("undecided")),
         ("topics created, grown, deleted", ", ".join(f"{steps[each]:,}" for each in ("created", "grown", "deleted"))),
         ("steps found done when they were tried again", report.total("found_done")),
         ("decisions", report.decisions),
         ("repeats admitted for free", report.repeats.total()),
         ("creations charged twice", report.paid_twice[Operation.CREATE_TOPICS.name]),
         ("longest call, ms", max(each.longest_ms for each in report.tallies)),
-        ("found wrong", len(report.wrong)),
+        ("violations", len(report.wrong)),
     ]
     drawn = tuple((name, value if isinstance(value, str) else f"{value:,}") for name, value in rows)
     return Table("A gateway that is killed under load", ("", ""), drawn, words=1)

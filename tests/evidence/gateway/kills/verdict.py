@@ -13,7 +13,11 @@ from quota.settings import Settings
 from tests.evidence.gateway.kills.clients import PREFIX, Tally
 
 _SECONDS = 30
-_OPERATIONS = {"created": Operation.CREATE_TOPICS, "deleted": Operation.DELETE_TOPICS}
+_OPERATIONS = {
+    "created": Operation.CREATE_TOPICS,
+    "grown": Operation.CREATE_PARTITIONS,
+    "deleted": Operation.DELETE_TOPICS,
+}
 
 
 @dataclass
@@ -22,7 +26,6 @@ class Report:
 
     kills: int
     tallies: list[Tally]
-    topics: int = 0
     decisions: int = 0
     repeats: Counter[str] = field(default_factory=Counter)
     """Decisions that charged nothing, since the same was admitted before."""
@@ -47,7 +50,6 @@ def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
     check_charges(report, admitted)
     found = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers}).list_topics(timeout=_SECONDS).topics
     standing = {name: len(topic.partitions) for name, topic in found.items() if name.startswith(PREFIX)}
-    report.topics = len(standing)
     for name, partitions in standing.items():
         check_topic(report, name, partitions, admitted)
     for tally in tallies:
@@ -96,11 +98,10 @@ def check_charges(report: Report, admitted: _Admitted) -> None:
 
 
 def check_answers(report: Report, tally: Tally, admitted: _Admitted, standing: Collection[str]) -> None:
-    """Each topic created or deleted for a client was admitted for it, and is there or gone."""
+    """Each topic created, grown or deleted for a client was admitted for it, and is gone if it was deleted."""
     for (done, name), code in tally.answers.items():
-        operation = _OPERATIONS.get(done)
         there = "is there" if name in standing else "is not there"
-        if operation is not None and (operation, name) not in admitted:
+        if (_OPERATIONS[done], name) not in admitted:
             report.wrong.append(f"{name} was {done} (error {code}) and not admitted; it {there}")
         elif done == "deleted" and name in standing:
             report.wrong.append(f"{name} was deleted (error {code}), and {there}")

@@ -40,7 +40,7 @@ _GIVE_UP_SECONDS = 400.0
 
 
 def start_empty(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """Start the other limit: applyInPandasWithState with these schemas, whose function returns each record."""
+    """Start applyInPandasWithState as PySpark has it, with these schemas and a function that returns each record."""
     request = F.concat(F.lit(b"d-0000001"), "value")  # in the layout of a packed answer
     answers = (
         read_requests(spark, settings)

@@ -7,7 +7,6 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer
 
 from jobs.spark.keyed import arrow
 from jobs.spark.keyed.stage import KeyedStage
@@ -42,11 +41,16 @@ def large(_key, rows, _state):
         yield b"x" * int(row)
 
 
-def failing(_key, rows, _state):
+def stumbling_generator(_key, rows, _state):
     """Answer one row, and stumble at the end of the rows."""
     rows = iter(rows)
     yield next(rows)
     yield next(rows)
+
+
+def stumbling_function(_key, rows, _state):
+    """Stumble at once."""
+    return [next(iter(rows)), next(iter(()))]
 
 
 def both(answer, batches, max_rows):
@@ -144,36 +148,51 @@ def test_a_function_of_somebody_else_goes_through_pyspark_itself():
     assert answers(run(Foreign(), batches)) == [b"k"]
 
 
-def test_an_unknown_release_of_pyspark_goes_through_pandas_and_says_so(monkeypatch, caplog):
+@pytest.fixture
+def calls_through_pandas(monkeypatch):
+    """The keys for which PySpark called a stage itself."""
+    keys = []
+    call = KeyedStage.__call__
+
+    def noted(stage, group, frames, state):
+        keys.extend(group)
+        return call(stage, group, frames, state)
+
+    monkeypatch.setattr(KeyedStage, "__call__", noted)
+    return keys
+
+
+BATCHES = record_batches([("k", [b"\0"], None)], 10)
+
+
+def test_an_unknown_release_of_pyspark_goes_through_pandas_and_says_so(monkeypatch, caplog, calls_through_pandas):
     """One line, on the driver; a worker looks for itself."""
+    run(KeyedStage(counting, "answer", 10), BATCHES)  # installs what it can
+    assert calls_through_pandas == []
     monkeypatch.setattr(arrow.pyspark, "__version__", "9.9.9")
-    installed = []
-    monkeypatch.setattr("jobs.spark.keyed.stage.install", installed.append)
     with caplog.at_level(logging.WARNING):
         stage = KeyedStage(counting, "answer", 10)
     (record,) = caplog.records
     assert "PySpark 9.9.9 is not known" in record.getMessage()
-    assert answers(run(stage, record_batches([("k", [b"\0"], None)], 10))) == [b"k 1 \0"]
-    assert installed == []
+    assert answers(run(stage, BATCHES)) == [b"k 1 \0"]
+    assert calls_through_pandas == ["k"]
 
 
-def test_a_setting_leaves_pyspark_as_it_is(monkeypatch, caplog):
-    """Nothing is installed, and nothing said."""
-    installed = []
-    monkeypatch.setattr("jobs.spark.keyed.stage.install", installed.append)
-    run(KeyedStage(counting, "answer", 10, through_pandas=True), record_batches([("k", [b"\0"], None)], 10))
-    assert (installed, caplog.records) == ([], [])
+def test_a_setting_leaves_pyspark_as_it_is(caplog, calls_through_pandas):
+    """And nothing is said."""
+    assert answers(run(KeyedStage(counting, "answer", 10, through_pandas=True), BATCHES)) == [b"k 1 \0"]
+    assert (calls_through_pandas, caplog.records) == (["k"], [])
 
 
 @pytest.mark.parametrize("through_pandas", [True, False])
-def test_an_error_of_the_function_is_an_error_of_the_task(through_pandas):
+@pytest.mark.parametrize("answer", [stumbling_generator, stumbling_function])
+def test_an_error_of_the_function_is_an_error_of_the_task(answer, through_pandas):
     """A StopIteration must not end the answers in silence."""
-    stage = KeyedStage(failing, "answer", 10, through_pandas=through_pandas)
+    stage = KeyedStage(answer, "answer", 10, through_pandas=through_pandas)
     with pytest.raises(RuntimeError):
         run(stage, record_batches([("k", [b"\0"], None)], 10))
 
 
-def test_the_functions_are_those_of_the_release_that_is_installed():
-    """An upgrade of PySpark must be looked at: how it sends keys and states, and what it calls."""
+def test_the_release_of_pyspark_that_is_installed_is_known():
+    """An upgrade must be looked at (docs/decisions/0019): how it sends keys and states, and what it calls."""
     assert arrow.has_known_release()
-    assert "load_stream" in vars(ApplyInPandasWithStateSerializer)
