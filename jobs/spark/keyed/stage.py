@@ -38,7 +38,7 @@ class KeyedStage:
         self.answer = answer
         self.output = output
         self.max_rows = max_rows
-        self.goes_through_pandas = through_pandas
+        self._through_pandas = through_pandas
         self._held_bytes = 0
         if not through_pandas and not has_known_release():
             _log.warning(
@@ -49,8 +49,12 @@ class KeyedStage:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Arrive in a worker, right before PySpark wraps this function for its task."""
         self.__dict__.update(state)
-        if not self.goes_through_pandas and has_known_release():
+        if self._goes_by_arrow:
             install(_stage_behind)
+
+    @property
+    def _goes_by_arrow(self) -> bool:
+        return not self._through_pandas and has_known_release()
 
     def __call__(self, group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         """Answer the rows of a key through pandas.
@@ -83,5 +87,5 @@ def _stage_behind(function: object) -> KeyedStage | None:
     for cell in getattr(function, "__closure__", None) or ():
         stage = cell.cell_contents
         if isinstance(stage, KeyedStage):
-            return None if stage.goes_through_pandas or not has_known_release() else stage
+            return stage if stage._goes_by_arrow else None  # noqa: SLF001 this module's own
     return None

@@ -6,7 +6,15 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from quota.gateway.api_keys import ErrorCode
-from quota.gateway.mutations.existing import SHORT_LAG_MS, ask_controller, describe, lag_ms, not_known_yet
+from quota.gateway.mutations.existing import (
+    SHORT_LAG_MS,
+    Identity,
+    ask_controller,
+    describe,
+    is_there,
+    lag_ms,
+    unresolved,
+)
 from quota.gateway.mutations.operations import (
     Answer,
     Call,
@@ -22,9 +30,6 @@ from quota.records.request import TopicMutation
 
 _DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """What the controller answers about a topic that is not there, or about which the client may not ask."""
-
-_Identity = tuple[str | None, bytes]
-"""A topic's name, or its id; the other one is None or `NO_ID`."""
 
 
 class Deletion(MutationOperation):
@@ -51,9 +56,9 @@ class Deletion(MutationOperation):
         times = Counter((known[each].name, each[0] is None) for _, each in wanted if each in known)
         costs, uncharged = [], []
         for each, identity in wanted:
-            topic = known.get(identity)
             if identity in unknown:
                 continue
+            topic = known.get(identity)
             if topic is not None and _is_deleted(topic.name, times, by_id=identity[0] is None):
                 self._topics.append(each)
                 self._found.append(topic)
@@ -89,8 +94,8 @@ class Deletion(MutationOperation):
                 self._recent.forget(each.name)
 
     def _find(
-        self, wanted: AbstractSet[_Identity]
-    ) -> Generator[Call | Pause, dict[str, Any], tuple[dict[_Identity, ExistingTopic], dict[_Identity, Answer]]]:
+        self, wanted: AbstractSet[Identity]
+    ) -> Generator[Call | Pause, dict[str, Any], tuple[dict[Identity, ExistingTopic], dict[Identity, Answer]]]:
         """Return the topics that the client may delete, and the answers for those whose cost cannot be known in time.
 
         A topic is found that is named by a name alone or by an id alone. The controller is asked about a name that the
@@ -101,17 +106,17 @@ class Deletion(MutationOperation):
         by_name = yield from describe(self._recent, self._now, names=names)
         found = {each.name for each in by_name}
         told = yield from ask_controller([name for name in names if name not in found])
-        exist = [name for name, answer in told.items() if answer["errorCode"] == ErrorCode.INVALID_PARTITIONS]
+        exist = [name for name, answer in told.items() if is_there(answer)]
         unsure = [name for name, answer in told.items() if answer["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED]
         wait_ms = lag_ms(self._request.message["timeoutMs"])
         by_name += yield from describe(self._recent, self._now, names=exist, wait_ms=wait_ms)
         by_name += yield from describe(self._recent, self._now, names=unsure, wait_ms=SHORT_LAG_MS)
         by_id = yield from describe(self._recent, self._now, ids=ids, wait_ms=SHORT_LAG_MS)
-        known: dict[_Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
+        known: dict[Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
         known |= {(None, each.topic_id): each for each in by_id if each.may_delete}
         found = {each.name for each in by_name}
-        unknown: dict[_Identity, Answer] = {
-            (name, NO_ID): {**(not_known_yet(name) if name in exist else answer), "topicId": NO_ID}
+        unknown: dict[Identity, Answer] = {
+            (name, NO_ID): {**unresolved(answer), "topicId": NO_ID}
             for name, answer in told.items()
             if name not in found and answer["errorCode"] not in _DELETED_UNCHARGED
         }
@@ -132,5 +137,5 @@ def _is_deleted(name: str, times: Mapping[tuple[str, bool], int], *, by_id: bool
     return ids == 1 and names != 1 if by_id else names == 1 and ids == 0
 
 
-def _identity(topic: str | dict[str, Any]) -> _Identity:
+def _identity(topic: str | dict[str, Any]) -> Identity:
     return (topic, NO_ID) if isinstance(topic, str) else (topic["name"], topic["topicId"])

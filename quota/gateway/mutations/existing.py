@@ -8,6 +8,9 @@ from quota.gateway.api_keys import ApiKey, ErrorCode
 from quota.gateway.mutations.operations import Answer, Call, Pause
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 
+Identity = tuple[str | None, bytes]
+"""A topic's name, or its id; the other one is None or `NO_ID`."""
+
 METADATA_VERSION = 12
 """The version of Metadata that the gateway asks in: the first that finds topics by their ids."""
 _CREATE_PARTITIONS_VERSION = 3
@@ -41,26 +44,16 @@ def describe(
         wait_ms: for how long the broker is asked again for topics that it does not know, without the time that the
             answers take.
     """
-    asked: list[tuple[str | None, bytes]] = [(name, NO_ID) for name in names]
+    asked: list[Identity] = [(name, NO_ID) for name in names]
     asked += [(None, topic_id) for topic_id in ids]
     found: list[ExistingTopic] = []
     calls = -(-len(asked) // _TOPICS_A_CALL)
     for pause_ms in _pauses(wait_ms, calls):
         if not asked:
             break
-        missing: list[tuple[str | None, bytes]] = []
+        missing: list[Identity] = []
         for start in range(0, len(asked), _TOPICS_A_CALL):
-            part = asked[start : start + _TOPICS_A_CALL]
-            topics = [{"name": name, "topicId": topic_id} for name, topic_id in part]
-            message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
-            answer = yield Call(ApiKey.METADATA, METADATA_VERSION, message)
-            found += [
-                _corrected(each, recent.find(each["name"], NO_ID, now))
-                for each in answer["topics"]
-                if not each["errorCode"] and each["name"] is not None
-            ]
-            unknown = {(each["name"], each["topicId"]) for each in answer["topics"] if each["errorCode"] in _UNKNOWN}
-            missing += [each for each in part if each in unknown]
+            missing += yield from _ask_broker(asked[start : start + _TOPICS_A_CALL], recent, now, found)
         remembered = {each: topic for each in missing if (topic := recent.find(each[0], each[1], now)) is not None}
         found += remembered.values()
         asked = [each for each in missing if each not in remembered]
@@ -69,11 +62,27 @@ def describe(
     return found
 
 
+def _ask_broker(
+    asked: Sequence[Identity], recent: RecentTopics, now: int, found: list[ExistingTopic]
+) -> Generator[Call, dict[str, Any], list[Identity]]:
+    """Add the topics that the broker knows to `found`; return those that it does not know."""
+    topics = [{"name": name, "topicId": topic_id} for name, topic_id in asked]
+    message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
+    answer = yield Call(ApiKey.METADATA, METADATA_VERSION, message)
+    found += [
+        _corrected(each, recent.find(each["name"], NO_ID, now))
+        for each in answer["topics"]
+        if not each["errorCode"] and each["name"] is not None
+    ]
+    unknown = {(each["name"], each["topicId"]) for each in answer["topics"] if each["errorCode"] in _UNKNOWN}
+    return [each for each in asked if each in unknown]
+
+
 def ask_controller(names: Sequence[str]) -> Generator[Call, dict[str, Any], dict[str, Answer]]:
     """Return what the controller answers for each topic when it is asked whether that could grow to one partition.
 
-    The controller knows its topics, where a broker's metadata lags. A topic that exists cannot
-    (`INVALID_PARTITIONS`); the question is only validated, in any case.
+    The controller knows its topics, where a broker's metadata lags. A topic that exists cannot (`is_there`); the
+    question is only validated, in any case.
     """
     if not names:
         return {}
@@ -81,11 +90,20 @@ def ask_controller(names: Sequence[str]) -> Generator[Call, dict[str, Any], dict
     message = {"topics": topics, "timeoutMs": _ASK_TIMEOUT_MS, "validateOnly": True}
     answer = yield Call(ApiKey.CREATE_PARTITIONS, _CREATE_PARTITIONS_VERSION, message)
     answers = {each["name"]: each for each in answer["results"]}
-    return {name: answers.get(name) or not_known_yet(name) for name in names}
+    return {name: answers.get(name) or _not_known_yet(name) for name in names}
 
 
-def not_known_yet(name: str) -> Answer:
-    """Return the answer for a topic that the controller knows, and the broker not in time."""
+def is_there(told: Answer) -> bool:
+    """Return whether a topic exists by the controller's answer."""
+    return bool(told["errorCode"] == ErrorCode.INVALID_PARTITIONS)
+
+
+def unresolved(told: Answer) -> Answer:
+    """Return the client's answer for a topic that the broker has not come to know, by the controller's answer."""
+    return _not_known_yet(told["name"]) if is_there(told) else told
+
+
+def _not_known_yet(name: str) -> Answer:
     sentence = "the broker does not know the topic yet, so that the cost is not known; nothing was changed"
     return {"name": name, "errorCode": int(ErrorCode.REQUEST_TIMED_OUT), "errorMessage": sentence}
 

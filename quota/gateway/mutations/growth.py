@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any
 
 from quota.gateway.api_keys import ErrorCode
-from quota.gateway.mutations.existing import ask_controller, describe, lag_ms, not_known_yet
+from quota.gateway.mutations.existing import ask_controller, describe, lag_ms, unresolved
 from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
 from quota.gateway.mutations.recent import NO_ID
 from quota.records.request import TopicMutation
@@ -51,9 +51,8 @@ class Growth(ValidatedOperation):
             present = self._present[each["name"]]
             costs.append(TopicMutation(each["name"], max(each["count"] - present.partitions, 0), count=each["count"]))
             steps.append((present.topic_id, present.partitions, each["count"]))
-        missing = [name for name in names if name not in self._present]
-        told = yield from ask_controller(missing)
-        failed += [not_known_yet(name) if _exists(told[name]) else told[name] for name in missing]
+        told = yield from ask_controller([name for name in names if name not in self._present])
+        failed += map(unresolved, told.values())
         once = all(topic_id != NO_ID for topic_id, _, _ in steps)
         return Checked(costs, failed, throttle_ms, once, content_digest(self._request, steps))
 
@@ -64,8 +63,3 @@ class Growth(ValidatedOperation):
             if each["name"] in grown:
                 topic = replace(self._present[each["name"]], partitions=each["count"])
                 self._recent.record(topic, self._now)
-
-
-def _exists(answer: Answer) -> bool:
-    """Return whether a topic exists by the controller's answer; else it was deleted after it was validated."""
-    return bool(answer["errorCode"] == ErrorCode.INVALID_PARTITIONS)

@@ -3,14 +3,15 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from jobs.background import background
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.clients import client_config
 from quota.settings.connection import Connection
@@ -73,17 +74,9 @@ class Tenant:
             )
         return tuple(found)
 
-    @contextmanager
-    def at_work(self, offset: float) -> Iterator[None]:
+    def at_work(self, offset: float) -> AbstractContextManager[None]:
         """Create topics inside the block, starting after `offset` seconds."""
-        stop = threading.Event()
-        thread = threading.Thread(target=self._work, args=(stop, time.monotonic() + offset), name=self._prefix)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+        return background(partial(self._work, due=time.monotonic() + offset), self._prefix)
 
     def _work(self, stop: threading.Event, due: float) -> None:
         while not stop.is_set():

@@ -1,6 +1,5 @@
 """franz-go, a client of Go's: a module of this folder, built into a temporary one."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from quota.errors import MutationQuotaError
 from tests.evidence.gateway.ground import Ground, create_topics
-from tests.evidence.gateway.observation import Observation, read_observations
+from tests.evidence.gateway.observation import Observation, observed
 from tests.evidence.gateway.program import Program, Unavailable
 from tests.evidence.gateway.sides import Side
 
@@ -32,16 +31,7 @@ def _binary(on: Ground) -> Path:
 
 
 def _play(on: Ground, side: Side, first: int) -> list[Observation]:
-    done = subprocess.run(
-        [_binary(on), side.name, side.address, str(first)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SECONDS,
-    )
-    if done.returncode:
-        raise MutationQuotaError(f"franz ended with {done.returncode}: {done.stderr[-2000:]}")
-    return read_observations(side, [json.loads(line) for line in done.stdout.splitlines()])
+    return observed(side, "franz", [_binary(on), side.name, side.address, str(first)], _SECONDS)
 
 
 def _version() -> str:

@@ -151,8 +151,7 @@ def _warm_up(on: Ground) -> None:
 
     def create(side: Side, number: int) -> None:
         user, decided = side.user(USERS - 10 - number), 0
-        host, _, port = side.address.partition(":")
-        with WireClient((host, int(port)), on.protocol, "warm-up") as client:
+        with WireClient(side.server, on.protocol, "warm-up") as client:
             client.authenticate(user, password_of(user))
             while decided < WINDOW_NUM:
                 topic = {"name": side.topic(f"{number}-{decided}"), "numPartitions": 1, "replicationFactor": 1}

@@ -22,9 +22,8 @@ def _play(on: Ground, side: Side, first: int) -> list[Observation]:
     cases = versions.cases(side) + odd_requests.cases(side)
 
     def play(number: int) -> list[Observation]:
-        host, _, port = side.address.partition(":")
         user = side.user(first + number)
-        with WireClient((host, int(port)), on.protocol, "frames") as client:
+        with WireClient(side.server, on.protocol, "frames") as client:
             client.authenticate(user, password_of(user))
             return cases[number](client)
 

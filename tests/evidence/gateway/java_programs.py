@@ -1,12 +1,11 @@
 """The Java programs of this folder: compiled against the broker's jars, and run."""
 
-import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from quota.errors import MutationQuotaError
-from tests.evidence.gateway.observation import Observation, read_observations
+from tests.evidence.gateway.observation import Observation, observed
 from tests.evidence.gateway.sides import Side
 from tests.support.programs import JVM_OPTIONS
 
@@ -54,13 +53,4 @@ class JavaPrograms:
         Raises:
             MutationQuotaError: It failed.
         """
-        done = subprocess.run(
-            self.command(main, side.name, side.address, *args),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
-        if done.returncode:
-            raise MutationQuotaError(f"{main} ended with {done.returncode}: {done.stderr[-2000:]}")
-        return read_observations(side, [json.loads(line) for line in done.stdout.splitlines()])
+        return observed(side, main, self.command(main, side.name, side.address, *args), _SECONDS)

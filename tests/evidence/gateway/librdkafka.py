@@ -135,7 +135,7 @@ def _compress(on: Ground, side: Side, user: str) -> list[Observation]:
 
 def _stored_attributes(on: Ground, topic: str) -> int:
     """Return the attributes of the first batch of a topic's partition 0."""
-    host, _, port = on.settings.kafka.bootstrap_servers.partition(":")
+    (broker,) = on.settings.kafka.connection.addresses
     partition = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1 << 20}
     message = {
         "replicaId": -1,
@@ -143,7 +143,7 @@ def _stored_attributes(on: Ground, topic: str) -> int:
         "minBytes": 1,
         "topics": [{"topic": topic, "partitions": [partition]}],
     }
-    with WireClient((host, int(port)), on.protocol, "fetch") as client:
+    with WireClient(broker, on.protocol, "fetch") as client:
         answer = client.call(_FETCH, _FETCH_VERSION, message)
     records = answer["responses"][0]["partitions"][0]["records"]
     return int.from_bytes(records[_ATTRIBUTES])

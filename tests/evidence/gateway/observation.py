@@ -1,8 +1,12 @@
 """What a program saw of one request."""
 
+import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from quota.errors import MutationQuotaError
 from tests.evidence.gateway.sides import Side
 
 CONNECT = "connect"
@@ -30,11 +34,24 @@ class Observation:
         return self.received - self.sent
 
 
-def read_observations(side: Side, records: Sequence[dict]) -> list[Observation]:
-    """Return the observations that a program wrote as JSON objects with an Observation's fields."""
+def observed(side: Side, name: str, command: Sequence[str | Path], seconds: float) -> list[Observation]:
+    """Run a program that writes its observations as lines of JSON, objects with an Observation's fields.
+
+    Args:
+        side: the side that it runs on.
+        name: what it is called in an error.
+        command: the command.
+        seconds: the time limit.
+
+    Raises:
+        MutationQuotaError: It failed.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
+    if done.returncode:
+        raise MutationQuotaError(f"{name} ended with {done.returncode}: {done.stderr[-2000:]}")
     return [
         Observation(
             **{**each, "seen": side.plain(each["seen"]), "detail": side.plain(each.get("detail", ""))},
         )
-        for each in records
+        for each in map(json.loads, done.stdout.splitlines())
     ]

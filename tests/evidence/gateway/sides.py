@@ -17,6 +17,12 @@ class Side:
     broker: str
     """Bootstrap server past the gateway, where a program needs one for its records."""
 
+    @property
+    def server(self) -> tuple[str, int]:
+        """Host and port of the bootstrap server."""
+        host, _, port = self.address.partition(":")
+        return host, int(port)
+
     def user(self, number: int) -> str:
         """Return the name of a user."""
         return f"{self.name}-{number:03}"
@@ -31,7 +37,7 @@ class Side:
 
     def plain(self, text: str) -> str:
         """Return a text without the name of the side and its address."""
-        host, _, port = self.address.partition(":")
+        host, port = self.server
         return (
             text.replace(f"{self.name}-", "").replace(self.address, "HOST:PORT").replace(f"{host}, {port}", "ADDRESS")
         )

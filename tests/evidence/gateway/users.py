@@ -70,8 +70,8 @@ def set_quotas(settings: Settings, protocol: Protocol, direct: Side, gateway: Si
         }
         for entity in entities
     ]
-    host, _, port = settings.kafka.bootstrap_servers.partition(":")
-    with WireClient((host, int(port)), protocol, "proof") as client:
+    (broker,) = settings.kafka.connection.addresses
+    with WireClient(broker, protocol, "proof") as client:
         answer = client.call(_ALTER_CLIENT_QUOTAS, 1, {"entries": entries, "validateOnly": False})
     failed = [each["errorMessage"] for each in answer["entries"] if each["errorCode"]]
     if failed:

@@ -90,7 +90,7 @@ def _make_topics(where: Ground) -> None:
 
 
 def _mutations(where: Ground, plan: Plan) -> Iterator:
-    observer = Observer(where.settings, decides=True)
+    observer = Observer(where.settings)
     with observer.at_work():
         yield from mutations(where, observer, plan.mutations)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from jobs.background import background
 from quota.admission.decide import decide
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
@@ -26,13 +27,12 @@ _TIMEOUT_SECONDS = 60.0
 class Observer:
     """Notes when requests and their decisions are in their topics, for a consumer like the gateway's."""
 
-    def __init__(self, settings: Settings, *, decides: bool) -> None:
-        """Prepare to read both topics from their present ends on; with `decides`, admit each request at once."""
+    def __init__(self, settings: Settings) -> None:
+        """Prepare to read both topics from their present ends on, and to admit each request at once."""
         self._settings = settings
         self._consumer = make_consumer(settings.kafka.connection, "cost")
         self._consumer.assign(list(_ends(self._consumer, (settings.topics.requests, settings.topics.decisions))))
         self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 0})
-        self._decides = decides
         self._asked: dict[str, float] = {}
         self._took: list[float] = []
         self._came = threading.Condition()
@@ -51,14 +51,10 @@ class Observer:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Read on a thread inside the block."""
-        stop = threading.Event()
-        thread = threading.Thread(target=self._work, args=(stop,), name="observer")
-        thread.start()
         try:
-            yield
+            with background(self._work, "observer"):
+                yield
         finally:
-            stop.set()
-            thread.join()
             self._consumer.close()
             self._producer.flush(_TIMEOUT_SECONDS)
 
@@ -71,8 +67,7 @@ class Observer:
             request_id = json.loads(message.value())["request_id"]
             if message.topic() == self._settings.topics.requests:
                 self._asked[request_id] = now
-                if self._decides:
-                    self._decide(message)
+                self._decide(message)
             elif request_id in self._asked:
                 with self._came:
                     self._took.append(now - self._asked.pop(request_id))
