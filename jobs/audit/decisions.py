@@ -8,8 +8,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.audit.reader import at_source, open_table, to_epoch_ms
-from jobs.audit.specs import DECISIONS
+from jobs.audit.tables.reader import at_source, open_table, to_epoch_ms
+from jobs.audit.tables.specs import DECISIONS
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.record import Source

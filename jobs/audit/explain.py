@@ -6,8 +6,8 @@ from confluent_kafka import KafkaException
 
 from jobs.audit.decisions import AuditedDecisions
 from jobs.audit.quota_changes import read_quota_log
-from jobs.audit.reader import at_source, open_table, read_errors
-from jobs.audit.specs import DEAD_LETTERS
+from jobs.audit.tables.reader import at_source, open_table, read_errors
+from jobs.audit.tables.specs import DEAD_LETTERS
 from quota.errors import BadInput, BadRecord, MutationQuotaError
 from quota.explanation.explanation import Explanation, Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.effective import SPARK, count_topics, sum_mutations
-from jobs.audit.specs import DECISIONS, TENANT_MINUTES
-from jobs.audit.tables import follow_table, missing_tables, prepare_tables, read_table
+from jobs.audit.tables.frames import follow_table, read_table
+from jobs.audit.tables.preparation import missing_tables, prepare_tables
+from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.spark.bucket_order import newest_so_far
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import trigger
@@ -39,9 +40,10 @@ def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False
         MutationQuotaError: there is no table of decisions, or the query cannot continue its own table or checkpoint.
     """
     decisions = follow_table(spark, settings, DECISIONS)
-    missing = missing_tables(spark, settings, [TENANT_MINUTES])
-    check_stateless_checkpoint(Files(spark, settings), NAME, VERSION, {}, missing)
-    prepare_tables(spark, settings, [TENANT_MINUTES])
+    files = Files(spark, settings)
+    missing = missing_tables(settings, [TENANT_MINUTES])
+    check_stateless_checkpoint(files, NAME, VERSION, lambda _: -1, missing)
+    prepare_tables(settings, files.names, [TENANT_MINUTES])
     return (
         decisions.writeStream.queryName(NAME)
         .foreachBatch(partial(update_minutes, settings))

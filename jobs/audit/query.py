@@ -1,22 +1,13 @@
 """The audit query: decisions, dead letters and quota changes, from their topics into Delta tables."""
 
-from functools import partial, reduce
+from functools import partial
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
-from jobs.audit.rows import (
-    dead_letter_rows,
-    decision_rows,
-    foreign_rows,
-    quota_change_rows,
-    read_quota_changes,
-    skipped_quota_rows,
-)
-from jobs.audit.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES
-from jobs.audit.tables import append_new, missing_tables, newest_batches, prepare_tables
+from jobs.audit.append import MicroBatch, append_records
+from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_tables
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
 from jobs.spark.queries import trigger
@@ -24,7 +15,6 @@ from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
 from jobs.storage.starting import check_stateless_checkpoint
 from quota.settings import Settings
-from schemas import dead_letters, decisions
 
 NAME = "audit"
 VERSION = 1
@@ -39,9 +29,9 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
         MutationQuotaError: the query cannot continue the existing tables or checkpoint.
     """
     files = Files(spark, settings)
-    missing, newest = missing_tables(spark, settings), newest_batches(spark, settings)
-    checkpoint = check_stateless_checkpoint(files, NAME, VERSION, newest, missing)
-    prepare_tables(spark, settings)
+    newest = partial(newest_batch, settings)
+    checkpoint = check_stateless_checkpoint(files, NAME, VERSION, newest, missing_tables(settings))
+    prepare_tables(settings, files.names)
     fail = settings.audit.fail_on_data_loss
     check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
@@ -63,27 +53,9 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
 
 
 def write_batch(settings: Settings, batch: DataFrame, batch_id: int) -> None:
-    """Append a batch of records (`schemas.kafka.RECORD`) to the tables; records that they hold are left out."""
-    batch = batch.persist(StorageLevel.DISK_ONLY)  # it is read once per table, and may hold large records
-    try:
-        present = {row.topic for row in batch.select("topic").distinct().collect()}
-        topics = settings.topics
-        tables = {}
-        letters = []
-        if topics.decisions in present:
-            records = batch.where(F.col("topic") == topics.decisions)
-            tables[DECISIONS] = decision_rows(records)
-            letters.append(foreign_rows(records, decisions.RECORD))
-        if topics.dead_letters in present:
-            records = batch.where(F.col("topic") == topics.dead_letters)
-            letters += [dead_letter_rows(records), foreign_rows(records, dead_letters.RECORD)]
-        if topics.quotas in present:
-            changes = read_quota_changes(batch.where(F.col("topic") == topics.quotas))
-            tables[QUOTA_CHANGES] = quota_change_rows(changes)
-            letters.append(skipped_quota_rows(changes))
-        if letters:
-            tables[DEAD_LETTERS] = reduce(DataFrame.unionByName, letters)
-        for table, rows in tables.items():
-            append_new(rows, settings.storage.table(table.name), batch_id, dated=table.dated)
-    finally:
-        batch.unpersist()
+    """Append a micro-batch of records (`schemas.kafka.RECORD`) to the tables; those that they hold are left out."""
+    # The query's id belongs to its checkpoint, so batches of a new checkpoint are not taken for known ones.
+    query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    append = partial(append_records, settings, MicroBatch(str(query_id), batch_id))
+    # In one task: all copies of a record meet there, and each table gets one file a day.
+    batch.coalesce(1).mapInArrow(append, StructType()).collect()

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from jobs.audit.quota_change_rows import row_to_record
-from jobs.audit.reader import open_table, to_epoch_ms, to_timestamp
-from jobs.audit.specs import QUOTA_CHANGES
+from jobs.audit.tables.reader import open_table, to_epoch_ms, to_timestamp
+from jobs.audit.tables.specs import QUOTA_CHANGES
 from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
 

@@ -1,122 +1,119 @@
-"""The rows of the audit's tables, from the records of the topics."""
+"""The rows of the audit's tables, from the records of the topics. All are Arrow tables.
 
-from collections.abc import Iterator
+Each function returns the rows of a topic's own table and rows of the dead letters: a record is in one of them.
+"""
+
+from collections.abc import Mapping
 from functools import reduce
-from operator import and_
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
+from jobs.audit.decoding import RecordDecoder
 from jobs.audit.quota_change_rows import record_to_row
-from jobs.spark.worker import prepare_worker
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadRecord
+from quota.kafka.timing import now_ms
 from quota.records import codec
 from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import read_quota_log_record
 from quota.records.record import Record
 from schemas import dead_letters, decisions, quota_changes
-from schemas.kafka import RECORD
 from schemas.source import SOURCE
 
+_DECISIONS = to_arrow_schema(decisions.TABLE, timezone="UTC")
+_DEAD_LETTERS = to_arrow_schema(dead_letters.TABLE, timezone="UTC")
+_QUOTA_CHANGES = to_arrow_schema(quota_changes.TABLE, timezone="UTC")
+_READ_QUOTA_CHANGES = to_arrow_schema(quota_changes.READ, timezone="UTC")
 
-def decision_rows(records: DataFrame) -> DataFrame:
-    """Return the rows of the decisions table, from records of the decisions topic; `foreign_rows` returns the rest."""
-    return (
-        _parsed(records, decisions.RECORD)
-        .where("ours")
-        .select("parsed.*", F.timestamp_millis(F.col("timestamp")).alias("decided_at"))
-        .withColumns({name: F.timestamp_millis(F.col(name)) for name in ("retry_at", "expires_at")})
-        .transform(_with_date)
-        .select(*decisions.TABLE.names)
-    )
+_decisions = RecordDecoder(decisions.RECORD, objects=["quota_entity"])
+_dead_letters = RecordDecoder(dead_letters.RECORD)
+
+_UTC = pa.timestamp("us", "UTC")
 
 
-def dead_letter_rows(records: DataFrame) -> DataFrame:
-    """Return the rows of the dead letters table, from records of its topic; `foreign_rows` returns the rest."""
-    return (
-        _parsed(records, dead_letters.RECORD)
-        .where("ours")
-        # Where the timestamp of the invalid record is not trusted, the dead letter's own is used.
-        .select(
-            "parsed.source",
-            "parsed.error",
-            "parsed.value",
-            F.coalesce("parsed.timestamp", "timestamp").alias("timestamp"),
-        )
-        .transform(_with_date)
-        .select(*dead_letters.TABLE.names)
-    )
+class Rows(NamedTuple):
+    """The rows of a topic's records."""
+
+    own: pa.Table
+    """Rows of the topic's own table."""
+    dead_letters: pa.Table
+    """Rows of the dead letters, for records that are not what their topic holds."""
 
 
-def foreign_rows(records: DataFrame, schema: StructType) -> DataFrame:
-    """Return the rows of the dead letters table for records that this program does not write (`schema`)."""
-    return (
-        _parsed(records, schema)
-        .where(~F.col("ours"))
-        .select(
-            F.struct("topic", "partition", "offset").alias("source"),
-            "timestamp",
-            F.concat(F.lit("value: not a record of "), F.col("topic")).alias("error"),
-            F.col("value").cast("string").alias("value"),
-        )
-        .transform(_with_date)
-        .select(*dead_letters.TABLE.names)
-    )
+def decision_rows(records: pa.RecordBatch) -> Rows:
+    """Return the rows of records of the decisions topic (`schemas.kafka.RECORD`)."""
+    decoded = _decisions.decode(records["value"].to_pylist())
+    ours = _is_whole(decoded, ("timestamp", "retry_at"), ("expires_at",))
+    columns = _columns(decoded) | {"decided_at": _moments(records["timestamp"])}
+    columns |= {name: _moments(columns[name]) for name in ("timestamp", "retry_at", "expires_at")}
+    return Rows(_rows(columns, _DECISIONS, ours), _strays(records, pc.invert(ours)))
 
 
-def read_quota_changes(records: DataFrame) -> DataFrame:
-    """Parse records of the quota topic (`schemas.quota_changes.READ`)."""
-    return records.select(*RECORD.names).mapInArrow(_read_quota_batches, quota_changes.READ)
+def dead_letter_rows(records: pa.RecordBatch) -> Rows:
+    """Return the rows of records of the dead letters topic (`schemas.kafka.RECORD`); both are of the same table."""
+    decoded = _dead_letters.decode(records["value"].to_pylist())
+    columns = _columns(decoded)
+    ours = pc.and_(_is_whole(decoded, (), ("timestamp",)), columns["error"].is_valid())
+    # Where the timestamp of the invalid record is not trusted, the dead letter's own is used.
+    columns["timestamp"] = _moments(pc.coalesce(columns["timestamp"], records["timestamp"]))
+    return Rows(_rows(columns, _DEAD_LETTERS, ours), _strays(records, pc.invert(ours)))
 
 
-def quota_change_rows(changes: DataFrame) -> DataFrame:
-    """Return the rows of the quota changes table, from `read_quota_changes`."""
-    return (
-        changes.where(F.col("error").isNull())
-        .withColumn("effective_at", F.timestamp_millis(F.col("effective_at")))
-        .transform(_with_date)
-        .select(*quota_changes.TABLE.names)
-    )
+def quota_change_rows(records: pa.RecordBatch) -> Rows:
+    """Return the rows of records of the quota topic (`schemas.kafka.RECORD`)."""
+    read = [_read_quota(Record.of_row(row)) for row in records.to_pylist()]
+    columns = _columns(pa.Table.from_pylist(read, _READ_QUOTA_CHANGES).to_struct_array().combine_chunks())
+    now = now_ms()  # of records whose timestamp is not trusted
+    columns["timestamp"] = _moments(pc.coalesce(columns["timestamp"], now))
+    columns["effective_at"] = _moments(columns["effective_at"])
+    valid = columns["error"].is_null()
+    return Rows(_rows(columns, _QUOTA_CHANGES, valid), _rows(columns, _DEAD_LETTERS, pc.invert(valid)))
 
 
-def skipped_quota_rows(changes: DataFrame) -> DataFrame:
-    """Return the rows of the dead letters table for invalid records of the quota topic."""
-    timestamp = F.coalesce(F.col("timestamp"), F.unix_millis(F.current_timestamp()))  # null if it is not trusted
-    skipped = changes.where(F.col("error").isNotNull()).withColumn("timestamp", timestamp)
-    return skipped.transform(_with_date).select(*dead_letters.TABLE.names)
+def _is_whole(decoded: pa.StructArray, times: tuple[str, ...], times_or_null: tuple[str, ...]) -> pa.BooleanArray:
+    """Return which records have a source and valid timestamps."""
+    source = decoded.field("source")
+    present = [source.field(name).is_valid() for name in SOURCE.names]
+    # A field of a null struct may have any value.
+    present += [decoded.is_valid(), source.is_valid(), *(decoded.field(name).is_valid() for name in times)]
+    in_range = [_in_range(decoded.field(name).fill_null(0)) for name in (*times, *times_or_null)]
+    return reduce(pc.and_, [*present, *in_range])
 
 
-def _parsed(records: DataFrame, schema: StructType) -> DataFrame:
-    """Add the records' JSON as `parsed`, and `ours`: whether it has a source and valid timestamps."""
-    parsed = F.from_json(F.col("value").cast("string"), schema)
-    times = [name for name in ("timestamp", "retry_at", "expires_at") if name in schema.names]
-    # The last time may be null: a decision may never expire, and a dead letter's record may have no trusted timestamp.
-    required = [*(f"source.{part}" for part in SOURCE.names), *({"error"} & set(schema.names)), *times[:-1]]
-    present = [F.col(f"parsed.{name}").isNotNull() for name in required]
-    in_range = [
-        F.coalesce(F.col(f"parsed.{name}"), F.lit(0)).between(0, MAX_EPOCH_MS + MAX_THROTTLE_MS) for name in times
-    ]
-    ours = F.coalesce(reduce(and_, [*present, *in_range]), F.lit(False))
-    return records.withColumn("parsed", parsed).withColumn("ours", ours)
+def _strays(records: pa.RecordBatch, strays: pa.BooleanArray) -> pa.Table:
+    """Return the rows of the dead letters for records that this program does not write."""
+    records = records.filter(strays)
+    text = [None if value is None else codec.text(value) for value in records["value"].to_pylist()]
+    columns = {
+        "source": pa.StructArray.from_arrays([records[name] for name in SOURCE.names], SOURCE.names),
+        "timestamp": _moments(records["timestamp"]),
+        "error": pc.binary_join_element_wise("value: not a record of ", records["topic"], ""),
+        "value": pa.array(text, pa.string()),
+    }
+    return _rows(columns, _DEAD_LETTERS)
 
 
-def _with_date(rows: DataFrame) -> DataFrame:
-    """Turn `timestamp` from epoch ms into a timestamp, and add its `date`, by which the tables are partitioned."""
-    return rows.withColumn("timestamp", F.timestamp_millis(F.col("timestamp"))).withColumn(
-        "date", F.to_date("timestamp")
-    )
+def _columns(rows: pa.StructArray) -> dict[str, pa.Array]:
+    return dict(zip([field.name for field in rows.type], rows.flatten(), strict=True))
 
 
-def _read_quota_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    prepare_worker(__name__)
-    schema = to_arrow_schema(quota_changes.READ)
-    for batch in batches:
-        yield pa.RecordBatch.from_pylist([_read_quota(Record.of_row(row)) for row in batch.to_pylist()], schema)
+def _moments(epoch_ms: pa.Array) -> pa.Array:
+    """Return times in epoch ms as timestamps; a time out of the range of timestamps is null."""
+    return pc.if_else(_in_range(epoch_ms), epoch_ms, None).cast(pa.timestamp("ms", "UTC")).cast(_UTC)
+
+
+def _in_range(epoch_ms: pa.Array) -> pa.BooleanArray:
+    return pc.and_(pc.greater_equal(epoch_ms, 0), pc.less_equal(epoch_ms, MAX_EPOCH_MS + MAX_THROTTLE_MS))
+
+
+def _rows(columns: Mapping[str, pa.Array], schema: pa.Schema, which: pa.BooleanArray | None = None) -> pa.Table:
+    """Return columns as rows of a table, with the date of their `timestamp`, by which the tables are partitioned."""
+    dated = {**columns, "date": columns["timestamp"].cast(pa.timestamp("us")).cast(pa.date32())}
+    rows = pa.table([dated[name].cast(schema.field(name).type) for name in schema.names], schema=schema)
+    return rows if which is None else rows.filter(which)
 
 
 def _read_quota(record: Record) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import duckdb
 import msgspec
 import pyarrow.dataset as ds
 
-from jobs.audit.reader import to_datetime
+from jobs.audit.tables.reader import to_datetime
 from jobs.report import queries
 from jobs.report.changes import ChangeRow, describe_change
 from jobs.report.figures import Figures, Letters, Series

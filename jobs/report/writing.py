@@ -4,8 +4,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from jobs.audit.reader import open_table, read_errors
-from jobs.audit.specs import TABLES
+from jobs.audit.tables.reader import open_table, read_errors
+from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.candidates import read_candidates
 from jobs.report.figures import Figures

@@ -29,7 +29,7 @@ _ADVICE = {
         "records were removed before they were read; to go on behind them, start again with "
         "--set {query}.fail_on_data_loss=false"
     ),
-    "CONCURRENT_STREAM_LOG_UPDATE|ConcurrentTransactionException": (
+    "CONCURRENT_STREAM_LOG_UPDATE|Concurrent transaction failed": (
         "another {query} works on {root}, too; let one run at a time"
     ),
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"

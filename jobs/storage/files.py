@@ -66,9 +66,5 @@ class Files:
         """Remove a folder and its content, if it exists."""
         self._files.delete(self._path(folder), True)
 
-    def remove_empty(self, folder: str) -> None:
-        """Remove an empty folder, if it exists; Hadoop raises an error if it is not empty."""
-        self._files.delete(self._path(folder), False)
-
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)

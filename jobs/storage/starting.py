@@ -6,7 +6,7 @@ an error that does not say what to do. Hence the checks.
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
@@ -20,7 +20,7 @@ _VERSION = re.compile(r"v(\d+)")
 
 
 def check_stateless_checkpoint(
-    files: Files, query: str, version: int, newest_batches: dict[str, int], missing_tables: Sequence[str]
+    files: Files, query: str, version: int, newest_batch: Callable[[str], int], missing_tables: Sequence[str]
 ) -> Checkpoint:
     """Check the checkpoint of a query without state, which may start from scratch: its tables detect repeats.
 
@@ -28,7 +28,7 @@ def check_stateless_checkpoint(
         files: the files of the storage root.
         query: the query's name.
         version: the version of its checkpoint.
-        newest_batches: the newest batch in the tables, by the id of the query that wrote it.
+        newest_batch: returns the newest batch that a query, given by its id, has written to its tables; -1 for none.
         missing_tables: the tables that do not exist.
 
     Returns:
@@ -38,7 +38,7 @@ def check_stateless_checkpoint(
         MutationQuotaError: the checkpoint is incomplete: what is missing and what to do.
     """
     found = Checkpoint.read(files, query, version)
-    newest = newest_batches.get(found.query_id or "", -1)
+    newest = newest_batch(found.query_id) if found.query_id else -1
     if not found.exists and newest < 0:
         return found
     missing = found.missing(stateful=False)

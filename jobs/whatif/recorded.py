@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StructField, StructType, TimestampType
 
 from jobs.audit.quota_change_rows import row_to_record
-from jobs.audit.specs import DECISIONS, QUOTA_CHANGES
-from jobs.audit.tables import read_table
+from jobs.audit.tables.frames import read_table
+from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
 from quota.callbacks.timeline import CallbackTimeline
 from quota.settings import Settings
 from quota.timeline.change import to_change

@@ -38,6 +38,9 @@ class StorageSettings(Section):
     options: dict[Name, SecretStr] = {}
     """Hadoop properties of the root's file system, such as `fs.s3a.secret.key`. All values are treated as secrets."""
 
+    table_options: dict[Name, SecretStr] = {}
+    """deltalake's options for the root's file system that do not follow from `options`, which has those of S3."""
+
     @property
     def url(self) -> str:
         """The root for Spark and Delta: a URL or an absolute path."""
@@ -61,7 +64,7 @@ class StorageSettings(Section):
         return {f"spark.hadoop.{name}": value.get_secret_value() for name, value in self.options.items()}
 
     def deltalake(self) -> dict[str, str]:
-        """Return the S3 options as deltalake's `storage_options`, for reading the tables without Spark."""
+        """Return deltalake's `storage_options`, with which it reads and writes the tables."""
         given = {name: value.get_secret_value() for name, value in self.options.items()}
         options = {_DELTALAKE_NAMES[name]: value for name, value in given.items() if name in _DELTALAKE_NAMES}
         if given.get("fs.s3a.endpoint", "").startswith("http://"):
@@ -69,7 +72,7 @@ class StorageSettings(Section):
         if "fs.s3a.path.style.access" in given:
             by_host = given["fs.s3a.path.style.access"] != "true"
             options["aws_virtual_hosted_style_request"] = str(by_host).lower()
-        return options
+        return options | {name: value.get_secret_value() for name, value in self.table_options.items()}
 
     def local_folder(self, name: str) -> Path:
         """Return a folder on this machine: in the root, or in `.data` if the root is a URL."""

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from jobs.audit.query import write_batch
-from jobs.audit.tables import prepare_tables
 from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate
@@ -29,8 +27,8 @@ from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run
-from tests.support.rows import frame, kafka_rows
-from tests.support.tables import append_rows, quota_change_row
+from tests.support.rows import kafka_rows
+from tests.support.tables import append_rows, audit_records, quota_change_row
 
 ALICE, BOB = {"entity": {"user": "alice"}}, {"entity": {"user": "bob"}}
 
@@ -70,7 +68,7 @@ def numbered(requests):
 
 
 @pytest.fixture(scope="module")
-def settings(spark, base_settings, tmp_path_factory):
+def settings(base_settings, tmp_path_factory):
     """A deployment whose audit has kept what these requests came to."""
     root = tmp_path_factory.mktemp("root")
     sections = {
@@ -88,8 +86,7 @@ def settings(spark, base_settings, tmp_path_factory):
         *kafka_rows(decided, timestamps=[START] * len(decided), topic=settings.topics.decisions),
         *kafka_rows(changes, timestamps=[START + ms for ms in CHANGES], topic=settings.topics.quotas),
     ]
-    prepare_tables(spark, settings)
-    write_batch(settings, frame(spark, rows), 0)
+    audit_records(settings, rows)
     return settings
 
 

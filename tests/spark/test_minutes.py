@@ -12,8 +12,9 @@ from pyspark.sql.types import StructType
 
 from jobs.audit.effective import SPARK, count_topics, sum_mutations
 from jobs.audit.minutes import start_minutes, update_minutes
-from jobs.audit.specs import DECISIONS, TENANT_MINUTES
-from jobs.audit.tables import prepare_tables, read_table
+from jobs.audit.tables.frames import read_table
+from jobs.audit.tables.preparation import prepare_tables
+from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import check_queries, run_until
 from quota.errors import MutationQuotaError
@@ -28,6 +29,7 @@ from tests.support.tables import (
     create_table,
     decision,
     decision_row,
+    names_in,
     write_tables,
 )
 from tests.support.waiting import until
@@ -294,12 +296,12 @@ def of_an_older_version(settings):
     write_deltalake(create_table(settings, older, "3"), rows, mode="append")
 
 
-def test_decisions_of_an_older_version_are_added_up_too(spark, settings, work_off):
+def test_decisions_of_an_older_version_are_added_up_too(settings, work_off):
     """Then the audit adds what its table lacks, and there are more decisions."""
     of_an_older_version(settings)
     work_off()
     assert kept(settings, "admitted") == {(0, ALICE): (60,)}
-    prepare_tables(spark, settings)
+    prepare_tables(settings, names_in(settings))
     write_tables(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
     work_off()
     assert kept(settings, "admitted") == {(0, ALICE): (64,)}
@@ -316,7 +318,7 @@ def test_who_runs_while_the_table_gets_its_columns_is_told_to_start_again(spark,
 
     try:
         until(lambda: kept(settings))
-        prepare_tables(spark, settings)
+        prepare_tables(settings, names_in(settings))
         write_tables(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
         until(lambda: not query.isActive)
         assert "the audit has given its table new columns; start again: it goes on" in refusal(look)

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.audit.minutes import start_minutes
-from jobs.audit.query import write_batch
-from jobs.audit.reader import open_table
-from jobs.audit.specs import TABLES
-from jobs.audit.tables import prepare_tables
+from jobs.audit.tables.reader import open_table
+from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
@@ -24,7 +22,8 @@ from quota.whatif.simulation import read_quotas, simulate
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE
 from tests.support.factories import request_at as asked_at
-from tests.support.rows import frame, kafka_rows
+from tests.support.rows import kafka_rows
+from tests.support.tables import audit_records
 from tests.support.waiting import finish
 
 DOCS = CHECKOUT / "docs"
@@ -103,8 +102,7 @@ def root(spark, base_settings, tmp_path_factory):
         *kafka_rows(letters, timestamps=[MS] * len(letters), topic=settings.topics.dead_letters),
         *kafka_rows(changes, timestamps=[MS + each for each in CHANGES], topic=settings.topics.quotas),
     ]
-    prepare_tables(spark, settings)
-    write_batch(settings, frame(spark, rows), 0)
+    audit_records(settings, rows)
     finish(start_minutes(spark, settings, once=True))
     assert Path(settings.storage.table("decisions")) == root / "tables" / "decisions"
     return root

@@ -3,6 +3,8 @@
 import json
 
 import msgspec
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from schemas.kafka import RECORD
 
@@ -20,6 +22,13 @@ def kafka_rows(values, *, timestamps=None, partition=0, first_offset=0, topic="m
         )
         for number, value in enumerate(values)
     ]
+
+
+def record_batch(rows):
+    """Return rows of `schemas.kafka.RECORD` as a stage of Arrow gets them."""
+    return pa.RecordBatch.from_pylist(
+        [dict(zip(RECORD.names, row, strict=True)) for row in rows], to_arrow_schema(RECORD)
+    )
 
 
 def frame(spark, rows):

@@ -3,19 +3,23 @@
 import json
 import random
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.audit.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
+from jobs.audit.append import MicroBatch, append_records
+from jobs.audit.tables.preparation import prepare_tables
+from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, STRICT, request_json
+from tests.support.rows import record_batch
 
 DAY = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 MINUTE, HOUR = 60_000, 3_600_000
@@ -128,6 +132,22 @@ def create_table(settings, table, version):
         configuration={VERSION_PROPERTY: version} if version else {},
         raise_if_key_not_exists=False,
     )
+
+
+def names_in(settings):
+    """Return the function that lists a folder of a deployment's storage root, on a local disk."""
+
+    def names(folder):
+        path = Path(settings.storage.root, folder)
+        return sorted(each.name for each in path.iterdir()) if path.exists() else []
+
+    return names
+
+
+def audit_records(settings, rows, *, number=0, query_id="tests"):
+    """Audit rows of `schemas.kafka.RECORD` as a micro-batch, without Spark."""
+    prepare_tables(settings, names_in(settings))
+    assert list(append_records(settings, MicroBatch(query_id, number), iter([record_batch(rows)]))) == []
 
 
 def read_table(settings, name):

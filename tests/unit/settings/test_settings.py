@@ -119,7 +119,12 @@ def test_the_shipped_file_shows_every_setting_and_its_default():
     lines = [line.removeprefix("# ") for line in shipped.splitlines() if " = " in line or line.startswith("[")]
     shown = tomllib.loads("\n".join(lines))
     defaults = Settings().model_dump(mode="json")
-    for section, table in (("spark", "conf"), ("quota", "callback_configs"), ("storage", "options")):
+    for section, table in (
+        ("spark", "conf"),
+        ("quota", "callback_configs"),
+        ("storage", "options"),
+        ("storage", "table_options"),
+    ):
         assert shown[section].pop(table)
         assert defaults[section].pop(table) == {}
     assert shown == defaults

@@ -98,7 +98,7 @@ def test_where_a_clock_stepped_back_the_offset_decides(settings):
 def test_files_of_a_table_that_are_gone_or_damaged_are_told_in_a_line(settings, tmp_path, damage):
     for file in (tmp_path / "tables/decisions").rglob("*.parquet"):
         damage(file)
-    with pytest.raises(MutationQuotaError, match=r"/tables cannot be read without Spark: .*; see that storage.root is"):
+    with pytest.raises(MutationQuotaError, match=r"/tables cannot be read or written: .*; check that storage.root is"):
         explain_decision(settings, "mutation-requests-0-7", 1)
 
 

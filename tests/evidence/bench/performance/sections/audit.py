@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from jobs.audit.query import start_audit
-from jobs.audit.specs import DECISIONS
+from jobs.audit.tables.specs import DECISIONS
 from jobs.enforce.query import start_enforce
 from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill

@@ -173,7 +173,7 @@ def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp
     file.unlink()
     with pytest.raises(
         MutationQuotaError,
-        match=r"/tables cannot be read without Spark: .*; see that storage.root is reached, and whole$",
+        match=r"/tables cannot be read or written: .*; check that storage.root is reachable, and complete$",
     ):
         report()
 

@@ -1,17 +1,15 @@
 """The audit's tables read without Spark: in a second instead of ten, and while jobs run."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSystem, SubTreeFileSystem
 
-from jobs.audit.specs import TableSpec, missing_error
+from jobs.audit.tables.opening import open_delta, stored_version, table_errors
+from jobs.audit.tables.specs import TableSpec
 from quota.errors import MutationQuotaError
 from quota.records.record import Source
 from quota.settings import Settings
@@ -27,14 +25,14 @@ def open_table(settings: Settings, table: TableSpec) -> ds.Dataset:
         MutationQuotaError: it does not exist, is another program's, or cannot be read.
     """
     path = settings.storage.table(table.name)
-    with read_errors(path):
-        stored = DeltaTable(path, storage_options=settings.storage.deltalake())
-        version = table.read_version(path, stored.metadata().configuration)
-        if version < table.version:
-            raise MutationQuotaError(
-                f"the table {path} is of version {version}, and this program reads version {table.version}; "
-                "mutation-quota audit --once brings it up to that"
-            )
+    stored = open_delta(settings, table)
+    version = stored_version(settings, table, stored)
+    if version < table.version:
+        raise MutationQuotaError(
+            f"the table {path} is of version {version}, and this program reads version {table.version}; "
+            "mutation-quota audit --once brings it up to that"
+        )
+    with table_errors(path):
         return stored.to_pyarrow_dataset(filesystem=_local_file_system(path))
 
 
@@ -50,22 +48,9 @@ def _local_file_system(path: str) -> SubTreeFileSystem | None:
     return SubTreeFileSystem(folder, local)
 
 
-@contextmanager
-def read_errors(path: str) -> Iterator[None]:
-    """Turn the errors of reading a table into one line.
-
-    Raises:
-        MutationQuotaError: the table does not exist or cannot be read.
-    """
-    try:
-        yield
-    except TableNotFoundError:
-        raise missing_error(path) from None
-    except (DeltaError, OSError, pa.ArrowInvalid, duckdb.InvalidInputException, duckdb.IOException) as error:
-        why = str(error).splitlines()[0]  # DuckDB adds lines of its own to a reader's error
-        raise MutationQuotaError(
-            f"{path} cannot be read without Spark: {why}; see that storage.root is reached, and whole"
-        ) from None
+def read_errors(path: str) -> AbstractContextManager[None]:
+    """Turn the errors of reading tables into one line (`jobs.audit.tables.opening.table_errors`)."""
+    return table_errors(path, (duckdb.InvalidInputException, duckdb.IOException))
 
 
 def at_source(source: Source) -> ds.Expression:

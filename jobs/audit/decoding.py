@@ -1,0 +1,93 @@
+"""JSON records as Arrow columns of a Spark schema; what does not fit it is null."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+)
+
+from quota.errors import BadRecord
+from quota.records import codec
+
+_TYPES: dict[type[DataType], Any] = {
+    BooleanType: bool,
+    DoubleType: float,
+    IntegerType: int,
+    LongType: int,
+    StringType: str,
+}
+
+
+class RecordDecoder:
+    """Decodes the JSON records of a topic.
+
+    Every field may be absent or null, because older programs did not write all of them; unknown fields are ignored.
+    """
+
+    def __init__(self, schema: StructType, objects: Sequence[str] = ()) -> None:
+        """Make a decoder.
+
+        Args:
+            schema: the fields of a record.
+            objects: the columns of strings whose fields are JSON objects; they become compact JSON.
+        """
+        self._type = pa.struct(list(to_arrow_schema(schema, timezone="UTC")))
+        self._objects = objects
+        self._decoder = msgspec.json.Decoder(_fields_type(schema, dict.fromkeys(objects, dict[str, Any])))
+
+    def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
+        """Return the records as structs, null where a value is no such record."""
+        rows = [self._fields(value) for value in values]
+        try:
+            return pa.array(rows, self._type)
+        except (pa.ArrowException, OverflowError, UnicodeError):  # a number that is too large for its column
+            return pa.array([row if self._fits(row) else None for row in rows], self._type)
+
+    def _fields(self, value: bytes | None) -> dict[str, Any] | None:
+        try:
+            fields: dict[str, Any] = codec.decode(value, self._decoder)
+        except BadRecord:
+            return None
+        for name in self._objects:
+            if fields.get(name) is not None:
+                fields[name] = codec.encode(fields[name]).decode()
+        return fields
+
+    def _fits(self, row: dict[str, Any] | None) -> bool:
+        try:
+            pa.array([row], self._type)
+        except (pa.ArrowException, OverflowError, UnicodeError):
+            return False
+        return True
+
+
+def _fields_type(schema: StructType, others: Mapping[str, Any]) -> Any:  # noqa: ANN401 a type
+    """Return the type of a JSON object with the fields of a schema; `others` has the types of some of them."""
+    types = {field.name: (others.get(field.name) or _field_type(field.dataType)) | None for field in schema}
+    make: Any = TypedDict  # mypy knows only those that are written out
+    return make("Fields", types, total=False)
+
+
+def _field_type(kind: DataType) -> Any:  # noqa: ANN401 a type
+    match kind:
+        case StructType():
+            return _fields_type(kind, {})
+        case ArrayType():
+            element: Any = _field_type(kind.elementType)
+            return list[element | None]
+        case MapType():
+            return dict[str, str | None]
+        case _:
+            return _TYPES[type(kind)]

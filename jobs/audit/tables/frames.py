@@ -1,0 +1,39 @@
+"""The Delta tables as frames of Spark, for queries that sum up or repeat decisions."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.audit.tables.opening import open_delta, stored_version
+from jobs.audit.tables.specs import TableSpec
+from quota.settings import Settings
+
+
+def read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
+    """Return the rows of an existing table; columns that an older version lacks are null.
+
+    Raises:
+        MutationQuotaError: it does not exist, is no table, or has a version that this program does not know.
+    """
+    path = _known_path(settings, table)
+    return _with_all_columns(spark.read.format("delta").load(path), table)
+
+
+def follow_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
+    """Return an existing table as a stream: its rows, then the appended ones. Deletions and updates are skipped.
+
+    Raises:
+        MutationQuotaError: as for `read_table`.
+    """
+    path = _known_path(settings, table)
+    appended = spark.readStream.format("delta").option("skipChangeCommits", True)
+    return _with_all_columns(appended.load(path), table)
+
+
+def _known_path(settings: Settings, table: TableSpec) -> str:
+    stored_version(settings, table, open_delta(settings, table))
+    return settings.storage.table(table.name)
+
+
+def _with_all_columns(rows: DataFrame, table: TableSpec) -> DataFrame:
+    missing = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
+    return rows.withColumns(missing)

@@ -1,0 +1,130 @@
+"""The Delta tables: created where they are missing, checked, and brought up to the present version."""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema, write_deltalake
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from jobs.audit.tables.opening import open_delta, stored_version, table_errors
+from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
+from quota.settings import Settings
+from quota.settings.storage import table_folder
+
+_log = logging.getLogger(__name__)
+
+
+def missing_tables(settings: Settings, tables: Sequence[TableSpec] = TABLES) -> list[str]:
+    """Return the names of the tables that do not exist."""
+    return [table.name for table in tables if not _exists(settings, table)]
+
+
+def newest_batch(settings: Settings, query_id: str) -> int:
+    """Return the newest batch of a query in the audit's tables; -1 if they hold none."""
+    return max(_newest_batch(settings, table, query_id) for table in TABLES)
+
+
+def prepare_tables(
+    settings: Settings, names: Callable[[str], Sequence[str]], tables: Sequence[TableSpec] = TABLES
+) -> None:
+    """Create missing tables, check existing ones, and add the columns that an older version lacks.
+
+    Args:
+        settings: the settings.
+        names: returns the names in a folder of the storage root; none if there is no such folder.
+        tables: the tables.
+
+    Raises:
+        MutationQuotaError: a path holds something else, or a version that this program cannot continue.
+    """
+    for table in tables:
+        if _exists(settings, table):
+            _check(settings, table)
+        else:
+            _create(settings, names, table)
+
+
+def _exists(settings: Settings, table: TableSpec) -> bool:
+    path = settings.storage.table(table.name)
+    with table_errors(path):
+        return DeltaTable.is_deltatable(path, storage_options=settings.storage.deltalake())
+
+
+def _newest_batch(settings: Settings, table: TableSpec, query_id: str) -> int:
+    if not _exists(settings, table):
+        return -1
+    opened = open_delta(settings, table)
+    older_id = f"{query_id}:{settings.storage.table(table.name)}"  # as older programs wrote it
+    found = [opened.transaction_version(each) for each in (query_id, older_id)]
+    return max(-1 if version is None else version for version in found)
+
+
+def _create(settings: Settings, names: Callable[[str], Sequence[str]], table: TableSpec) -> None:
+    folder = table_folder(table.name)
+    path = settings.storage.table(table.name)
+    others = [name for name in names(folder) if name != "_delta_log"]
+    # A full disk leaves temporary files of a first commit, which do no harm.
+    others += [name for name in names(f"{folder}/_delta_log") if not name.startswith((".", "_"))]
+    if others:
+        raise table.foreign_error(path, f"there is {others[0]}, and no log of commits")
+    properties = {VERSION_PROPERTY: str(table.version)}
+    with table_errors(path):
+        DeltaTable.create(
+            path,
+            Schema.from_json(table.schema.json()),
+            mode="ignore",  # another audit may have created it meanwhile
+            partition_by="date",
+            configuration=properties | ({"delta.autoOptimize.autoCompact": "true"} if table.compacts else {}),
+            storage_options=settings.storage.deltalake(),
+            raise_if_key_not_exists=False,
+        )
+
+
+def _check(settings: Settings, table: TableSpec) -> None:
+    opened = open_delta(settings, table)
+    path = settings.storage.table(table.name)
+    version = stored_version(settings, table, opened)
+    stored = StructType.fromJson(json.loads(opened.schema().to_json()))
+    differences = _differences(table.schema, stored)
+    missing = [name for name, kind in differences.items() if kind is None]
+    if len(missing) < len(differences) or (missing and version == table.version):
+        raise table.foreign_error(path, f"version {version} with other or missing columns: {', '.join(differences)}")
+    if version < table.version:
+        with table_errors(path):
+            _upgrade(opened, table)
+        _log.info(
+            "the table %s is of version %d now, it was of version %d; new columns: %s",
+            path,
+            table.version,
+            version,
+            ", ".join(missing) or "none",
+        )
+
+
+def _upgrade(opened: DeltaTable, table: TableSpec) -> None:
+    no_rows = pa.schema(Schema.from_json(table.schema.json()).to_arrow()).empty_table()
+    write_deltalake(opened, no_rows, mode="append", schema_mode="merge")
+    opened.update_incremental()
+    opened.alter.set_table_properties({VERSION_PROPERTY: str(table.version)}, raise_if_not_exists=False)
+
+
+def _differences(expected: DataType, found: DataType, name: str = "") -> dict[str, DataType | None]:
+    """Return the type of each column and field that differs, by its path; None where it is missing.
+
+    Additional columns and another order are no differences.
+    """
+    if isinstance(expected, StructType) and isinstance(found, StructType):
+        differences: dict[str, DataType | None] = {}
+        types = {field.name: field.dataType for field in found}
+        for field in expected:
+            path = f"{name}.{field.name}" if name else field.name
+            if field.name in types:
+                differences |= _differences(field.dataType, types[field.name], path)
+            else:
+                differences[path] = None
+        return differences
+    if isinstance(expected, ArrayType) and isinstance(found, ArrayType):
+        return _differences(expected.elementType, found.elementType, f"{name}.element")
+    return {} if expected == found else {name: found}

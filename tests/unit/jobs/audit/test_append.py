@@ -1,0 +1,188 @@
+"""Records are appended to the tables once each: through crashes, repeated records and processes that hang on."""
+
+import json
+import random
+from pathlib import Path
+
+import hypothesis
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jobs.audit.append
+from jobs.audit.append import BatchRows, MicroBatch
+from jobs.audit.tables.specs import TABLES
+from quota.errors import MutationQuotaError
+from tests.support.factories import DECISION_RECORD as DECISION
+from tests.support.rows import kafka_rows, record_batch
+from tests.support.tables import DAY, audit_records, read_table
+
+TOPIC = "mutation-decisions"
+
+
+def decision(offset, *, partition=0, day=0, **fields):
+    """Return the value of a decision on the request at an offset."""
+    source = {"topic": "mutation-requests", "partition": partition, "offset": offset}
+    times = {"timestamp": DAY + day * 86_400_000, "retry_at": DAY + day * 86_400_000}
+    return json.dumps(DECISION | {"decision_id": f"t-{partition}-{offset}", "source": source} | times | fields).encode()
+
+
+def letter(offset, **fields):
+    source = {"topic": "mutation-requests", "partition": 0, "offset": offset}
+    return json.dumps({"error": "e", "value": "{", "timestamp": 5, "source": source} | fields).encode()
+
+
+def audit(settings, values, *, topic=TOPIC, **batch):
+    audit_records(settings, kafka_rows(values, topic=topic, timestamps=[DAY] * len(values)), **batch)
+
+
+def ids(settings):
+    return [row["decision_id"] for row in read_table(settings, "decisions")]
+
+
+def counts(settings):
+    return {table.name: len(read_table(settings, table.name)) for table in TABLES}
+
+
+def commits(settings, name="decisions"):
+    return DeltaTable(settings.storage.table(name)).version()
+
+
+def of_each_topic():
+    """Two records of each topic; those of a quota are different records."""
+    quota = json.dumps({"entity": {"user": "alice"}, "controller_mutation_rate": 5}).encode()
+    by_topic = {TOPIC: decision(7), "mutation-dead-letters": letter(8), "mutation-quotas": quota}
+    return [row for topic, value in by_topic.items() for row in kafka_rows([value] * 2, topic=topic, timestamps=[5, 6])]
+
+
+def test_each_topic_has_its_table(settings):
+    audit_records(settings, of_each_topic())
+    assert counts(settings) == {"decisions": 1, "dead_letters": 1, "quota_changes": 2}
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(settings, monkeypatch, written):
+    """The audit dies after so many of its three tables; the same batch comes again."""
+    write, done = jobs.audit.append.write_deltalake, []
+
+    def write_some(*args, **kwargs):
+        if len(done) == written:
+            raise RuntimeError("killed")
+        write(*args, **kwargs)
+        done.append(args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs.audit.append, "write_deltalake", write_some)
+        with pytest.raises(RuntimeError, match="killed"):
+            audit_records(settings, of_each_topic())
+    audit_records(settings, of_each_topic())
+    assert counts(settings) == {"decisions": 1, "dead_letters": 1, "quota_changes": 2}
+    versions = [commits(settings, table.name) for table in TABLES]
+    audit_records(settings, of_each_topic())
+    assert [commits(settings, table.name) for table in TABLES] == versions == [1, 1, 1]
+
+
+def test_what_the_table_holds_is_left_out_whatever_the_query(settings):
+    """Its checkpoint was lost: another query reads from the beginning, in other batches."""
+    audit(settings, [decision(each) for each in (1, 2, 3)], number=0)
+    audit(settings, [decision(each) for each in (4, 5)], number=1)
+    audit(settings, [decision(each) for each in (2, 3, 4, 6)], query_id="another")
+    assert sorted(ids(settings)) == [f"t-0-{each}" for each in (1, 2, 3, 4, 5, 6)]
+
+
+def test_the_first_copy_of_a_record_stays(settings):
+    audit(settings, [decision(1, outcome="ADMITTED"), decision(1, outcome="REJECTED")])
+    audit(settings, [decision(1, outcome="PARTIAL")], number=1)
+    assert [row["outcome"] for row in read_table(settings, "decisions")] == ["ADMITTED"]
+
+
+def test_a_position_in_another_partition_or_topic_is_another_record(settings):
+    audit(settings, [decision(1)])
+    other = {"topic": "others", "partition": 0, "offset": 1}
+    audit(settings, [decision(1, partition=1), decision(1, source=other, decision_id="others-0-1")], number=1)
+    assert sorted(ids(settings)) == ["others-0-1", "t-0-1", "t-1-1"]
+
+
+def test_a_dead_letter_is_kept_once_though_its_copies_have_other_dates(settings):
+    """A record without a time of its own gets its copy's."""
+    for number, day in enumerate((0, 1)):
+        rows = kafka_rows([letter(3, timestamp=None)], topic="mutation-dead-letters", timestamps=[DAY * day + 5])
+        audit_records(settings, rows, number=number)
+    assert counts(settings)["dead_letters"] == 1
+
+
+def test_only_the_files_that_may_hold_copies_are_read(settings):
+    """A table has thousands of files, and copies are rare: other offsets or dates are not looked at."""
+    audit(settings, [decision(each) for each in range(10)])
+    audit(settings, [decision(each, day=1) for each in range(5)], number=1)
+    for file in Path(settings.storage.table("decisions")).rglob("*.parquet"):
+        file.write_bytes(b"")  # whoever reads it fails
+    audit(settings, [decision(each, day=1) for each in range(5, 8)], number=2)
+    audit(settings, [decision(11)], number=3)
+    with pytest.raises(MutationQuotaError, match="decisions cannot be read or written"):
+        audit(settings, [decision(9)], number=4)
+
+
+def test_a_batch_of_several_days_has_a_file_a_day_and_a_commit(settings):
+    audit(settings, [decision(each, day=each % 3) for each in range(30)])
+    table = DeltaTable(settings.storage.table("decisions"))
+    assert len(table.file_uris()) == 3
+    assert table.version() == 1
+    assert len(ids(settings)) == 30
+
+
+def test_a_batch_of_nothing_new_still_marks_that_it_was_written(settings):
+    audit(settings, [decision(1)])
+    audit(settings, [decision(1)], number=5)
+    assert DeltaTable(settings.storage.table("decisions")).transaction_version("tests") == 5
+    assert ids(settings) == ["t-0-1"]
+
+
+def test_rows_beyond_what_memory_should_hold_go_through_a_file(settings, monkeypatch, tmp_path):
+    monkeypatch.setattr(jobs.audit.append, "_MEMORY_BYTES", 100_000)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},elsewhere")
+    values = [decision(each, request_id="r" * 10_000) for each in range(40)]
+    with BatchRows(settings) as rows:
+        for start in range(0, 40, 10):
+            rows.add(record_batch(kafka_rows(values[start : start + 10], topic=TOPIC)))
+        audit_records(settings, [])
+        rows.append(MicroBatch("q", 0))
+    assert sorted(ids(settings)) == sorted(f"t-0-{each}" for each in range(40))
+    assert {row["request_id"] for row in read_table(settings, "decisions")} == {"r" * 10_000}
+
+
+def test_an_old_process_that_still_writes_the_same_batch_is_refused(settings, monkeypatch):
+    """Both have found that the table does not hold the batch; the one that commits later fails."""
+    audit_records(settings, [])
+    write, racing = jobs.audit.append.write_deltalake, []
+
+    def write_after_another(*args, **kwargs):
+        if not racing:
+            racing.append(True)
+            audit(settings, [decision(1)])
+        write(*args, **kwargs)
+
+    monkeypatch.setattr(jobs.audit.append, "write_deltalake", write_after_another)
+    with pytest.raises(MutationQuotaError, match="Concurrent transaction failed"):
+        audit(settings, [decision(1)])
+    assert ids(settings) == ["t-0-1"]
+
+
+@hypothesis.settings(max_examples=10)  # of some ten commits each
+@given(st.integers(0, 2**32))
+def test_whatever_comes_again_each_record_is_there_once(tmp_path_factory, base, seed):
+    """Decisions of several partitions, repeated at random over batches, some of which are repeated whole."""
+    chance = random.Random(seed)
+    settings = base(tmp_path_factory.mktemp("root"))
+    sent = []
+    for number in range(5):
+        fresh = [(chance.randrange(3), chance.randrange(40)) for _ in range(chance.randint(0, 12))]
+        again = chance.choices(sent, k=3) if sent else []
+        rows = [decision(offset, partition=partition) for partition, offset in fresh + again]
+        sent += fresh
+        for _ in range(chance.randint(1, 2)):
+            audit(settings, rows, number=number)
+    found = ids(settings)
+    assert len(found) == len(set(found))
+    assert set(found) == {f"t-{partition}-{offset}" for partition, offset in sent}

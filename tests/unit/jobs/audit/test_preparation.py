@@ -1,0 +1,153 @@
+"""The audit's tables: created once, brought up to the present version, and never in the place of something else."""
+
+import json
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field, Schema, write_deltalake
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_tables
+from jobs.audit.tables.specs import DECISIONS, TABLES, TENANT_MINUTES
+from quota.errors import MutationQuotaError
+from schemas import decisions
+from tests.support.factories import DECISION_RECORD as DECISION
+from tests.support.rows import kafka_rows
+from tests.support.tables import audit_records, names_in, read_table
+
+
+def prepare(settings, *tables):
+    prepare_tables(settings, names_in(settings), *tables)
+
+
+def stored(settings, name="decisions"):
+    return DeltaTable(settings.storage.table(name))
+
+
+def version_of(settings):
+    return stored(settings).metadata().configuration["mutationQuota.schemaVersion"]
+
+
+def test_missing_tables_are_created_once(settings):
+    assert missing_tables(settings) == ["decisions", "dead_letters", "quota_changes"]
+    prepare(settings)
+    prepare(settings)
+    assert missing_tables(settings) == []
+    for table in TABLES:
+        opened = stored(settings, table.name)
+        assert (opened.version(), opened.metadata().partition_columns) == (0, ["date"])
+        assert StructType.fromJson(json.loads(opened.schema().to_json())) == table.schema  # with the columns' comments
+
+
+def test_the_minutes_compact_themselves_and_the_audits_tables_do_not(settings):
+    prepare(settings, [DECISIONS, TENANT_MINUTES])
+    properties = [stored(settings, table.name).metadata().configuration for table in (DECISIONS, TENANT_MINUTES)]
+    assert [each.get("delta.autoOptimize.autoCompact") for each in properties] == [None, "true"]
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_what_is_no_table_of_ours_is_left_alone_and_named(settings, kind):
+    path = Path(settings.storage.table("decisions"))
+    path.mkdir(parents=True)
+    if kind == "delta":
+        write_deltalake(path, pa.table({"id": [1, 2, 3]}))
+    else:
+        (path / "part-0.parquet").write_bytes(b"theirs")
+    before = sorted(path.rglob("*"))
+    with pytest.raises(MutationQuotaError, match="decisions is no table of this version") as raised:
+        prepare(settings)
+    assert "\n" not in str(raised.value)
+    assert sorted(path.rglob("*")) == before
+
+
+def test_a_table_that_a_full_disk_left_without_a_first_commit_is_made(settings):
+    log = Path(settings.storage.table("decisions"), "_delta_log")
+    Path(log, "_staged_commits").mkdir(parents=True)
+    Path(log, ".00000000000000000000.json.2f1c.tmp").touch()
+    prepare(settings)
+    assert version_of(settings) == str(DECISIONS.version)
+
+
+@pytest.mark.parametrize("left", ["00000000000000000010.crc", "00000000000000000010.checkpoint.parquet"])
+def test_a_log_that_has_lost_its_commits_is_left_alone(settings, left):
+    """What is left of it may be all that tells what the table held."""
+    file = Path(settings.storage.table("decisions"), "_delta_log", left)
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    with pytest.raises(MutationQuotaError, match=r"/decisions"):
+        prepare(settings)
+    assert [each.name for each in file.parent.iterdir()] == [left]
+
+
+def older(settings, schema, version):
+    """The decisions table of an older program, with a row."""
+    path = settings.storage.table("decisions")
+    columns = Schema.from_json(schema.json())
+    property_ = {"mutationQuota.schemaVersion": version}
+    made = DeltaTable.create(path, columns, partition_by="date", configuration=property_, raise_if_key_not_exists=False)
+    row = {"date": date(2026, 1, 2), "decision_id": "t-0-0"}
+    write_deltalake(made, pa.Table.from_pylist([row], pa.schema(columns.to_arrow())), mode="append")
+
+
+def test_a_table_of_an_older_version_is_given_the_columns_it_lacks(settings):
+    """Two columns, and a field of the structs in a list; what is in the table stays, and batches are added."""
+    schema = StructType([field for field in decisions.TABLE if field.name not in {"apply", "expires_at"}])
+    elements = schema["topics"].dataType.elementType
+    fewer = StructType([field for field in elements if field.name != "replication_factor"])
+    schema = StructType(
+        [field if field.name != "topics" else StructField("topics", ArrayType(fewer)) for field in schema]
+    )
+    older(settings, schema, "1")
+    prepare(settings)
+    assert version_of(settings) == str(decisions.VERSION)
+    details = DECISION["topics"][0] | {"replication_factor": 3, "assignments": [[1]]}
+    value = json.dumps(DECISION | {"topics": [details], "apply": True}).encode()
+    audit_records(settings, kafka_rows([value], topic="mutation-decisions"))
+    rows = {row["decision_id"]: row for row in read_table(settings, "decisions")}
+    assert set(rows) == {"t-0-0", DECISION["decision_id"]}
+    row = rows[DECISION["decision_id"]]
+    (topic,) = row["topics"]
+    assert set(row) == set(decisions.TABLE.names)
+    assert (row["apply"], topic["replication_factor"], topic["assignments"], topic["name"]) == (True, 3, [[1]], "t")
+    version = stored(settings).version()
+    prepare(settings)
+    assert stored(settings).version() == version
+
+
+def test_columns_that_an_operator_has_added_stay_and_are_null(settings):
+    prepare(settings)
+    stored(settings).alter.add_columns([Field("note", "string")])
+    prepare(settings)
+    audit_records(settings, kafka_rows([json.dumps(DECISION).encode()], topic="mutation-decisions"))
+    (row,) = read_table(settings, "decisions")
+    assert (row["note"], row["user"]) == (None, "alice")
+
+
+def test_a_table_of_another_version_that_does_not_fit_is_refused_with_what_to_do(settings):
+    """A newer one; then an older one, of which a column has another type."""
+    prepare(settings)
+    newer = decisions.VERSION + 1
+    stored(settings).alter.set_table_properties({"mutationQuota.schemaVersion": str(newer)}, raise_if_not_exists=False)
+    with pytest.raises(MutationQuotaError, match=rf"newer program, as version {newer} .* start that one again"):
+        prepare(settings)
+    shutil.rmtree(settings.storage.table("decisions"))
+    other = [field if field.name != "quota" else StructField("quota", StringType()) for field in decisions.TABLE]
+    older(settings, StructType(other), "1")
+    with pytest.raises(MutationQuotaError, match=r"version 1 with other or missing columns: quota\); move it away"):
+        prepare(settings)
+    assert version_of(settings) == "1"
+
+
+def test_the_newest_batch_of_a_query_is_the_tables_own_knowledge(settings):
+    """Also where an older program wrote the table's path behind the query's id."""
+    assert newest_batch(settings, "q") == -1
+    value = json.dumps(DECISION).encode()
+    audit_records(settings, kafka_rows([value], topic="mutation-decisions"), number=7, query_id="q")
+    audit_records(settings, kafka_rows([b"{}"], topic="mutation-dead-letters"), number=9, query_id="q")
+    assert (newest_batch(settings, "q"), newest_batch(settings, "other")) == (9, -1)
+    old_id = f"old:{settings.storage.table('decisions')}"
+    audit_records(settings, kafka_rows([value], topic="mutation-decisions"), number=3, query_id=old_id)
+    assert newest_batch(settings, "old") == 3

@@ -1,0 +1,182 @@
+"""From records of the topics to rows of the tables."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from jobs.audit.rows import dead_letter_rows, decision_rows, quota_change_rows
+from tests.support.factories import DECISION_RECORD as DECISION
+from tests.support.rows import kafka_rows, record_batch
+
+DAY = 24 * 3600 * 1000
+SOURCE = DECISION["source"]
+NOON = datetime(1970, 1, 2, 12, tzinfo=UTC)
+
+
+def records(*values):
+    encoded = [value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in values]
+    return record_batch(kafka_rows(encoded, timestamps=[DAY + DAY // 2 + 5] * len(values), topic="topic"))
+
+
+def both(rows):
+    """Return the topic's own rows and the dead letters, as dicts."""
+    return rows.own.to_pylist(), rows.dead_letters.to_pylist()
+
+
+def test_a_decision_becomes_a_typed_row():
+    (row,), strays = both(decision_rows(records(DECISION)))
+    topic = DECISION["topics"][0] | dict.fromkeys(("count", "replication_factor", "assignments", "configs"))
+    assert row == DECISION | {
+        "date": date(1970, 1, 2),
+        "timestamp": NOON,
+        "decided_at": NOON.replace(microsecond=5000),
+        "retry_at": NOON.replace(second=1),
+        "expires_at": None,
+        "quota_entity": '{"user":"alice"}',
+        "more_tags": [("group", "g")],
+        "topics": [topic],
+        "apply": None,
+        "repeats": None,
+    }
+    assert strays == []
+
+
+def test_all_that_a_decision_may_have_is_in_its_row():
+    """Also what comes as objects and lists: configs, assignments, and the decision that it repeats."""
+    details = {
+        "count": 3,
+        "replication_factor": 2,
+        "assignments": [[1, 2], [3, None]],
+        "configs": {"a": "b", "c": None},
+    }
+    more = {
+        "topics": [DECISION["topics"][0] | details],
+        "expires_at": DAY,
+        "apply": True,
+        "repeats": {"decision_id": "t-0-0", "topics": 1},
+        "quota": None,
+        "unknown to this version": 1,
+    }
+    ((row,), _) = both(decision_rows(records(DECISION | more)))
+    (topic,) = row["topics"]
+    assert topic == DECISION["topics"][0] | details | {"configs": [("a", "b"), ("c", None)]}
+    assert row["expires_at"] == datetime(1970, 1, 2, tzinfo=UTC)
+    assert (row["apply"], row["repeats"], row["quota"]) == (True, {"decision_id": "t-0-0", "topics": 1}, None)
+
+
+def test_what_an_older_program_did_not_write_is_null():
+    older = {name: DECISION[name] for name in ("decision_id", "source", "timestamp", "retry_at", "user", "topics")}
+    ((row,), strays) = both(decision_rows(records(older)))
+    assert (row["user"], row["shadow"], row["more_tags"], strays) == ("alice", None, None, [])
+
+
+def test_a_dead_letter_becomes_a_typed_row():
+    letter = {"error": "user: expected str", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
+    rows, strays = both(dead_letter_rows(records(letter)))
+    assert rows == [letter | {"date": date(1970, 1, 2), "timestamp": NOON}]
+    assert strays == []
+
+
+def test_a_dead_letter_whose_record_has_no_time_has_its_own():
+    letter = {"error": "timestamp: its producer's own", "value": "{", "timestamp": None, "source": SOURCE}
+    ((row,), strays) = both(dead_letter_rows(records(letter)))
+    assert (row["date"], row["error"], strays) == (date(1970, 1, 2), letter["error"], [])
+    (rows, (stray,)) = both(dead_letter_rows(records({"timestamp": None, "source": SOURCE})))
+    assert (rows, stray["error"]) == ([], "value: not a record of topic")
+
+
+def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
+    quota = json.dumps({"entity": {"user": "alice"}, "controller_mutation_rate": 5}).encode()
+    (rows, (row,)) = both(quota_change_rows(record_batch(kafka_rows([quota], timestamps=[None]))))
+    assert rows == []
+    assert row["error"].startswith("timestamp: its producer's own")
+    assert datetime.now(UTC) - row["timestamp"] < timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [
+        None,
+        b"",
+        b"garbage",
+        b"\xff",
+        b"[]",
+        b'{"user":"\\ud800"}',
+        b"[" * 5000,
+        {},
+        {"decision_id": "x"},
+        DECISION | {"source": None},
+        DECISION | {"source": {}},
+        DECISION | {"source": SOURCE | {"offset": None}},
+        DECISION | {"source": SOURCE | {"partition": 2**31}},
+        DECISION | {"timestamp": None},
+        DECISION | {"timestamp": 2**63 - 1},
+        DECISION | {"timestamp": 2**63},
+        DECISION | {"timestamp": -1},
+        DECISION | {"retry_at": 2**63 - 1},
+        DECISION | {"expires_at": 2**63 - 1},
+        DECISION | {"quota": "five"},
+        DECISION | {"throttle_time_ms": 2**31},
+        DECISION | {"more_tags": {"group": 1}},
+        DECISION | {"user": "\ud800"},
+    ],
+)
+def test_what_is_no_decision_is_a_dead_letter_and_only_that(stray):
+    """Neither lost, nor in both tables, nor the end of the query; and it spoils no other record."""
+    rows, letters = both(decision_rows(records(DECISION, stray, DECISION)))
+    assert [row["decision_id"] for row in rows] == [DECISION["decision_id"]] * 2
+    (dead,) = letters
+    assert (dead["error"], dead["source"], dead["date"]) == (
+        "value: not a record of topic",
+        {"topic": "topic", "partition": 0, "offset": 1},
+        date(1970, 1, 2),
+    )
+    text = None if stray is None else stray if isinstance(stray, bytes) else json.dumps(stray).encode()
+    assert dead["value"] == (text if text is None else "/w==" if text == b"\xff" else text.decode())
+
+
+def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter():
+    change = {
+        "entity": {"user": None, "client-id": "app"},
+        "controller_mutation_rate": 5,
+        "controller_mutation_burst": 9,
+        "max_debt_ms": 60_000,
+        "shadow": True,
+        "effective_at": 2 * DAY,
+        "altered_by": "ann",
+    }
+    (row,), (bad,) = both(quota_change_rows(records(change, change | {"controller_mutation_rate": 0})))
+    expected = {
+        "date": date(1970, 1, 2),
+        "source": {"topic": "topic", "partition": 0, "offset": 0},
+        "timestamp": NOON.replace(microsecond=5000),
+        "effective_at": datetime(1970, 1, 3, tzinfo=UTC),
+        "entity": '{"user":null,"client-id":"app"}',
+        "user": "<default>",
+        "client_id": "app",
+        "kind": "quota",
+        "controller_mutation_rate": 5.0,
+        "controller_mutation_burst": 9.0,
+        "max_debt_ms": 60_000,
+        "shadow": True,
+        "bucket": None,
+        "altered_by": "ann",
+        "comment": None,
+    }
+    unset = dict.fromkeys(("callback", "callback_configs", "cluster", "altered_configs"))
+    assert row == expected | unset
+    assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected float > 0.0 (value: 0)", 1)
+
+
+def test_a_reset_and_a_cancelled_change_have_rows_of_their_own():
+    """A scheduled change is taken back by a record that repeats it."""
+    reset = {"bucket": {"user": "alice", "client-id": "app"}, "comment": "one huge deletion"}
+    cancel = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "effective_at": 2 * DAY, "cancelled": True}
+    found, _ = both(quota_change_rows(records(reset, cancel)))
+    names = ("kind", "entity", "bucket", "user", "client_id", "comment")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        ("bucket_reset", None, '{"user":"alice","client-id":"app"}', "alice", "app", "one huge deletion"),
+        ("cancel", '{"user":"alice"}', None, "alice", None, None),
+    ]
+    assert found[1]["effective_at"].timestamp() * 1000 == 2 * DAY
