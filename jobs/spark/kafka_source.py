@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quota.admission.identity import pattern_of
-from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES, max_answer_bytes, max_record_bytes
+from quota.kafka.topics.record_sizes import max_record_bytes
 from quota.settings import Settings
 from schemas.kafka import RECORD
 
@@ -17,6 +17,14 @@ _POLLED_BYTES = 64 * 1024 * 1024
 """The most that one poll of a task may return, uncompressed.
 
 Kafka bounds a fetch by its compressed bytes, which may be a thousandth of that.
+"""
+
+_OWN_FETCHED_BYTES = 16 * 1024
+"""The most that is fetched at once of the jobs' own topics, compressed.
+
+That is one of the batches in which Spark's producer writes answers, so a poll holds no more of them than the writer
+did. A bound on the records of a poll would have to assume that each is as large as an answer may be: 8 records a poll
+cost ten times as much, because Spark asks for the ends of a partition at every poll.
 """
 
 _LOG_APPEND_TIME = 1
@@ -34,7 +42,7 @@ def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     subscription = (
         {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
     )
-    bounds = batch_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
+    bounds = request_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
     return read_records(spark, settings, subscription | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
 
 
@@ -50,20 +58,23 @@ def read_topics(
         max_records: the most records in a batch.
         fail_on_data_loss: fail if records were removed before they were read; else continue after them.
     """
-    largest_bytes = max(max_answer_bytes(settings), MAX_QUOTA_BYTES)
-    options = {"subscribe": ",".join(topics), **batch_bounds(max_records, largest_bytes)}
+    options = {
+        "subscribe": ",".join(topics),
+        "maxOffsetsPerTrigger": str(max_records),
+        "kafka.max.partition.fetch.bytes": str(_OWN_FETCHED_BYTES),
+    }
     return read_records(spark, settings, options, fail_on_data_loss=fail_on_data_loss)
 
 
-def batch_bounds(max_records: int, largest_bytes: int) -> dict[str, str]:
-    """Return the options that bound a batch and each poll of its tasks, which must fit into the heap.
+def request_bounds(max_requests: int, largest_bytes: int) -> dict[str, str]:
+    """Return the options that bound a batch of requests and each poll of its tasks, which must fit into the heap.
 
     Args:
-        max_records: the most records in a batch.
-        largest_bytes: the size of the largest record.
+        max_requests: the most requests in a batch.
+        largest_bytes: the size of the largest request.
     """
     polled = max(1, _POLLED_BYTES // largest_bytes)
-    return {"maxOffsetsPerTrigger": str(max_records), "kafka.max.poll.records": str(polled)}
+    return {"maxOffsetsPerTrigger": str(max_requests), "kafka.max.poll.records": str(polled)}
 
 
 def read_records(

@@ -56,7 +56,7 @@ FULL = Size(
     keys={1: 3, 1000: 3, 100_000: 2},
     backlog=1_000_000,
     buckets=(10_000, 100_000, 1_000_000),
-    decided=40_000,
+    decided=300_000,
     rows=10_000_000,
 )
 QUICK = Size(
@@ -67,7 +67,7 @@ QUICK = Size(
     keys={1000: 1},
     backlog=300_000,
     buckets=(1000, 10_000),
-    decided=20_000,
+    decided=150_000,
     rows=100_000,
 )
 

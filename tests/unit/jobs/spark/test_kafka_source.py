@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.spark.kafka_source import batch_bounds
+from jobs.spark.kafka_source import request_bounds
 from quota.kafka.topics.record_sizes import max_record_bytes
 from quota.settings import load_settings
 
@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 @pytest.mark.parametrize(("largest", "polled"), [(1024, "65536"), (MIB, "64"), (6 * MIB + 8192, "10"), (65 * MIB, "1")])
 def test_a_poll_fits_into_the_heap_however_its_records_are_compressed(largest, polled):
-    assert batch_bounds(50_000, largest) == {"maxOffsetsPerTrigger": "50000", "kafka.max.poll.records": polled}
+    assert request_bounds(50_000, largest) == {"maxOffsetsPerTrigger": "50000", "kafka.max.poll.records": polled}
 
 
 @pytest.mark.parametrize(("limit", "largest"), [(1024, 1_048_588), (MIB, MIB + 8192), (8 * MIB, 8 * MIB + 8192)])
