@@ -1,7 +1,7 @@
 """Records of the topics appended to the audit's tables, each record once. All of it runs in a worker."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import NamedTuple, Self
 
@@ -17,8 +17,11 @@ from jobs.spark.worker import prepare_worker
 from quota.settings import Settings
 from schemas.source import SOURCE
 
-_MEMORY_BYTES = 64 * 1024 * 1024
+_SPOOLED_BYTES = 64 * 1024 * 1024
 """The rows of a batch that are held in memory; more are held in a file, because records may be large."""
+
+_COMMITTED_BYTES = 32 * 1024 * 1024
+"""The rows that are appended by one commit; deltalake needs eight times as much memory."""
 
 _SOURCE = to_arrow_type(SOURCE)
 
@@ -85,7 +88,7 @@ class BatchRows:
                 self._add(QUOTA_CHANGES, quota_change_rows(of_topic))
 
     def append(self, batch: MicroBatch) -> None:
-        """Append the rows to the tables, in a commit of each."""
+        """Append the rows to the tables."""
         for table, spool in self._rows.items():
             if not spool.is_empty:
                 _append_new(self._settings, table, spool, batch)
@@ -101,7 +104,7 @@ class _Spool:
     def __init__(self, table: TableSpec) -> None:
         self.schema = to_arrow_schema(table.schema, timezone="UTC")
         folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
-        self._file = SpooledTemporaryFile(_MEMORY_BYTES, dir=folder or None)  # noqa: SIM115 closed by `close`
+        self._file = SpooledTemporaryFile(_SPOOLED_BYTES, dir=folder or None)  # noqa: SIM115 closed by `close`
         self._writer = pa.ipc.new_stream(self._file, self.schema)
         self._sources: list[pa.ChunkedArray] = []
         self._dates: set[str] = set()
@@ -151,14 +154,29 @@ def _append_new(settings: Settings, table: TableSpec, spool: _Spool, batch: Micr
         if newest is not None and newest >= batch.number:
             return  # the batch is repeated after a crash
         known = spool.stored(stored, dated=table.dated)
-        write_deltalake(
-            stored,
-            pa.RecordBatchReader.from_batches(spool.schema, (_new(each, known) for each in spool.read())),
-            mode="append",
-            schema_mode="merge",  # an operator may have added columns
-            # By these an old process that still writes the same batch is refused.
-            commit_properties=CommitProperties(app_transactions=[Transaction(batch.query_id, batch.number)]),
-        )
+        part, part_bytes = [], 0
+        for rows in spool.read():
+            new = _new(rows, known)
+            if part and part_bytes + new.nbytes > _COMMITTED_BYTES:
+                _commit(stored, part, MicroBatch(batch.query_id, batch.number - 1))  # the last that is complete
+                part, part_bytes = [], 0
+            part.append(new)
+            part_bytes += new.nbytes
+        _commit(stored, part, batch)
+
+
+def _commit(table: DeltaTable, rows: Sequence[pa.RecordBatch], written: MicroBatch) -> None:
+    """Append rows; from then on the table holds micro-batches up to `written`.
+
+    That mark also has a commit refused if an old process has written the same rows meanwhile.
+    """
+    write_deltalake(
+        table,
+        pa.Table.from_batches(rows),
+        mode="append",
+        schema_mode="merge",  # an operator may have added columns
+        commit_properties=CommitProperties(app_transactions=[Transaction(written.query_id, written.number)]),
+    )
 
 
 def _new(rows: pa.RecordBatch, known: set[_Key]) -> pa.RecordBatch:

@@ -140,7 +140,7 @@ def test_a_batch_of_nothing_new_still_marks_that_it_was_written(settings):
 
 
 def test_rows_beyond_what_memory_should_hold_go_through_a_file(settings, monkeypatch, tmp_path):
-    monkeypatch.setattr(jobs.audit.append, "_MEMORY_BYTES", 100_000)
+    monkeypatch.setattr(jobs.audit.append, "_SPOOLED_BYTES", 100_000)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},elsewhere")
     values = [decision(each, request_id="r" * 10_000) for each in range(40)]
     with BatchRows(settings) as rows:
@@ -150,6 +150,38 @@ def test_rows_beyond_what_memory_should_hold_go_through_a_file(settings, monkeyp
         rows.append(MicroBatch("q", 0))
     assert sorted(ids(settings)) == sorted(f"t-0-{each}" for each in range(40))
     assert {row["request_id"] for row in read_table(settings, "decisions")} == {"r" * 10_000}
+
+
+@pytest.mark.parametrize("written", [1, 2])
+def test_a_large_batch_takes_several_commits_and_breaks_off_between_them(settings, monkeypatch, written):
+    """Until the last one the table does not hold the batch; what it holds of it is left out when it comes again."""
+    monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 25_000)
+    parts = [[decision(each, request_id="r" * 10_000) for each in range(start, start + 2)] for start in range(0, 8, 2)]
+    write, done = jobs.audit.append.write_deltalake, []
+
+    def write_some(*args, **kwargs):
+        if len(done) == written:
+            raise RuntimeError("killed")
+        write(*args, **kwargs)
+        done.append(args)
+
+    def append():
+        with BatchRows(settings) as rows:
+            for values in parts:
+                rows.add(record_batch(kafka_rows(values, topic=TOPIC)))
+            rows.append(MicroBatch("q", 3))
+
+    audit_records(settings, [])
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs.audit.append, "write_deltalake", write_some)
+        with pytest.raises(RuntimeError, match="killed"):
+            append()
+    assert len(ids(settings)) == 2 * written
+    append()
+    assert sorted(ids(settings)) == [f"t-0-{each}" for each in range(8)]
+    before = commits(settings)
+    append()
+    assert commits(settings) == before >= 4
 
 
 def test_an_old_process_that_still_writes_the_same_batch_is_refused(settings, monkeypatch):
