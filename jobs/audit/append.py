@@ -154,7 +154,8 @@ def _append_new(settings: Settings, table: TableSpec, spool: _Spool, batch: Micr
         if newest is not None and newest >= batch.number:
             return  # the batch is repeated after a crash
         known = spool.stored(stored, dated=table.dated)
-        part, part_bytes = [], 0
+        part: list[pa.RecordBatch] = []
+        part_bytes = 0
         for rows in spool.read():
             new = _new(rows, known)
             if part and part_bytes + new.nbytes > _COMMITTED_BYTES:
