@@ -34,7 +34,7 @@ def base_settings(tmp_path_factory):
 @pytest.fixture(scope="session")
 def spark(base_settings, tmp_path_factory):
     """The session of the jobs, with its log in a file."""
-    session = start_session(base_settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log")
+    session = start_session(base_settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log", delta=True)
     yield session
     stop_session(session)
 

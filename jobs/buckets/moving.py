@@ -9,9 +9,9 @@ them.
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
-import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -31,6 +31,9 @@ from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE, STATE_VERSION
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
@@ -108,7 +111,7 @@ def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str,
     check_queries([query])
 
 
-def _fill(group: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:  # noqa: ARG001
+def _fill(group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState) -> Iterator["pd.DataFrame"]:  # noqa: ARG001
     prepare_worker(__name__)
     for frame in frames:
         for row in frame["state"]:

@@ -47,7 +47,7 @@ def run_minutes(settings: Settings, *, once: bool) -> None:
     with (
         stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
-        session(settings, "minutes") as spark,
+        session(settings, "minutes", delta=True) as spark,
         endpoint.following(settings, metrics),
     ):
         query = start_minutes(spark, settings, once=once)

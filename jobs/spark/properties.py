@@ -25,6 +25,14 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # fifty tasks a commit are too many for small tables
+}
+"""What Spark needs to read and write Delta tables. Each of Delta's rules looks at every plan of the session."""
+
+
 def spark_defaults() -> dict[str, str]:
     """Return the properties of `conf/spark-defaults.conf`, chosen by measurement."""
     lines = conf_file("spark-defaults.conf").read_text(encoding="utf-8").splitlines()
@@ -32,8 +40,13 @@ def spark_defaults() -> dict[str, str]:
     return {name: value.strip() for name, value in pairs}
 
 
-def spark_properties(settings: Settings) -> dict[str, str]:
-    """Return all properties of a Spark that the jobs start themselves."""
+def spark_properties(settings: Settings, *, delta: bool = False) -> dict[str, str]:
+    """Return all properties of a Spark that the jobs start themselves.
+
+    Args:
+        settings: the settings.
+        delta: whether Spark reads or writes Delta tables.
+    """
     spark = settings.spark
     started = {
         "spark.master": spark.master,
@@ -49,10 +62,10 @@ def spark_properties(settings: Settings) -> dict[str, str]:
             started["spark.hadoop.fs.file.impl"] = _LOCAL_FILES
             # Spark uses the file system before it has loaded the jars of spark.jars.
             overriding[_CLASS_PATH] = os.pathsep.join([*jars, *filter(None, [spark.conf.get(_CLASS_PATH)])])
-    return spark_defaults() | started | _derived(settings) | spark.conf | overriding
+    return spark_defaults() | (_DELTA if delta else {}) | started | _derived(settings) | spark.conf | overriding
 
 
-def submitted_properties(settings: Settings, given: Mapping[str, str]) -> dict[str, str]:
+def submitted_properties(settings: Settings, given: Mapping[str, str], *, delta: bool = False) -> dict[str, str]:
     """Return the properties to set on a Spark that spark-submit has started.
 
     What spark-submit was given overrides `[spark]` and `[spark.conf]`, but not properties from other sections.
@@ -60,11 +73,12 @@ def submitted_properties(settings: Settings, given: Mapping[str, str]) -> dict[s
     Args:
         settings: the settings.
         given: the properties that spark-submit has from its files and options.
+        delta: whether Spark reads or writes Delta tables.
     """
     defaults = spark_defaults()
     # spark-submit may have been given our own defaults file, which the settings override.
     submitted = {name: value for name, value in given.items() if defaults.get(name) != value}
-    ours = defaults | _derived(settings) | settings.spark.conf
+    ours = defaults | (_DELTA if delta else {}) | _derived(settings) | settings.spark.conf
     unset = {name: value for name, value in ours.items() if name not in submitted}
     return unset | _overriding(settings, settings.spark.conf | submitted)
 

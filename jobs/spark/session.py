@@ -29,19 +29,20 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 
 @contextmanager
-def session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+def session(settings: Settings, name: str, log: Path | None = None, *, delta: bool = False) -> Iterator[SparkSession]:
     """A session that stops at the end of the block; errors of queries carry advice for operators.
 
     Args:
         settings: the settings.
         name: the program's name; the application is `mutation-quota <name>`.
         log: as for `start_session`.
+        delta: as for `start_session`.
 
     Raises:
         BadInput: there is no JVM, or there are no jars.
         MutationQuotaError: a query failed inside the block: why, and what to do.
     """
-    spark = start_session(settings, f"mutation-quota {name}", log)
+    spark = start_session(settings, f"mutation-quota {name}", log, delta=delta)
     try:
         with with_operator_advice(settings):
             yield spark
@@ -49,7 +50,7 @@ def session(settings: Settings, name: str, log: Path | None = None) -> Iterator[
         stop_session(spark)
 
 
-def start_session(settings: Settings, name: str, log: Path | None = None) -> SparkSession:
+def start_session(settings: Settings, name: str, log: Path | None = None, *, delta: bool = False) -> SparkSession:
     """Start the session of this process.
 
     Args:
@@ -57,12 +58,16 @@ def start_session(settings: Settings, name: str, log: Path | None = None) -> Spa
         name: the application's name, unless spark-submit was given one.
         log: the file for the output of the JVM and the workers, standard error by default. With spark-submit it is
             ignored: that has its own logging.
+        delta: whether the session reads or writes Delta tables.
 
     Raises:
         BadInput: there is no JVM, or there are no jars.
     """
     on_interrupt = signal.getsignal(signal.SIGINT)
-    conf, gateway = _submitted_jvm(settings, name) if _SUBMITTED in os.environ else _own_jvm(settings, name, log)
+    submitted = _SUBMITTED in os.environ
+    conf, gateway = (
+        _submitted_jvm(settings, name, delta=delta) if submitted else _own_jvm(settings, name, log, delta=delta)
+    )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     context = SparkContext(conf=conf, gateway=gateway)
     signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler of its own, which kills batches
@@ -90,22 +95,22 @@ def stop_session(spark: SparkSession) -> None:
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
 
 
-def _submitted_jvm(settings: Settings, name: str) -> tuple[SparkConf, JavaGateway]:
+def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[SparkConf, JavaGateway]:
     """Connect to the JVM of the spark-submit that runs this process."""
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
     given = dict(conf.getAll())
-    conf.setAll(list(submitted_properties(settings, given).items()))
+    conf.setAll(list(submitted_properties(settings, given, delta=delta).items()))
     if given["spark.app.name"] == Path(sys.argv[0]).name:  # spark-submit's default
         conf.setAppName(name)
     return conf, gateway
 
 
-def _own_jvm(settings: Settings, name: str, log: Path | None) -> tuple[SparkConf, JavaGateway]:
+def _own_jvm(settings: Settings, name: str, log: Path | None, *, delta: bool) -> tuple[SparkConf, JavaGateway]:
     """Start a JVM."""
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise BadInput("no java found; install a JDK 17 or newer")
-    properties = spark_properties(settings)
+    properties = spark_properties(settings, delta=delta)
     conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
     # All users of the machine can read the JVM's command line.
     hidden = settings.storage.hadoop().keys() | {key for key in properties if is_secret(key)}

@@ -61,7 +61,7 @@ def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
         MutationQuotaError: Spark failed; in one line with the reason and what to do.
     """
     log = settings.storage.local_folder("logs") / f"{name}.log"
-    with session(settings, name, log) as spark, query_errors(name):
+    with session(settings, name, log, delta=True) as spark, query_errors(name):
         spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough for it to pay off
         yield spark
 

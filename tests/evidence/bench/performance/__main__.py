@@ -107,7 +107,7 @@ def _options() -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
-    """Yield the figures of the sections, each in a session with a fresh heap; the quick form has one session."""
+    """Yield the figures of the sections, each in a session with a fresh heap; the quick form has one of most."""
     size = QUICK if options.quick else FULL
     wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ON_REQUEST)]
     if DECISION in wanted:
@@ -117,9 +117,10 @@ def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Itera
     with broker(*options.set) as address:
         if SCALE_OUT in wanted:
             yield scale_out(address, size.backlog // 10, tell, *options.set)
-        in_sessions = [each for each in wanted if each in SECTIONS]
-        for names in [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]:
-            with ground(address, tell, *options.set) as place:
+        in_sessions = [each for each in wanted if each in SECTIONS and each not in WITH_TABLES]
+        together = [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]
+        for names in [*together, *([each] for each in wanted if each in WITH_TABLES)]:
+            with ground(address, tell, *options.set, delta=names[0] in WITH_TABLES) as place:
                 for name in names:
                     yield SECTIONS[name](place, size)
 
@@ -157,6 +158,9 @@ SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
 }
 
 ALL = [DECISION, SCALE_OUT, *SECTIONS]
+WITH_TABLES = {"audit", "what if"}
+"""Sections whose session reads and writes Delta tables."""
+
 ON_REQUEST = {"many keys", "what if"}
 """Sections that only `--only` measures, because they take long."""
 

@@ -59,11 +59,11 @@ def broker(*given: str) -> Iterator[str]:
 
 
 @contextmanager
-def ground(address: str, tell: Callable[[str], None], *given: str) -> Iterator[Ground]:
-    """Provide a session and a folder for a broker, with settings besides the defaults."""
+def ground(address: str, tell: Callable[[str], None], *given: str, delta: bool = False) -> Iterator[Ground]:
+    """Provide a session, which may read and write Delta tables, and a folder; `given` are settings."""
     with working_folder() as folder:
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
-        with session(settings, "bench", folder / "spark.log") as spark:
+        with session(settings, "bench", folder / "spark.log", delta=delta) as spark:
             yield Ground(spark, settings, folder, tell)
 
 

@@ -17,8 +17,14 @@ def load(*overrides):
 def test_what_was_measured_is_in_the_file_that_spark_submit_reads():
     found = spark_defaults()
     assert all(starmap(lambda name, value: name.startswith("spark.") and value == value.strip(), found.items()))
-    assert found["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+    assert found["spark.sql.session.timeZone"] == "UTC"
     assert spark_properties(load()).items() >= found.items()
+
+
+def test_only_a_session_with_tables_has_deltas_rules_which_look_at_every_plan():
+    for delta in (False, True):
+        for found in (spark_properties(load(), delta=delta), submitted_properties(load(), {}, delta=delta)):
+            assert ("spark.sql.extensions" in found) == ("spark.sql.catalog.spark_catalog" in found) == delta
 
 
 def test_what_spark_submit_was_told_goes_before_settings_and_what_was_measured():
