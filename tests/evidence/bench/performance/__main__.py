@@ -15,12 +15,12 @@ from tests.evidence.bench.performance.ground import Ground, broker, ground
 from tests.evidence.bench.performance.page import as_json, page, sections, table
 from tests.evidence.bench.performance.plots import draw
 from tests.evidence.bench.performance.sections.audit import audit
-from tests.evidence.bench.performance.sections.decision import decisions
+from tests.evidence.bench.performance.sections.decision import decisions, share
 from tests.evidence.bench.performance.sections.latency import latency
 from tests.evidence.bench.performance.sections.many_keys import many_keys
 from tests.evidence.bench.performance.sections.scale_out import scale_out
 from tests.evidence.bench.performance.sections.state_size import state_size
-from tests.evidence.bench.performance.sections.throughput import throughput
+from tests.evidence.bench.performance.sections.throughput import ENFORCE, throughput
 from tests.evidence.bench.performance.sections.what_if import what_if
 from tests.evidence.machine import load, machine
 from tests.evidence.pages import progress, terminal
@@ -88,6 +88,7 @@ def main() -> None:
             figures += taken
             for name, of_section in sections(taken).items():
                 console.print(table(name, of_section).drawn())
+        figures += share(figures, f"{ENFORCE}, 1,000 active keys")
     except KeyboardInterrupt:
         sys.exit("bench: interrupted; nothing was written")
     except MutationQuotaError as error:

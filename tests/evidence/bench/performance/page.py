@@ -22,11 +22,9 @@ _TEXTS = {
 From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
 Kafka-to-Kafka query that hands the same records on as they are. A minute of load warms up, and still each round is a
 little quicker than the one before: a JVM compiles for some minutes, and begins at two to three times these. *Empty
-function*: applyInPandasWithState as PySpark has it, with the same schemas, whose function hands each record back. The
-slowest per cent are those that wait for the audit's batch, which takes both cores for a second
-or two ([0015](decisions/0015-what-a-batch-costs.md)). Each time at 200 requests/s lasts from one such batch to the
-next; at the other rates half as long, so that the slowest there hang on where the batch falls, and at 10 requests/s
-are one of fifty.""",
+function*: applyInPandasWithState as PySpark has it, with the same schemas, whose function hands each record back. Each
+time at 200 requests/s lasts from one batch of the audit to the next; at the other rates half as long, so that the
+slowest there hang on where the batch falls, and at 10 requests/s are one of fifty.""",
     "throughput": """\
 A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState as PySpark has it, with
 the same schemas, whose function hands each record back and writes the same state each time; enforcing goes past
@@ -41,13 +39,14 @@ bytes a bucket where that is changes alone, up to a hundred where snapshots of t
     "decision": """\
 In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no. The verdict is that
 with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
-explains itself.""",
+explains itself. Its part of a request is of the processor time that a request takes in a backlog on all cores.""",
     "many keys": """\
 The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, through pandas, and by
 transformWithState.""",
     "audit": """\
-A backlog of decisions into Delta, each time as one batch into empty tables, and queries of a table of ten days. How
-often there is a batch is the setting.""",
+A backlog of decisions into Delta, in batches of 50,000, beside enforcing a backlog of as many requests of 1,000 users
+in batches of 50,000; the first batch of each does not count, nor does the first round. Then queries of a table of ten
+days. How often there is a batch is the setting.""",
     "scale out": """\
 A tenth of that backlog in six batches on Spark standalone with executors of one core each, all of it, driver and
 broker too, on one machine: with no more cores than that has, a second worker adds none. One drain each, one after the
