@@ -6,13 +6,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from jobs.audit.query import start_audit
+from jobs.audit.tables.reader import open_table, to_epoch_ms
+from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.session import deployment_session
@@ -122,17 +123,18 @@ class _Example:
         with self._console.status("auditing into Delta"):
             query = start_audit(self._spark, self._settings, once=True)
             run_until(threading.Event(), [query])
-            table = self._spark.read.format("delta").load(self._settings.storage.table("decisions"))
-            rows = table.orderBy("timestamp", F.col("source.offset")).collect()
-            dead = self._spark.read.format("delta").load(self._settings.storage.table("dead_letters")).count()
+            rows = open_table(self._settings, DECISIONS).to_table().to_pylist()
+            rows.sort(key=lambda row: (row["timestamp"], row["source"]["offset"]))
+            dead = open_table(self._settings, DEAD_LETTERS).count_rows()
         shown = Table("at s", "request", "user", "mode", "outcome", "K", "throttle ms", box=box.SIMPLE_HEAD)
         for row in rows:
-            seconds = (row.retry_at.timestamp() * 1000 - row.throttle_time_ms - self._started_at) / 1000
-            numbers = (f"{row.tokens:.2f}", f"{row.throttle_time_ms:,}")
-            shown.add_row(f"{seconds:.3f}", row.request_id, row.user, row["mode"], row.outcome, *numbers)
+            seconds = ((to_epoch_ms(row["timestamp"]) or 0) - self._started_at) / 1000
+            texts = [row[name] for name in ("request_id", "user", "mode", "outcome")]
+            shown.add_row(f"{seconds:.3f}", *texts, f"{row['tokens']:.2f}", f"{row['throttle_time_ms']:,}")
         self._console.print("what the Delta table of decisions holds:")
         self._console.print(shown)
-        stored = {row.request_id: (row.decision_id, row.outcome, row.tokens, row.throttle_time_ms) for row in rows}
+        compared = ("decision_id", "outcome", "tokens", "throttle_time_ms")
+        stored = {row["request_id"]: tuple(row[name] for name in compared) for row in rows}
         received = {
             each.request_id: (each.decision_id, each.outcome.value, each.tokens, each.throttle_time_ms)
             for each in decisions.values()

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from fnmatch import fnmatch
 
 from jobs.spark.installation import conf_file, jars_folder
 from jobs.spark.worker import MEMORY_VARIABLE
@@ -20,6 +21,7 @@ _REDACTED = "spark.redaction.regex"
 _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
 _CLASS_PATH = "spark.driver.extraClassPath"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 # On a local disk as safe as the default, and ten times faster.
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -40,28 +42,32 @@ def spark_defaults() -> dict[str, str]:
     return {name: value.strip() for name, value in pairs}
 
 
-def spark_properties(settings: Settings, *, delta: bool = False) -> dict[str, str]:
+def spark_properties(settings: Settings, *, delta: bool = False, java_options: str = "") -> dict[str, str]:
     """Return all properties of a Spark that the jobs start themselves.
 
     Args:
         settings: the settings.
         delta: whether Spark reads or writes Delta tables.
+        java_options: the JVM's options besides those of the settings.
     """
     spark = settings.spark
     started = {
         "spark.master": spark.master,
         "spark.driver.memory": spark.driver_memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
-        "spark.jars": ",".join(str(jar) for jar in sorted(jars_folder(spark.jars).glob("*.jar"))),
+        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
     }
+    jars = sorted(jars_folder(spark.jars).glob("*.jar"))
     overriding = _overriding(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        jars = [str(jar) for jar in jars_folder(spark.jars).glob(_LOCAL_FILES_JAR)]
-        if jars:
+        if any(fnmatch(jar.name, _LOCAL_FILES_JAR) for jar in jars):
             started["spark.hadoop.fs.file.impl"] = _LOCAL_FILES
-            # Spark uses the file system before it has loaded the jars of spark.jars.
-            overriding[_CLASS_PATH] = os.pathsep.join([*jars, *filter(None, [spark.conf.get(_CLASS_PATH)])])
+        # Not as spark.jars: Spark uses the file system before it loads those, and a class archive has none of them.
+        overriding[_CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [spark.conf.get(_CLASS_PATH)])])
+    else:
+        started["spark.jars"] = ",".join(map(str, jars))
+    if java_options:
+        overriding[_JAVA_OPTIONS] = f"{spark.conf.get(_JAVA_OPTIONS, started[_JAVA_OPTIONS])} {java_options}"
     return spark_defaults() | (_DELTA if delta else {}) | started | _derived(settings) | spark.conf | overriding
 
 

@@ -10,12 +10,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from jobs.spark.class_archive import ClassArchive
+from jobs.spark.installation import jars_folder
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.errors import BadInput
@@ -42,15 +45,30 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         BadInput: there is no JVM, or there are no jars.
         MutationQuotaError: a query failed inside the block: why, and what to do.
     """
-    spark = start_session(settings, f"mutation-quota {name}", log, delta=delta)
+    archive = _archive_of(settings, name)
+    java_options = archive.options if archive else ""
+    spark = start_session(settings, f"mutation-quota {name}", log, delta=delta, java_options=java_options)
+    ended = False
     try:
         with with_operator_advice(settings):
             yield spark
     finally:
-        stop_session(spark)
+        ended = stop_session(spark)
+        if archive:
+            archive.keep(ended=ended)
 
 
-def start_session(settings: Settings, name: str, log: Path | None = None, *, delta: bool = False) -> SparkSession:
+def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
+    """Return the class archive of a program's JVM, if there is to be one; spark-submit starts its JVM without."""
+    if not settings.spark.class_archives or _SUBMITTED in os.environ:
+        return None
+    jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *jars_folder(settings.spark.jars).glob("*.jar")]
+    return ClassArchive(Path(settings.spark.class_archives), name, jars)
+
+
+def start_session(
+    settings: Settings, name: str, log: Path | None = None, *, delta: bool = False, java_options: str = ""
+) -> SparkSession:
     """Start the session of this process.
 
     Args:
@@ -59,31 +77,37 @@ def start_session(settings: Settings, name: str, log: Path | None = None, *, del
         log: the file for the output of the JVM and the workers, standard error by default. With spark-submit it is
             ignored: that has its own logging.
         delta: whether the session reads or writes Delta tables.
+        java_options: options of the JVM; with spark-submit they are ignored.
 
     Raises:
         BadInput: there is no JVM, or there are no jars.
     """
     on_interrupt = signal.getsignal(signal.SIGINT)
-    submitted = _SUBMITTED in os.environ
-    conf, gateway = (
-        _submitted_jvm(settings, name, delta=delta) if submitted else _own_jvm(settings, name, log, delta=delta)
-    )
+    if _SUBMITTED in os.environ:
+        conf, gateway = _submitted_jvm(settings, name, delta=delta)
+    else:
+        conf, gateway = _own_jvm(
+            settings, name, log, spark_properties(settings, delta=delta, java_options=java_options)
+        )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     context = SparkContext(conf=conf, gateway=gateway)
     signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler of its own, which kills batches
     return SparkSession(context)
 
 
-def stop_session(spark: SparkSession) -> None:
+def stop_session(spark: SparkSession) -> bool:
     """Stop a session and its JVM, so that nothing of it outlives the program.
 
     PySpark alone leaves it to the JVM to notice that this process has ended, some time later.
+
+    Returns:
+        Whether the JVM has ended by itself; false if it was killed, or if spark-submit has started it.
     """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
     with suppress(Py4JError, OSError):  # the JVM may have ended already
         spark.stop()
     if gateway.proc is None:  # spark-submit's JVM ends after this process
-        return
+        return False
     gateway.shutdown()
     gateway.proc.stdin.close()  # the JVM waits for the end of its input
     try:
@@ -93,6 +117,7 @@ def stop_session(spark: SparkSession) -> None:
         gateway.proc.wait()
     # The next session of this process starts a JVM of its own.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    return bool(gateway.proc.returncode == 0)
 
 
 def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[SparkConf, JavaGateway]:
@@ -106,11 +131,12 @@ def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[Spark
     return conf, gateway
 
 
-def _own_jvm(settings: Settings, name: str, log: Path | None, *, delta: bool) -> tuple[SparkConf, JavaGateway]:
+def _own_jvm(
+    settings: Settings, name: str, log: Path | None, properties: dict[str, str]
+) -> tuple[SparkConf, JavaGateway]:
     """Start a JVM."""
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise BadInput("no java found; install a JDK 17 or newer")
-    properties = spark_properties(settings, delta=delta)
     conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
     # All users of the machine can read the JVM's command line.
     hidden = settings.storage.hadoop().keys() | {key for key in properties if is_secret(key)}

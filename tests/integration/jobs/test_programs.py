@@ -118,6 +118,24 @@ def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
     assert "raise spark.driver_memory" in last
 
 
+def test_a_job_writes_a_class_archive_when_it_is_stopped_and_starts_with_it_the_next_time(
+    program, deployment, tmp_path
+):
+    archives = tmp_path / "class archives"
+    options = (*as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
+    for mapped in (False, True):
+        process = program("enforce", *options, "--set", f"spark.class_archives={archives}")
+        read_until(process, "running: enforce")
+        (jvm,) = [
+            each for each in child_processes(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()
+        ]
+        assert (str(archives) in Path(f"/proc/{jvm}/maps").read_text()) == mapped
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_SECONDS) == 0
+        (archive,) = archives.glob("enforce-*.jsa")
+        assert list(archives.iterdir()) == [archive]
+
+
 def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program, deployment):
     """Of alice's 100 mutations 60 are charged twice, and then she is refused."""
     prepare_topics(deployment)

@@ -74,28 +74,41 @@ LOCAL_FILES, CLASS_PATH = "spark.hadoop.fs.file.impl", "spark.driver.extraClassP
 @pytest.fixture
 def jars(tmp_path):
     (tmp_path / "hadoop-bare-naked-local-fs-0.1.0.jar").touch()
+    (tmp_path / "another.jar").touch()
     return tmp_path
 
 
 def test_local_files_are_written_without_a_process_for_each(jars):
     found = spark_properties(load(f"spark.jars={jars}"))
     assert found[LOCAL_FILES] == "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
-    assert found[CLASS_PATH] == f"{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
+    assert found[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
+    assert "spark.jars" not in found
 
 
 def test_ones_own_class_path_and_file_system_are_kept(jars):
     given = (f"spark.jars={jars}", f"spark.conf.{CLASS_PATH}=/mine.jar", f"spark.conf.{LOCAL_FILES}=mine.Files")
     found = spark_properties(load(*given))
     assert found[LOCAL_FILES] == "mine.Files"
-    assert found[CLASS_PATH] == f"{jars}/hadoop-bare-naked-local-fs-0.1.0.jar:/mine.jar"
+    assert found[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar:/mine.jar"
 
 
 def test_a_cluster_has_hadoops_own_files(jars):
     found = spark_properties(load(f"spark.jars={jars}", "spark.master=spark://host:7077"))
     assert not found.keys() & {LOCAL_FILES, CLASS_PATH}
+    assert found["spark.jars"] == f"{jars}/another.jar,{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
+
+
+def test_a_jvms_further_options_stand_behind_those_of_the_settings(jars):
+    options = "spark.driver.extraJavaOptions"
+    log4j, further = spark_properties(load(f"spark.jars={jars}"), java_options="-Xa")[options].split()
+    assert log4j.startswith("-Dlog4j2.configurationFile=")
+    assert further == "-Xa"
+    given = load(f"spark.jars={jars}", f"spark.conf.{options}=-Xmine")
+    assert spark_properties(given, java_options="-Xa")[options] == "-Xmine -Xa"
 
 
 def test_jars_of_ones_own_without_that_one_have_hadoops_own_files(tmp_path):
     (tmp_path / "another.jar").touch()
     found = spark_properties(load(f"spark.jars={tmp_path}"))
-    assert not found.keys() & {LOCAL_FILES, CLASS_PATH}
+    assert LOCAL_FILES not in found
+    assert found[CLASS_PATH] == f"{tmp_path}/another.jar"

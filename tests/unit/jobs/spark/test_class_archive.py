@@ -1,0 +1,79 @@
+"""Which class archive a JVM uses or writes, and what becomes of it."""
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from jobs.spark.class_archive import ClassArchive
+
+
+@pytest.fixture
+def jars(tmp_path):
+    files = [tmp_path / "a.jar", tmp_path / "b.jar"]
+    for file in files:
+        file.write_bytes(b"jar")
+    return files
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "archives" / "of jobs"
+
+
+def written_by(archive):
+    """Return the file into which the JVM is to write the archive."""
+    (option,) = [each for each in shlex.split(archive.options) if "ArchiveClassesAtExit=" in each]
+    return Path(option.partition("=")[2])
+
+
+def write(archive):
+    written_by(archive).write_bytes(b"classes")
+
+
+def test_what_one_run_writes_the_next_one_uses(folder, jars):
+    first = ClassArchive(folder, "enforce", jars)
+    write(first)
+    assert list(folder.glob("*.jsa")) == []  # a run that begins meanwhile uses no half of it
+    first.keep(ended=True)
+    (kept,) = folder.iterdir()
+    assert f"-XX:SharedArchiveFile={kept}" in shlex.split(ClassArchive(folder, "enforce", jars).options)
+    assert "ArchiveClassesAtExit" not in ClassArchive(folder, "enforce", jars).options
+
+
+def test_what_a_killed_jvm_has_left_is_removed(folder, jars):
+    archive = ClassArchive(folder, "enforce", jars)
+    write(archive)
+    archive.keep(ended=False)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_jvm_that_wrote_nothing_is_no_error(folder, jars):
+    archive = ClassArchive(folder, "enforce", jars)
+    assert archive.options
+    archive.keep(ended=True)
+    assert list(folder.iterdir()) == []
+
+
+def test_other_jars_get_another_archive_in_the_place_of_the_old_one(folder, jars):
+    old = ClassArchive(folder, "enforce", jars)
+    write(old)
+    old.keep(ended=True)
+    others = ClassArchive(folder, "audit", jars)
+    write(others)
+    others.keep(ended=True)
+    (before,) = folder.glob("enforce-*.jsa")
+    os.utime(jars[0], (1, 1))
+    new = ClassArchive(folder, "enforce", jars)
+    write(new)
+    new.keep(ended=True)
+    (after,) = folder.glob("enforce-*.jsa")
+    assert after != before
+    assert len(list(folder.glob("audit-*.jsa"))) == 1
+
+
+def test_a_folder_that_cannot_be_made_costs_the_archive_alone(tmp_path, jars, caplog):
+    (tmp_path / "file").touch()
+    assert ClassArchive(tmp_path / "file" / "archives", "enforce", jars).options == ""
+    assert "no class archive" in caplog.text
