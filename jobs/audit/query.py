@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from jobs.audit.append import MicroBatch, append_records
+from jobs.audit.append import AuditConfig, MicroBatch, append_records
 from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_tables
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
@@ -56,6 +56,6 @@ def write_batch(settings: Settings, batch: DataFrame, batch_id: int) -> None:
     """Append a micro-batch of records (`schemas.kafka.RECORD`) to the tables; those that they hold are left out."""
     # The query's id belongs to its checkpoint, so batches of a new checkpoint are not taken for known ones.
     query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-    append = partial(append_records, settings, MicroBatch(str(query_id), batch_id))
+    append = partial(append_records, AuditConfig.of(settings), MicroBatch(str(query_id), batch_id))
     # In one task: all copies of a record meet there, and each table gets one file a day.
     batch.coalesce(1).mapInArrow(append, StructType()).collect()

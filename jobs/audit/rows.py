@@ -32,6 +32,7 @@ _decisions = RecordDecoder(decisions.RECORD, objects=["quota_entity"])
 _dead_letters = RecordDecoder(dead_letters.RECORD)
 
 _UTC = pa.timestamp("us", "UTC")
+_LAST_MS = MAX_EPOCH_MS + MAX_THROTTLE_MS
 
 
 class Rows(NamedTuple):
@@ -47,8 +48,9 @@ def decision_rows(records: pa.RecordBatch) -> Rows:
     """Return the rows of records of the decisions topic (`schemas.kafka.RECORD`)."""
     decoded = _decisions.decode(records["value"].to_pylist())
     ours = _is_whole(decoded, ("timestamp", "retry_at"), ("expires_at",))
-    columns = _columns(decoded) | {"decided_at": _moments(records["timestamp"])}
-    columns |= {name: _moments(columns[name]) for name in ("timestamp", "retry_at", "expires_at")}
+    columns = _columns(decoded) | {"decided_at": _moments(records["timestamp"], MAX_EPOCH_MS)}
+    columns |= {name: _moments(columns[name]) for name in ("retry_at", "expires_at")}
+    columns["timestamp"] = _stamps(columns["timestamp"])
     return Rows(_rows(columns, _DECISIONS, ours), _strays(records, pc.invert(ours)))
 
 
@@ -58,7 +60,7 @@ def dead_letter_rows(records: pa.RecordBatch) -> Rows:
     columns = _columns(decoded)
     ours = pc.and_(_is_whole(decoded, (), ("timestamp",)), columns["error"].is_valid())
     # Where the timestamp of the invalid record is not trusted, the dead letter's own is used.
-    columns["timestamp"] = _moments(pc.coalesce(columns["timestamp"], records["timestamp"]))
+    columns["timestamp"] = _stamps(columns["timestamp"], records["timestamp"])
     return Rows(_rows(columns, _DEAD_LETTERS, ours), _strays(records, pc.invert(ours)))
 
 
@@ -66,20 +68,22 @@ def quota_change_rows(records: pa.RecordBatch) -> Rows:
     """Return the rows of records of the quota topic (`schemas.kafka.RECORD`)."""
     read = [_read_quota(Record.of_row(row)) for row in records.to_pylist()]
     columns = _columns(pa.Table.from_pylist(read, _READ_QUOTA_CHANGES).to_struct_array().combine_chunks())
-    now = now_ms()  # of records whose timestamp is not trusted
-    columns["timestamp"] = _moments(pc.coalesce(columns["timestamp"], now))
-    columns["effective_at"] = _moments(columns["effective_at"])
+    columns["timestamp"] = _stamps(columns["timestamp"])
+    columns["effective_at"] = _stamps(columns["effective_at"])
     valid = columns["error"].is_null()
     return Rows(_rows(columns, _QUOTA_CHANGES, valid), _rows(columns, _DEAD_LETTERS, pc.invert(valid)))
 
 
 def _is_whole(decoded: pa.StructArray, times: tuple[str, ...], times_or_null: tuple[str, ...]) -> pa.BooleanArray:
-    """Return which records have a source and valid timestamps."""
+    """Return which records have a source and valid times."""
     source = decoded.field("source")
     present = [source.field(name).is_valid() for name in SOURCE.names]
     # A field of a null struct may have any value.
     present += [decoded.is_valid(), source.is_valid(), *(decoded.field(name).is_valid() for name in times)]
-    in_range = [_in_range(decoded.field(name).fill_null(0)) for name in (*times, *times_or_null)]
+    last = {"timestamp": MAX_EPOCH_MS}  # its date is a column; the others may be a wait later
+    in_range = [
+        _in_range(decoded.field(name).fill_null(0), last.get(name, _LAST_MS)) for name in (*times, *times_or_null)
+    ]
     return reduce(pc.and_, [*present, *in_range])
 
 
@@ -89,7 +93,7 @@ def _strays(records: pa.RecordBatch, strays: pa.BooleanArray) -> pa.Table:
     text = [None if value is None else codec.text(value) for value in records["value"].to_pylist()]
     columns = {
         "source": pa.StructArray.from_arrays([records[name] for name in SOURCE.names], SOURCE.names),
-        "timestamp": _moments(records["timestamp"]),
+        "timestamp": _stamps(records["timestamp"]),
         "error": pc.binary_join_element_wise("value: not a record of ", records["topic"], ""),
         "value": pa.array(text, pa.string()),
     }
@@ -100,13 +104,19 @@ def _columns(rows: pa.StructArray) -> dict[str, pa.Array]:
     return dict(zip([field.name for field in rows.type], rows.flatten(), strict=True))
 
 
-def _moments(epoch_ms: pa.Array) -> pa.Array:
-    """Return times in epoch ms as timestamps; a time out of the range of timestamps is null."""
-    return pc.if_else(_in_range(epoch_ms), epoch_ms, None).cast(pa.timestamp("ms", "UTC")).cast(_UTC)
+def _stamps(*epoch_ms: pa.Array) -> pa.Array:
+    """Return the first valid one of a record's timestamps in epoch ms, or now: none may be trusted."""
+    found = [_moments(each, MAX_EPOCH_MS) for each in epoch_ms]
+    return pc.coalesce(*found, pa.scalar(now_ms() * 1000, _UTC))
 
 
-def _in_range(epoch_ms: pa.Array) -> pa.BooleanArray:
-    return pc.and_(pc.greater_equal(epoch_ms, 0), pc.less_equal(epoch_ms, MAX_EPOCH_MS + MAX_THROTTLE_MS))
+def _moments(epoch_ms: pa.Array, last: int = _LAST_MS) -> pa.Array:
+    """Return times in epoch ms as timestamps; null before 1970 and after the last."""
+    return pc.if_else(_in_range(epoch_ms, last), epoch_ms, None).cast(pa.timestamp("ms", "UTC")).cast(_UTC)
+
+
+def _in_range(epoch_ms: pa.Array, last: int) -> pa.BooleanArray:
+    return pc.and_(pc.greater_equal(epoch_ms, 0), pc.less_equal(epoch_ms, last))
 
 
 def _rows(columns: Mapping[str, pa.Array], schema: pa.Schema, which: pa.BooleanArray | None = None) -> pa.Table:

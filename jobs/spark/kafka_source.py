@@ -20,11 +20,11 @@ Kafka bounds a fetch by its compressed bytes, which may be a thousandth of that.
 """
 
 _OWN_FETCHED_BYTES = 16 * 1024
-"""The most that is fetched at once of the jobs' own topics, compressed.
+"""The most that is fetched at once of a partition of the jobs' own topics, compressed.
 
-That is one of the batches in which Spark's producer writes answers, so a poll holds no more of them than the writer
-did. A bound on the records of a poll would have to assume that each is as large as an answer may be: 8 records a poll
-cost ten times as much, because Spark asks for the ends of a partition at every poll.
+Spark's producer writes answers in batches of that size or of one record, so a poll holds few of the largest answers. A
+bound on the records of a poll would have to be 8, if each may be as large as an answer can be; that costs ten times as
+much, because Spark asks for the ends of the partition at every poll.
 """
 
 _LOG_APPEND_TIME = 1

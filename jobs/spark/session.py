@@ -62,6 +62,7 @@ def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
     """Return the class archive of a program's JVM, if there is to be one; spark-submit starts its JVM without."""
     if not settings.spark.class_archives or _SUBMITTED in os.environ:
         return None
+    _check_java()
     jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *jars_folder(settings.spark.jars).glob("*.jar")]
     return ClassArchive(Path(settings.spark.class_archives), name, jars)
 
@@ -131,12 +132,16 @@ def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[Spark
     return conf, gateway
 
 
+def _check_java() -> None:
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise BadInput("no java found; install a JDK 17 or newer")
+
+
 def _own_jvm(
     settings: Settings, name: str, log: Path | None, properties: dict[str, str]
 ) -> tuple[SparkConf, JavaGateway]:
     """Start a JVM."""
-    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise BadInput("no java found; install a JDK 17 or newer")
+    _check_java()
     conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
     # All users of the machine can read the JVM's command line.
     hidden = settings.storage.hadoop().keys() | {key for key in properties if is_secret(key)}

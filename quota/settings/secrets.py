@@ -9,7 +9,7 @@ SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sa
 """A regular expression for names of secrets, in the syntax that Python and Java share."""
 
 _PATH_NAME = re.compile(r"(?i)[._-](file|location)$")
-_SECRET_NAME = re.compile(rf"{SECRET_NAME}|^storage[.]options")
+_SECRET_NAME = re.compile(rf"{SECRET_NAME}|^storage[.](table_)?options")
 
 
 def is_secret(name: str) -> bool:

@@ -1,13 +1,17 @@
 """The section `storage`, and the layout of a storage root."""
 
+import re
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
 
 from quota.settings.types import Name, Section
 
 _LOCAL_ROOT = ".data"
 _TABLES = "tables"
+
+_ESCAPED = re.compile("%[0-9a-fA-F]{2}")
 
 _DELTALAKE_NAMES = {
     "fs.s3a.access.key": "aws_access_key_id",
@@ -29,10 +33,16 @@ def table_folder(name: str) -> str:
     return f"{_TABLES}/{name}"
 
 
+def _check_root(root: str) -> str:
+    if _ESCAPED.search(root):
+        raise ValueError("a percent sign and two hexadecimal digits mean one character to some programs; rename it")
+    return root
+
+
 class StorageSettings(Section):
     """Where a deployment stores its checkpoints and Delta tables."""
 
-    root: Name = _LOCAL_ROOT
+    root: Annotated[Name, AfterValidator(_check_root)] = _LOCAL_ROOT
     """Storage root, a folder or a URL: checkpoints in `<root>/checkpoints`, Delta tables in `<root>/tables`."""
 
     options: dict[Name, SecretStr] = {}
@@ -67,10 +77,13 @@ class StorageSettings(Section):
         """Return deltalake's `storage_options`, with which it reads and writes the tables."""
         given = {name: value.get_secret_value() for name, value in self.options.items()}
         options = {_DELTALAKE_NAMES[name]: value for name, value in given.items() if name in _DELTALAKE_NAMES}
-        if given.get("fs.s3a.endpoint", "").startswith("http://"):
+        if "aws_endpoint" in options and "://" not in options["aws_endpoint"]:
+            plain = given.get("fs.s3a.connection.ssl.enabled", "").lower() == "false"
+            options["aws_endpoint"] = f"{'http' if plain else 'https'}://{options['aws_endpoint']}"
+        if options.get("aws_endpoint", "").startswith("http://"):
             options["aws_allow_http"] = "true"
         if "fs.s3a.path.style.access" in given:
-            by_host = given["fs.s3a.path.style.access"] != "true"
+            by_host = given["fs.s3a.path.style.access"].lower() != "true"
             options["aws_virtual_hosted_style_request"] = str(by_host).lower()
         return options | {name: value.get_secret_value() for name, value in self.table_options.items()}
 

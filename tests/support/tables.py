@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.audit.append import MicroBatch, append_records
+from jobs.audit.append import AuditConfig, MicroBatch, append_records
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
 from quota.algorithms.token_bucket import TokenBucket
@@ -147,12 +147,16 @@ def names_in(settings):
 def audit_records(settings, rows, *, number=0, query_id="tests"):
     """Audit rows of `schemas.kafka.RECORD` as a micro-batch, without Spark."""
     prepare_tables(settings, names_in(settings))
-    assert list(append_records(settings, MicroBatch(query_id, number), iter([record_batch(rows)]))) == []
+    assert (
+        list(append_records(AuditConfig.of(settings), MicroBatch(query_id, number), iter([record_batch(rows)]))) == []
+    )
 
 
 def read_table(settings, name):
     """Return the rows of a Delta table as dicts."""
-    return DeltaTable(settings.storage.table(name)).to_pyarrow_table().to_pylist()
+    # Not by `to_pyarrow_table`: Arrow's threads would call Python, also while the interpreter ends.
+    table = DeltaTable(settings.storage.table(name))
+    return pa.RecordBatchReader.from_stream(table.scan()).read_all().to_pylist()
 
 
 def _arrow(table, rows):

@@ -1,7 +1,9 @@
 """Opening a Delta table by deltalake, which needs no JVM."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Self
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -28,23 +30,45 @@ def table_errors(path: str, others: tuple[type[Exception], ...] = ()) -> Iterato
     except TableNotFoundError:
         raise missing_error(path) from None
     except CommitFailedError as error:
-        raise MutationQuotaError(f"{path} cannot be written: {str(error).rstrip('.')}") from None
+        raise MutationQuotaError(f"{path} cannot be written: {_first_line(error)}") from None
     except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
-        why = str(error).splitlines()[0]
         raise MutationQuotaError(
-            f"{path} cannot be read or written: {why}; check that storage.root is reachable, and complete"
+            f"{path} cannot be read or written: {_first_line(error)}; "
+            "check that storage.root is reachable, and complete"
         ) from None
 
 
-def open_delta(settings: Settings, table: TableSpec) -> DeltaTable:
-    """Open the present state of a table of any version.
+@dataclass(frozen=True, slots=True)
+class TableStore:
+    """Where the tables are, and what they are reached with: all that a worker has to know of the settings."""
 
-    Raises:
-        MutationQuotaError: it does not exist, or cannot be read.
-    """
-    path = settings.storage.table(table.name)
-    with table_errors(path):
-        return DeltaTable(path, storage_options=settings.storage.deltalake())
+    folder: str
+    """The folder of all tables: a URL or an absolute path."""
+    options: Mapping[str, str] = field(repr=False)
+    """deltalake's `storage_options`, which may be secret."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the store of a deployment."""
+        return cls(settings.storage.tables, settings.storage.deltalake())
+
+    def path(self, table: TableSpec) -> str:
+        """Return the path of a table."""
+        return f"{self.folder}/{table.name}"
+
+    def open(self, table: TableSpec) -> DeltaTable:
+        """Open the present state of a table of any version.
+
+        Raises:
+            MutationQuotaError: it does not exist, or cannot be read.
+        """
+        with table_errors(self.path(table)):
+            return DeltaTable(self.path(table), storage_options=dict(self.options))
+
+
+def open_delta(settings: Settings, table: TableSpec) -> DeltaTable:
+    """Open the present state of a deployment's table (`TableStore.open`)."""
+    return TableStore.of(settings).open(table)
 
 
 def stored_version(settings: Settings, table: TableSpec, opened: DeltaTable) -> int:
@@ -54,3 +78,7 @@ def stored_version(settings: Settings, table: TableSpec, opened: DeltaTable) -> 
         MutationQuotaError: it is no table of ours, or that of a newer program.
     """
     return table.read_version(settings.storage.table(table.name), opened.metadata().configuration)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")

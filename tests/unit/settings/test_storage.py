@@ -6,7 +6,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from deltalake import DeltaTable
 
+from quota.errors import BadInput
 from quota.settings import load_settings
+from quota.settings.secrets import is_secret
 
 
 @pytest.fixture
@@ -55,3 +57,38 @@ def test_one_table_of_options_serves_spark_and_deltalake(object_store):
 
 def test_without_options_deltalake_is_left_alone():
     assert load_settings(environment={}, with_default_file=False).storage.deltalake() == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint"),
+    [
+        ({"endpoint": "store:9000"}, "https://store:9000"),
+        ({"endpoint": "store:9000", "connection.ssl.enabled": "False"}, "http://store:9000"),
+        ({"endpoint": "http://store:9000"}, "http://store:9000"),
+    ],
+)
+def test_an_endpoint_may_be_without_its_scheme_as_for_hadoop(given, endpoint):
+    overrides = [f"storage.options.fs.s3a.{name}={value}" for name, value in given.items()]
+    options = load_settings(overrides, environment={}, with_default_file=False).storage.deltalake()
+    assert options["aws_endpoint"] == endpoint
+    assert options.get("aws_allow_http") == ("true" if endpoint.startswith("http://") else None)
+
+
+def test_other_file_systems_have_deltalakes_own_options():
+    given = ["storage.options.fs.s3a.access.key=a", "storage.table_options.google_service_account=/key.json"]
+    storage = load_settings(given, environment={}, with_default_file=False).storage
+    assert storage.deltalake() == {"aws_access_key_id": "a", "google_service_account": "/key.json"}
+
+
+def test_all_options_of_the_tables_are_secrets():
+    with pytest.raises(BadInput) as raised:
+        load_settings(["storage.table_options=hunter2"], environment={}, with_default_file=False)
+    assert "hunter2" not in str(raised.value)
+    assert is_secret("storage.table_options.google_service_account")
+
+
+@pytest.mark.parametrize("root", ["/srv/a%20b", "s3a://bucket/a%2Fb"])
+def test_a_root_that_programs_read_differently_is_refused(root):
+    with pytest.raises(BadInput, match="percent sign and two hexadecimal digits"):
+        load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
+    load_settings(["storage.root=/srv/100% sure"], environment={}, with_default_file=False)

@@ -2,18 +2,24 @@
 
 import json
 import random
+import tempfile
+from functools import partial
 from pathlib import Path
 
 import hypothesis
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
+from deltalake.exceptions import CommitFailedError
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 import jobs.audit.append
-from jobs.audit.append import BatchRows, MicroBatch
+import jobs.audit.spool
+from jobs.audit.append import AuditConfig, BatchRows, MicroBatch, append_records
 from jobs.audit.tables.specs import TABLES
 from quota.errors import MutationQuotaError
+from quota.settings import load_settings
 from tests.support.factories import DECISION_RECORD as DECISION
 from tests.support.rows import kafka_rows, record_batch
 from tests.support.tables import DAY, audit_records, read_table
@@ -140,16 +146,20 @@ def test_a_batch_of_nothing_new_still_marks_that_it_was_written(settings):
 
 
 def test_rows_beyond_what_memory_should_hold_go_through_a_file(settings, monkeypatch, tmp_path):
-    monkeypatch.setattr(jobs.audit.append, "_SPOOLED_BYTES", 100_000)
+    monkeypatch.setattr(jobs.audit.spool, "_MEMORY_BYTES", 100_000)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},elsewhere")
+    files = []
+    make = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: files.append(options["dir"]) or make(**options))
     values = [decision(each, request_id="r" * 10_000) for each in range(40)]
-    with BatchRows(settings) as rows:
+    with BatchRows(AuditConfig.of(settings)) as rows:
         for start in range(0, 40, 10):
             rows.add(record_batch(kafka_rows(values[start : start + 10], topic=TOPIC)))
         audit_records(settings, [])
         rows.append(MicroBatch("q", 0))
     assert sorted(ids(settings)) == sorted(f"t-0-{each}" for each in range(40))
     assert {row["request_id"] for row in read_table(settings, "decisions")} == {"r" * 10_000}
+    assert files == [str(tmp_path)]
 
 
 @pytest.mark.parametrize("written", [1, 2])
@@ -166,7 +176,7 @@ def test_a_large_batch_takes_several_commits_and_breaks_off_between_them(setting
         done.append(args)
 
     def append():
-        with BatchRows(settings) as rows:
+        with BatchRows(AuditConfig.of(settings)) as rows:
             for values in parts:
                 rows.add(record_batch(kafka_rows(values, topic=TOPIC)))
             rows.append(MicroBatch("q", 3))
@@ -184,21 +194,97 @@ def test_a_large_batch_takes_several_commits_and_breaks_off_between_them(setting
     assert commits(settings) == before >= 4
 
 
-def test_an_old_process_that_still_writes_the_same_batch_is_refused(settings, monkeypatch):
-    """Both have found that the table does not hold the batch; the one that commits later fails."""
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Do something once, between the moment when a batch has opened its table and that when it commits."""
+
+    def do(action):
+        write, done = jobs.audit.append.write_deltalake, []
+
+        def act_and_write(*args, **kwargs):
+            if not done:
+                done.append(True)
+                action()
+            write(*args, **kwargs)
+
+        monkeypatch.setattr(jobs.audit.append, "write_deltalake", act_and_write)
+
+    return do
+
+
+def test_an_old_process_that_still_writes_the_same_batch_adds_nothing(settings, meanwhile):
+    """Both have found that the table lacks the batch; the one that commits later is refused, and looks again."""
     audit_records(settings, [])
-    write, racing = jobs.audit.append.write_deltalake, []
-
-    def write_after_another(*args, **kwargs):
-        if not racing:
-            racing.append(True)
-            audit(settings, [decision(1)])
-        write(*args, **kwargs)
-
-    monkeypatch.setattr(jobs.audit.append, "write_deltalake", write_after_another)
-    with pytest.raises(MutationQuotaError, match="Concurrent transaction failed"):
-        audit(settings, [decision(1)])
+    meanwhile(lambda: audit(settings, [decision(1)]))
+    audit(settings, [decision(1)])
     assert ids(settings) == ["t-0-1"]
+    assert commits(settings) == 1
+
+
+def test_two_audits_with_checkpoints_of_their_own_add_nothing_twice(settings, meanwhile):
+    audit_records(settings, [])
+    meanwhile(lambda: audit(settings, [decision(1), decision(2)], query_id="another"))
+    audit(settings, [decision(2), decision(3)])
+    assert sorted(ids(settings)) == ["t-0-1", "t-0-2", "t-0-3"]
+
+
+def test_what_an_operator_deletes_or_adds_meanwhile_ends_no_batch(settings, meanwhile):
+    audit(settings, [decision(1), decision(2, day=1)])
+
+    def change():
+        table = DeltaTable(settings.storage.table("decisions"))
+        table.delete("date = '2026-11-21'")
+        table.alter.add_columns([Field("note", "string")])
+
+    meanwhile(change)
+    audit(settings, [decision(3, day=1)], number=1)
+    assert sorted(ids(settings)) == ["t-0-2", "t-0-3"]
+
+
+def test_a_table_that_others_change_all_the_time_is_told(settings, monkeypatch):
+    audit(settings, [decision(1)])
+
+    def refuse(*_, **__):
+        raise CommitFailedError("Concurrent transaction failed.\nand more")
+
+    monkeypatch.setattr(jobs.audit.append, "write_deltalake", refuse)
+    with pytest.raises(MutationQuotaError, match=r"decisions cannot be written: Concurrent transaction failed$"):
+        audit(settings, [decision(2)], number=1)
+
+
+LATE = 253_402_300_800_000
+"""The first millisecond of the year 10000, which has no date in Python."""
+
+
+@pytest.mark.parametrize("stamp", [-1, LATE, 2**62, 2**63 - 1, None])
+def test_no_timestamp_stops_the_audit(settings, stamp):
+    """Of a decision, a dead letter or a quota: what its record says, or Kafka."""
+    quota = json.dumps({"entity": {"user": "alice"}, "controller_mutation_rate": 5}).encode()
+    values = {
+        TOPIC: [decision(1), decision(2, timestamp=stamp), b"no record"],
+        "mutation-dead-letters": [letter(3), letter(4, timestamp=stamp), b"no record"],
+        "mutation-quotas": [quota, b"no quota"],
+    }
+    rows = [
+        row
+        for topic, found in values.items()
+        for row in kafka_rows(found, topic=topic, timestamps=[stamp] * len(found))
+    ]
+    audit_records(settings, rows)
+    found = counts(settings)
+    assert found["decisions"] == 1
+    assert sum(found.values()) == 8
+    assert all(row["date"] is not None for table in TABLES for row in read_table(settings, table.name))
+
+
+def test_a_worker_is_told_no_secret_but_those_of_the_tables():
+    given = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
+    given += ["kafka.sasl_password=hunter2", "storage.root=s3a://b/r", "storage.options.fs.s3a.secret.key=s3cret"]
+    settings = load_settings(given, environment={}, with_default_file=False)
+    sent = cloudpickle.dumps(partial(append_records, AuditConfig.of(settings), MicroBatch("q", 0)))
+    assert b"hunter2" not in sent
+    assert b"s3cret" in sent
+    assert "s3cret" not in repr(AuditConfig.of(settings))
 
 
 @hypothesis.settings(max_examples=10)  # of some ten commits each
