@@ -30,6 +30,10 @@ _TYPES: dict[type[DataType], Any] = {
 }
 
 
+_MISFITS = (pa.ArrowException, OverflowError, UnicodeError)
+"""The errors of a value that has its column's type and does not fit into it, such as a number that is too large."""
+
+
 class RecordDecoder:
     """Decodes the JSON records of a topic.
 
@@ -52,7 +56,7 @@ class RecordDecoder:
         rows = [self._fields(value) for value in values]
         try:
             return pa.array(rows, self._type)
-        except (pa.ArrowException, OverflowError, UnicodeError):  # a number that is too large for its column
+        except _MISFITS:
             return pa.array([row if self._fits(row) else None for row in rows], self._type)
 
     def _fields(self, value: bytes | None) -> dict[str, Any] | None:
@@ -68,7 +72,7 @@ class RecordDecoder:
     def _fits(self, row: dict[str, Any] | None) -> bool:
         try:
             pa.array([row], self._type)
-        except (pa.ArrowException, OverflowError, UnicodeError):
+        except _MISFITS:
             return False
         return True
 

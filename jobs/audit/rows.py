@@ -67,7 +67,7 @@ def dead_letter_rows(records: pa.RecordBatch) -> Rows:
 def quota_change_rows(records: pa.RecordBatch) -> Rows:
     """Return the rows of records of the quota topic (`schemas.kafka.RECORD`)."""
     read = [_read_quota(Record.of_row(row)) for row in records.to_pylist()]
-    columns = _columns(pa.Table.from_pylist(read, _READ_QUOTA_CHANGES).to_struct_array().combine_chunks())
+    columns = _columns(pa.RecordBatch.from_pylist(read, _READ_QUOTA_CHANGES).to_struct_array())
     columns["timestamp"] = _stamps(columns["timestamp"])
     columns["effective_at"] = _stamps(columns["effective_at"])
     valid = columns["error"].is_null()

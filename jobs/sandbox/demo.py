@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,8 +12,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from jobs.audit.decisions import row_to_decision
 from jobs.audit.query import start_audit
-from jobs.audit.tables.reader import open_table, to_epoch_ms
+from jobs.audit.tables.reader import open_table
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
@@ -124,23 +126,17 @@ class _Example:
             query = start_audit(self._spark, self._settings, once=True)
             run_until(threading.Event(), [query])
             rows = open_table(self._settings, DECISIONS).to_table().to_pylist()
-            rows.sort(key=lambda row: (row["timestamp"], row["source"]["offset"]))
+            stored = sorted(map(row_to_decision, rows), key=lambda each: (each.timestamp, each.source.offset))
             dead = open_table(self._settings, DEAD_LETTERS).count_rows()
         shown = Table("at s", "request", "user", "mode", "outcome", "K", "throttle ms", box=box.SIMPLE_HEAD)
-        for row in rows:
-            seconds = ((to_epoch_ms(row["timestamp"]) or 0) - self._started_at) / 1000
-            texts = [row[name] for name in ("request_id", "user", "mode", "outcome")]
-            shown.add_row(f"{seconds:.3f}", *texts, f"{row['tokens']:.2f}", f"{row['throttle_time_ms']:,}")
+        for each in stored:
+            seconds = (each.timestamp - self._started_at) / 1000
+            texts = (each.request_id, each.user, each.mode.value, each.outcome.value)
+            shown.add_row(f"{seconds:.3f}", *texts, f"{each.tokens:.2f}", f"{each.throttle_time_ms:,}")
         self._console.print("what the Delta table of decisions holds:")
         self._console.print(shown)
-        compared = ("decision_id", "outcome", "tokens", "throttle_time_ms")
-        stored = {row["request_id"]: tuple(row[name] for name in compared) for row in rows}
-        received = {
-            each.request_id: (each.decision_id, each.outcome.value, each.tokens, each.throttle_time_ms)
-            for each in decisions.values()
-        }
-        self._expect("decisions in Delta", stored, received)
-        self._expect("rows of decisions in Delta", len(rows), len(decisions))
+        self._expect("decisions in Delta", _results(stored), _results(decisions.values()))
+        self._expect("rows of decisions in Delta", len(stored), len(decisions))
         self._expect("dead letters in Delta", dead, 1)
 
     def _receive(
@@ -172,6 +168,11 @@ class _Example:
     def _expect(self, what: str, actual: object, expected: object) -> None:
         if actual != expected:
             self._deviations.append(f"{what}: {actual}, expected {expected}")
+
+
+def _results(decisions: Iterable[Decision]) -> dict[str, tuple[str, Outcome, float | None, int]]:
+    """Return what is compared of decisions, by their request."""
+    return {each.request_id: (each.decision_id, each.outcome, each.tokens, each.throttle_time_ms) for each in decisions}
 
 
 def _request(name: str, user: str, api_version: int, topics: int) -> MutationRequest:

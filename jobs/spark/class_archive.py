@@ -6,11 +6,11 @@ and maps them from there the next time; what does not fit this Java or these jar
 
 import hashlib
 import logging
-import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from secrets import token_hex
+
+from jobs.spark.installation import java_program
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +27,9 @@ class ClassArchive:
             folder: the folder of all archives; it is created if it does not exist.
             program: the name of the program, which has an archive of its own.
             jars: all jars on the class path.
+
+        Raises:
+            BadInput: there is no Java.
         """
         self._program = program.replace(" ", "-")
         self._file = folder / f"{self._program}-{_fingerprint(jars)}.jsa"
@@ -66,8 +69,6 @@ _DIGITS = 16
 
 def _fingerprint(jars: Iterable[Path]) -> str:
     """Return what tells these jars and this Java from others."""
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
-    files = [java.resolve(), *sorted(jars)]
+    files = [java_program().resolve(), *sorted(jars)]
     facts = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:_DIGITS]

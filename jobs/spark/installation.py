@@ -1,5 +1,7 @@
 """Files of the installation that are not Python: jars and Spark's configuration."""
 
+import os
+import shutil
 from pathlib import Path
 
 from quota.errors import BadInput
@@ -12,6 +14,23 @@ def conf_file(name: str) -> Path:
     """Return a file of `conf/`; the wheel holds those that the jobs read."""
     installed = _PACKAGE / "conf" / name
     return installed if installed.exists() else _ROOT / "conf" / name
+
+
+def java_program() -> Path:
+    """Return Java's launcher.
+
+    Raises:
+        BadInput: there is none.
+    """
+    home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
+    if not (home or found):
+        raise BadInput("no java found; install a JDK 17 or newer")
+    return Path(home, "bin", "java") if home else Path(str(found))
+
+
+def jars_in(setting: str) -> list[Path]:
+    """Return the jars in the folder that a setting names (`jars_folder`), in their order on a class path."""
+    return sorted(jars_folder(setting).glob("*.jar"))
 
 
 def jars_folder(setting: str) -> Path:

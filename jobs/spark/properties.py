@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from fnmatch import fnmatch
 
-from jobs.spark.installation import conf_file, jars_folder
+from jobs.spark.installation import conf_file, jars_in
 from jobs.spark.worker import MEMORY_VARIABLE
 from quota.settings import Settings
 from quota.settings.secrets import SECRET_NAME
@@ -56,7 +56,7 @@ def spark_properties(settings: Settings, *, delta: bool = False, java_options: s
         "spark.driver.memory": spark.driver_memory,
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
     }
-    jars = sorted(jars_folder(spark.jars).glob("*.jar"))
+    jars = jars_in(spark.jars)
     overriding = _overriding(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

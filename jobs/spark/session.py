@@ -1,7 +1,6 @@
 """The Spark session of a process, on a JVM that it starts, or on the one that spark-submit has started."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +17,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.spark.class_archive import ClassArchive
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import jars_in, java_program
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
-from quota.errors import BadInput
 from quota.settings import Settings
 from quota.settings.secrets import is_secret
 
@@ -48,7 +46,6 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
     archive = _archive_of(settings, name)
     java_options = archive.options if archive else ""
     spark = start_session(settings, f"mutation-quota {name}", log, delta=delta, java_options=java_options)
-    ended = False
     try:
         with with_operator_advice(settings):
             yield spark
@@ -62,8 +59,7 @@ def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
     """Return the class archive of a program's JVM, if there is to be one; spark-submit starts its JVM without."""
     if not settings.spark.class_archives or _SUBMITTED in os.environ:
         return None
-    _check_java()
-    jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *jars_folder(settings.spark.jars).glob("*.jar")]
+    jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *jars_in(settings.spark.jars)]
     return ClassArchive(Path(settings.spark.class_archives), name, jars)
 
 
@@ -132,16 +128,11 @@ def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[Spark
     return conf, gateway
 
 
-def _check_java() -> None:
-    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        raise BadInput("no java found; install a JDK 17 or newer")
-
-
 def _own_jvm(
     settings: Settings, name: str, log: Path | None, properties: dict[str, str]
 ) -> tuple[SparkConf, JavaGateway]:
     """Start a JVM."""
-    _check_java()
+    java_program()  # else spark-submit would tell it in its own way
     conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
     # All users of the machine can read the JVM's command line.
     hidden = settings.storage.hadoop().keys() | {key for key in properties if is_secret(key)}

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.audit.tables.opening import open_delta, stored_version
+from jobs.audit.tables.opening import open_known
 from jobs.audit.tables.specs import TableSpec
 from quota.settings import Settings
 
@@ -30,7 +30,7 @@ def follow_table(spark: SparkSession, settings: Settings, table: TableSpec) -> D
 
 
 def _known_path(settings: Settings, table: TableSpec) -> str:
-    stored_version(settings, table, open_delta(settings, table))
+    open_known(settings, table)
     return settings.storage.table(table.name)
 
 

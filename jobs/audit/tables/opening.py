@@ -56,6 +56,15 @@ class TableStore:
         """Return the path of a table."""
         return f"{self.folder}/{table.name}"
 
+    def has(self, table: TableSpec) -> bool:
+        """Return whether a table exists.
+
+        Raises:
+            MutationQuotaError: that cannot be read.
+        """
+        with table_errors(self.path(table)):
+            return DeltaTable.is_deltatable(self.path(table), storage_options=dict(self.options))
+
     def open(self, table: TableSpec) -> DeltaTable:
         """Open the present state of a table of any version.
 
@@ -66,18 +75,15 @@ class TableStore:
             return DeltaTable(self.path(table), storage_options=dict(self.options))
 
 
-def open_delta(settings: Settings, table: TableSpec) -> DeltaTable:
-    """Open the present state of a deployment's table (`TableStore.open`)."""
-    return TableStore.of(settings).open(table)
-
-
-def stored_version(settings: Settings, table: TableSpec, opened: DeltaTable) -> int:
-    """Return the version of a table.
+def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
+    """Open a deployment's table, and return it with its version.
 
     Raises:
-        MutationQuotaError: it is no table of ours, or that of a newer program.
+        MutationQuotaError: it does not exist, cannot be read, or is no table of ours or that of a newer program.
     """
-    return table.read_version(settings.storage.table(table.name), opened.metadata().configuration)
+    store = TableStore.of(settings)
+    opened = store.open(table)
+    return opened, table.read_version(store.path(table), opened.metadata().configuration)
 
 
 def _first_line(error: Exception) -> str:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.audit.tables.opening import open_delta, stored_version, table_errors
+from jobs.audit.tables.opening import TableStore, open_known, table_errors
 from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
 from quota.settings import Settings
 from quota.settings.storage import table_folder
@@ -18,12 +18,14 @@ _log = logging.getLogger(__name__)
 
 def missing_tables(settings: Settings, tables: Sequence[TableSpec] = TABLES) -> list[str]:
     """Return the names of the tables that do not exist."""
-    return [table.name for table in tables if not _exists(settings, table)]
+    store = TableStore.of(settings)
+    return [table.name for table in tables if not store.has(table)]
 
 
 def newest_batch(settings: Settings, query_id: str) -> int:
     """Return the newest batch of a query in the audit's tables; -1 if they hold none."""
-    return max(_newest_batch(settings, table, query_id) for table in TABLES)
+    store = TableStore.of(settings)
+    return max(_newest_batch(store, table, query_id) for table in TABLES)
 
 
 def prepare_tables(
@@ -39,31 +41,26 @@ def prepare_tables(
     Raises:
         MutationQuotaError: a path holds something else, or a version that this program cannot continue.
     """
+    store = TableStore.of(settings)
     for table in tables:
-        if _exists(settings, table):
+        if store.has(table):
             _check(settings, table)
         else:
-            _create(settings, names, table)
+            _create(store, names, table)
 
 
-def _exists(settings: Settings, table: TableSpec) -> bool:
-    path = settings.storage.table(table.name)
-    with table_errors(path):
-        return DeltaTable.is_deltatable(path, storage_options=settings.storage.deltalake())
-
-
-def _newest_batch(settings: Settings, table: TableSpec, query_id: str) -> int:
-    if not _exists(settings, table):
+def _newest_batch(store: TableStore, table: TableSpec, query_id: str) -> int:
+    if not store.has(table):
         return -1
-    opened = open_delta(settings, table)
-    older_id = f"{query_id}:{settings.storage.table(table.name)}"  # as older programs wrote it
+    opened = store.open(table)
+    older_id = f"{query_id}:{store.path(table)}"  # as older programs wrote it
     found = [opened.transaction_version(each) for each in (query_id, older_id)]
     return max(-1 if version is None else version for version in found)
 
 
-def _create(settings: Settings, names: Callable[[str], Sequence[str]], table: TableSpec) -> None:
+def _create(store: TableStore, names: Callable[[str], Sequence[str]], table: TableSpec) -> None:
     folder = table_folder(table.name)
-    path = settings.storage.table(table.name)
+    path = store.path(table)
     others = [name for name in names(folder) if name != "_delta_log"]
     # A full disk leaves temporary files of a first commit, which do no harm.
     others += [name for name in names(f"{folder}/_delta_log") if not name.startswith((".", "_"))]
@@ -77,15 +74,14 @@ def _create(settings: Settings, names: Callable[[str], Sequence[str]], table: Ta
             mode="ignore",  # another audit may have created it meanwhile
             partition_by="date",
             configuration=properties | ({"delta.autoOptimize.autoCompact": "true"} if table.compacts else {}),
-            storage_options=settings.storage.deltalake(),
+            storage_options=dict(store.options),
             raise_if_key_not_exists=False,
         )
 
 
 def _check(settings: Settings, table: TableSpec) -> None:
-    opened = open_delta(settings, table)
+    opened, version = open_known(settings, table)
     path = settings.storage.table(table.name)
-    version = stored_version(settings, table, opened)
     stored = StructType.fromJson(json.loads(opened.schema().to_json()))
     differences = _differences(table.schema, stored)
     missing = [name for name, kind in differences.items() if kind is None]

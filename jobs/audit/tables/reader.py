@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.fs import FileSystem, SubTreeFileSystem
 
-from jobs.audit.tables.opening import open_delta, stored_version, table_errors
+from jobs.audit.tables.opening import open_known, table_errors
 from jobs.audit.tables.specs import TableSpec
 from quota.errors import MutationQuotaError
 from quota.records.record import Source
@@ -25,8 +25,7 @@ def open_table(settings: Settings, table: TableSpec) -> ds.Dataset:
         MutationQuotaError: it does not exist, is another program's, or cannot be read.
     """
     path = settings.storage.table(table.name)
-    stored = open_delta(settings, table)
-    version = stored_version(settings, table, stored)
+    stored, version = open_known(settings, table)
     if version < table.version:
         raise MutationQuotaError(
             f"the table {path} is of version {version}, and this program reads version {table.version}; "

@@ -105,12 +105,17 @@ def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
     assert not java_processes(tmp_path)
 
 
+def jvm_of(process):
+    """Return the id of a job's JVM."""
+    (jvm,) = [each for each in child_processes(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    return jvm
+
+
 def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
     """As when its heap was too small, or the system needed the memory."""
     process = program("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
     read_until(process, "running: enforce")
-    (jvm,) = [each for each in child_processes(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
-    os.kill(jvm, signal.SIGKILL)
+    os.kill(jvm_of(process), signal.SIGKILL)
     output, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 1
     last = output.splitlines()[-1]
@@ -126,10 +131,7 @@ def test_a_job_writes_a_class_archive_when_it_is_stopped_and_starts_with_it_the_
     for mapped in (False, True):
         process = program("enforce", *options, "--set", f"spark.class_archives={archives}")
         read_until(process, "running: enforce")
-        (jvm,) = [
-            each for each in child_processes(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()
-        ]
-        assert (str(archives) in Path(f"/proc/{jvm}/maps").read_text()) == mapped
+        assert (str(archives) in Path(f"/proc/{jvm_of(process)}/maps").read_text()) == mapped
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 0
         (archive,) = archives.glob("enforce-*.jsa")

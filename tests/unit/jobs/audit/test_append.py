@@ -3,6 +3,7 @@
 import json
 import random
 import tempfile
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -67,9 +68,9 @@ def test_each_topic_has_its_table(settings):
     assert counts(settings) == {"decisions": 1, "dead_letters": 1, "quota_changes": 2}
 
 
-@pytest.mark.parametrize("written", [0, 1, 2])
-def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(settings, monkeypatch, written):
-    """The audit dies after so many of its three tables; the same batch comes again."""
+@contextmanager
+def killed_after(written):
+    """Have the audit die inside the block, when it begins one more commit than so many."""
     write, done = jobs.audit.append.write_deltalake, []
 
     def write_some(*args, **kwargs):
@@ -78,10 +79,16 @@ def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(setting
         write(*args, **kwargs)
         done.append(args)
 
-    with monkeypatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(jobs.audit.append, "write_deltalake", write_some)
-        with pytest.raises(RuntimeError, match="killed"):
-            audit_records(settings, of_each_topic())
+        yield
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(settings, written):
+    """The audit dies after so many of its three tables; the same batch comes again."""
+    with killed_after(written), pytest.raises(RuntimeError, match="killed"):
+        audit_records(settings, of_each_topic())
     audit_records(settings, of_each_topic())
     assert counts(settings) == {"decisions": 1, "dead_letters": 1, "quota_changes": 2}
     versions = [commits(settings, table.name) for table in TABLES]
@@ -167,13 +174,6 @@ def test_a_large_batch_takes_several_commits_and_breaks_off_between_them(setting
     """Until the last one the table does not hold the batch; what it holds of it is left out when it comes again."""
     monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 25_000)
     parts = [[decision(each, request_id="r" * 10_000) for each in range(start, start + 2)] for start in range(0, 8, 2)]
-    write, done = jobs.audit.append.write_deltalake, []
-
-    def write_some(*args, **kwargs):
-        if len(done) == written:
-            raise RuntimeError("killed")
-        write(*args, **kwargs)
-        done.append(args)
 
     def append():
         with BatchRows(AuditConfig.of(settings)) as rows:
@@ -182,10 +182,8 @@ def test_a_large_batch_takes_several_commits_and_breaks_off_between_them(setting
             rows.append(MicroBatch("q", 3))
 
     audit_records(settings, [])
-    with monkeypatch.context() as patched:
-        patched.setattr(jobs.audit.append, "write_deltalake", write_some)
-        with pytest.raises(RuntimeError, match="killed"):
-            append()
+    with killed_after(written), pytest.raises(RuntimeError, match="killed"):
+        append()
     assert len(ids(settings)) == 2 * written
     append()
     assert sorted(ids(settings)) == [f"t-0-{each}" for each in range(8)]
