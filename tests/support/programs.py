@@ -1,5 +1,6 @@
 """The project's commands as processes, and the processes that they start."""
 
+import os
 import random
 import signal
 import subprocess
@@ -18,9 +19,18 @@ SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 
+_TIMES = slice(11, 15)
+"""Processor times in `_stat`: user and system, its own and of its ended children."""
+
+
 def command_line(*args):
     """Return the command line of `mutation-quota` with these arguments."""
     return [sys.executable, "-m", "jobs", *args]
+
+
+def environment_of(code):
+    """Return the environment of a process that runs the code of another checkout, a folder."""
+    return os.environ | {"PYTHONPATH": str(code)}
 
 
 def run(*args, cwd=None):
@@ -75,6 +85,15 @@ def child_processes(parent):
             if int(_stat(int(each.name))[1]) == parent:
                 found.append(int(each.name))
     return found
+
+
+def processor_seconds(pid):
+    """Return the processor time of a process and all that it has started, in seconds."""
+    try:
+        own = sum(int(each) for each in _stat(pid)[_TIMES]) / os.sysconf("SC_CLK_TCK")
+    except OSError:  # it has just ended, and counts as one of its parent's
+        return 0.0
+    return own + sum(processor_seconds(each) for each in child_processes(pid))
 
 
 def process_state(pid):

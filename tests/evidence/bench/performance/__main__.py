@@ -16,6 +16,7 @@ from tests.evidence.bench.performance.page import as_json, page, sections, table
 from tests.evidence.bench.performance.plots import draw
 from tests.evidence.bench.performance.sections.audit import audit
 from tests.evidence.bench.performance.sections.decision import decisions, share
+from tests.evidence.bench.performance.sections.earlier import Counted, beside_earlier, earlier_tree
 from tests.evidence.bench.performance.sections.latency import latency
 from tests.evidence.bench.performance.sections.many_keys import many_keys
 from tests.evidence.bench.performance.sections.scale_out import scale_out
@@ -100,7 +101,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.performance", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help=f"three minutes: less of everything, and no {SCALE_OUT}")
+    parser.add_argument("--quick", action="store_true", help="three minutes: less of everything, and no clusters")
     parser.add_argument("--only", nargs="+", choices=ALL, metavar="SECTION", help=", ".join(ALL))
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
@@ -118,6 +119,12 @@ def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Itera
     with broker(*options.set) as address:
         if SCALE_OUT in wanted:
             yield scale_out(address, size.backlog // 10, tell, *options.set)
+        if EARLIER in wanted:
+            with earlier_tree() as tree:
+                if tree:
+                    yield beside_earlier(address, tree, size.rounds, AUDIT_BATCHES, tell, *options.set)
+                else:
+                    tell("earlier: left out, there is no git history here that goes back so far")
         in_sessions = [each for each in wanted if each in SECTIONS and each not in WITH_TABLES]
         together = [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]
         for names in [*together, *([each] for each in wanted if each in WITH_TABLES)]:
@@ -146,8 +153,10 @@ def _audit(place: Ground, size: Size) -> list[Figure]:
     return audit(place, size.decided, size.rows, size.rounds)
 
 
-DECISION, SCALE_OUT = "decision", "scale out"
-"""Sections without the common session: the first needs none, the second starts its own."""
+DECISION, SCALE_OUT, EARLIER = "decision", "scale out", "earlier"
+"""Sections without the common session: the first needs none, the others start their own."""
+
+AUDIT_BATCHES = Counted(warm=30, runs=3, per_run=10)
 
 SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "latency": _latency,
@@ -158,15 +167,15 @@ SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "what if": lambda place, size: what_if(place, size.backlog),
 }
 
-ALL = [DECISION, SCALE_OUT, *SECTIONS]
+ALL = [DECISION, SCALE_OUT, EARLIER, *SECTIONS]
 WITH_TABLES = {"audit", "what if"}
 """Sections whose session reads and writes Delta tables."""
 
 ON_REQUEST = {"many keys", "what if"}
 """Sections that only `--only` measures, because they take long."""
 
-QUICK_LEAVES_OUT = {*ON_REQUEST, SCALE_OUT}
-"""The quick form also leaves out the two clusters, which take a minute to start."""
+QUICK_LEAVES_OUT = {*ON_REQUEST, SCALE_OUT, EARLIER}
+"""The quick form also leaves out what starts clusters or jobs anew, which takes minutes."""
 
 
 def _write(figures: list[Figure], folder: Path, seconds: float) -> None:

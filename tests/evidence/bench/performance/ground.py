@@ -41,12 +41,16 @@ class Ground:
     """Takes a line of progress."""
 
     def deployment(self, name: str) -> Settings:
-        """Return a new deployment with a quota of `PLENTY` for everyone."""
-        name = f"{name}-{next(_numbers)}"
-        settings = make_deployment(self.settings, name, self.folder / name)
-        prepare_topics(settings)
-        write_record(settings, QuotaRecord(QuotaEntity(None), PLENTY))
-        return settings
+        """Return a `new_deployment`; names may be the same."""
+        return new_deployment(self.settings, f"{name}-{next(_numbers)}", self.folder)
+
+
+def new_deployment(settings: Settings, name: str, folder: Path) -> Settings:
+    """Return a new deployment in a folder of its own there, with a quota of `PLENTY` for everyone."""
+    made = make_deployment(settings, name, folder / name)
+    prepare_topics(made)
+    write_record(made, QuotaRecord(QuotaEntity(None), PLENTY))
+    return made
 
 
 @contextmanager

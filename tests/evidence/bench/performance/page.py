@@ -13,6 +13,7 @@ _TITLES = {
     "decision": "The decision alone",
     "many keys": "Many active keys",
     "audit": "The audit",
+    "earlier": "Beside an earlier commit",
     "scale out": "Scale out",
     "what if": "What if",
 }
@@ -47,6 +48,12 @@ transformWithState.""",
 A backlog of decisions into Delta, in batches of 50,000, beside enforcing a backlog of as many requests of 1,000 users
 in batches of 50,000; the first batch of each does not count, nor does the first round. Then queries of a table of ten
 days. How often there is a batch is the setting.""",
+    "earlier": """\
+The jobs as an operator starts them, each with a JVM of its own, by the code of today and by that of a commit before
+the audit wrote its tables itself. A start lasts until 50 waiting requests are decided; the sides take turns, and the
+first round does not count. The two audits run at once and write the same decisions, 2,000 a batch, as at 200 requests/s
+and a trigger of 10 s; thirty batches warm up, and a run is ten more. Where a start goes, and what shortens it:
+[operations](operations.md#starts), [0015](decisions/0015-what-a-batch-costs.md).""",
     "scale out": """\
 A tenth of that backlog in six batches on Spark standalone with executors of one core each, all of it, driver and
 broker too, on one machine: with no more cores than that has, a second worker adds none. One drain each, one after the
