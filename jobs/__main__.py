@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import typer
 
-from jobs.cli import dead_letters, services, topics
+from jobs.cli import dead_letters, observe, services, topics
 from jobs.cli.analysis import backtest, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
@@ -54,6 +54,11 @@ GROUPS = (
         "callback",
         "Change the callback while the jobs run.",
         {"describe": callback.describe, "alter": callback.alter, "cancel": callback.cancel},
+    ),
+    Group(
+        "observe",
+        "Find out what clients do to a cluster, by its brokers' request logs, before anything is changed.",
+        {"import": observe.import_, "follow": observe.follow, "compare": observe.compare, "snapshot": observe.snapshot},
     ),
     Group("cluster", "Tell callbacks of partitions.", {"publish": cluster.publish}),
     Group(

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 from schemas.column import column
 from schemas.source import SOURCE
 
-VERSION = 4
+VERSION = 5
 
 _THROTTLE = "how long the bucket alone would have the client wait [ms]"
 _TOLD = "how long the client was told to wait [ms]"
@@ -53,6 +53,16 @@ REPEATS = StructType(
     ]
 )
 
+OBSERVED = StructType(
+    [
+        column("at", LongType(), "when the broker received the request [epoch ms]"),
+        column("error_codes", ArrayType(IntegerType()), "the cluster's answer for each topic, 0 or 89"),
+        column("throttle_time_ms", IntegerType(), "how long the cluster told the client to wait [ms]"),
+        column("took_ms", IntegerType(), "how long the cluster took to answer [ms]"),
+        column("assumed", ArrayType(IntegerType()), "indexes of topics whose cost is assumed"),
+    ]
+)
+
 _JUDGEMENT = [
     column("request_id", StringType(), "as the request has it"),
     column("user", StringType(), "the principal, ANONYMOUS where none was named"),
@@ -81,6 +91,7 @@ _JUDGEMENT = [
     column("tokens", DoubleType(), "K after, null for unlimited [mutations]"),
     column("apply", BooleanType(), "whether an applier carries it out, or the sender itself"),
     column("repeats", REPEATS, "what admitted the same request before, and was not charged again; else null"),
+    column("observed", OBSERVED, "what the cluster answered to a request from a request log; else null"),
 ]
 
 RECORD = StructType(

@@ -22,7 +22,7 @@ from quota.records.decision import Decision, Repeat, Shadow, TopicDecision
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord, ResetRecord
 from quota.records.record import Source
-from quota.records.request import MutationRequest, TopicMutation
+from quota.records.request import MutationRequest, Observed, TopicMutation
 from quota.records.result import MutationResult, TopicResult
 from schemas import dead_letters, decisions, quota_changes
 from schemas.source import SOURCE
@@ -66,6 +66,7 @@ _DESCRIBED: tuple[type[msgspec.Struct], ...] = (
     TopicResult,
     Shadow,
     Repeat,
+    Observed,
     Source,
     QuotaEntity,
     CallbackSetting,

@@ -1,7 +1,7 @@
 """The options that commands share, and the settings that they select."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -64,6 +64,6 @@ def parse_pair(option: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-def print_json(value: object) -> None:
-    """Print a JSON document on one line."""
-    print(codec.encode(value).decode())
+def print_json(value: object, file: TextIO | None = None) -> None:
+    """Print a JSON document on one line, by default to standard output."""
+    print(codec.encode(value).decode(), file=file)

@@ -52,6 +52,7 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
     if isinstance(resolved, DeadLetter):
         error = resolved.error
     else:
+        record = resolved.record  # with the moment as of which it is decided
         resolution = codec.encode(resolved.resolution)
         if resolved.resolution.limit is not None:
             bucket = resolved.resolution.tags.key

@@ -125,7 +125,7 @@ STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the job was started; `gateway` and `apply` tell it, too",
+    "when the job was started; `gateway`, `apply` and `observe` tell it, too",
     _QUERY,
 )
 LAST_BATCH = Metric(
@@ -170,6 +170,27 @@ REOPENED = Metric(
     "counter",
     "times",
     "that the applier had to begin again where it was, as when a cluster did not answer",
+)
+OBSERVED_REQUESTS = Metric(
+    "mutation_quota_observed_requests_total", "counter", "requests", "with a mutation, read from the request logs"
+)
+OBSERVED_MUTATIONS = Metric(
+    "mutation_quota_observed_mutations_total", "counter", "mutations", "that these requests asked for"
+)
+OBSERVED_REFUSED = Metric(
+    "mutation_quota_observed_refused_topics_total", "counter", "topics", "that the cluster itself refused by a quota"
+)
+OBSERVED_ASSUMED = Metric(
+    "mutation_quota_observed_assumed_topics_total",
+    "counter",
+    "topics",
+    "whose cost the logs do not tell, and is assumed to be 1",
+)
+OBSERVED_BROKEN = Metric(
+    "mutation_quota_observed_broken_lines_total", "counter", "lines", "of a mutation that cannot be read"
+)
+OBSERVED_BEHIND = Metric(
+    "mutation_quota_observed_behind_bytes", "gauge", "bytes", "written to the request logs and not read yet"
 )
 GATEWAY_CONNECTIONS = Metric(
     "mutation_quota_gateway_connections", "gauge", "connections", "of clients, open now; each has one to a broker"

@@ -14,6 +14,7 @@ from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
+from quota.observation.stats import FollowStats
 from quota.records.decision import Outcome
 from quota.records.request import Operation
 
@@ -66,6 +67,16 @@ def applier_families(stats: ApplierStats) -> Iterator[Family]:
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}
     yield _family(metric.APPLIED, [((outcome,), count) for outcome, count in topics.items()])
     yield number_family(metric.REOPENED, stats.reopened)
+
+
+def observer_families(stats: FollowStats) -> Iterator[Family]:
+    """Yield the metrics of a follower of request logs."""
+    yield number_family(metric.OBSERVED_REQUESTS, stats.requests)
+    yield number_family(metric.OBSERVED_MUTATIONS, stats.mutations)
+    yield number_family(metric.OBSERVED_REFUSED, stats.refused_topics)
+    yield number_family(metric.OBSERVED_ASSUMED, stats.assumed_topics)
+    yield number_family(metric.OBSERVED_BROKEN, stats.broken_lines)
+    yield number_family(metric.OBSERVED_BEHIND, stats.behind_bytes)
 
 
 def start_family(name: str, started_at: float) -> Family:

@@ -10,8 +10,8 @@ from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.applier.applier import Applier
-from quota.kafka.applier.ledger import TakenOver
 from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.places import TakenOver
 from quota.kafka.reading import read_cluster
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics

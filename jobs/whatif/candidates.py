@@ -1,23 +1,16 @@
 """The candidates of a backtest, parsed from the command line."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from jobs.whatif.effects import Candidate
-from jobs.whatif.simulate import read_quota_log_file
+from jobs.whatif.quotas import read_quotas_of_file
 from quota.algorithms.deduplication import NO_DEDUPLICATION
 from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
-from quota.records.callback import Callbacks
-from quota.records.fields import BEGINNING
 from quota.records.quota import Window
-from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
-from quota.timeline.change import to_change
-from quota.timeline.quota_file import read_quota_file
 
 _RECORDED_QUOTAS = "recorded quotas"
 
@@ -47,14 +40,6 @@ def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, se
     return [Candidate(_RECORDED_QUOTAS, recorded, algorithm, settings.policy, enforces_shadow=False), *candidates]
 
 
-def make_constant_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackTimeline:
-    """Return a timeline in which these quotas are in force from the beginning."""
-    quotas = CallbackTimeline(callbacks)
-    for record in records:
-        quotas.add(to_change(msgspec.structs.replace(record, effective_at=None), BEGINNING))
-    return quotas
-
-
 def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Settings) -> Candidate:
     values = _parse_pairs(text)
     window = settings.quota.window
@@ -63,7 +48,7 @@ def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Set
     name = _parse_algorithm(text, values.get("algorithm", AlgorithmName.TOKEN_BUCKET.value))
     # A rate quota does not deduplicate: it charges a request that is sent twice, twice.
     deduplication = settings.policy.deduplication if name is AlgorithmName.TOKEN_BUCKET else NO_DEDUPLICATION
-    quotas = _read_quotas(Path(values["quotas"]), settings) if "quotas" in values else recorded
+    quotas = read_quotas_of_file(Path(values["quotas"]), settings.quota.callbacks) if "quotas" in values else recorded
     if quotas is None:
         raise BadInput(f"--candidate {text}: a file of requests has no quotas of its own; add quotas=FILE")
     return Candidate(values.get("name", text), quotas, make_algorithm(name, window, deduplication), settings.policy)
@@ -93,15 +78,3 @@ def _parse_algorithm(text: str, value: str) -> AlgorithmName:
     except ValueError:
         names = ", ".join(each.value for each in AlgorithmName)
         raise BadInput(f"--candidate {text}: algorithm is one of {names}") from None
-
-
-def _read_quotas(file: Path, settings: Settings) -> CallbackTimeline:
-    """Read the quotas in a file: YAML as `quotas apply` reads it, or a quota log as `simulate` does."""
-    callbacks = settings.quota.callbacks
-    if file.suffix not in (".yaml", ".yml"):
-        return read_quota_log_file(file, callbacks)
-    try:
-        text = file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from None
-    return make_constant_quotas(read_quota_file(text, str(file)), callbacks)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from jobs.spark.progress import with_progress
 from jobs.whatif.backtest import evaluate_candidates, what_if_session
-from jobs.whatif.candidates import make_constant_quotas
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
+from jobs.whatif.quotas import make_constant_quotas
 from jobs.whatif.recorded import RecordedRequests, load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
 from quota.algorithms.registry import AlgorithmName, make_algorithm

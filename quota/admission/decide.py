@@ -77,6 +77,7 @@ def _decision(resolved: ResolvedRequest, admission: Admission) -> Decision:
         request.apply,
         None if request.expires_at is msgspec.UNSET else request.expires_at,
         Repeat(repeats.decision_id, repeats.topics) if repeats else None,
+        None if request.observed is msgspec.UNSET else request.observed,
     )
 
 

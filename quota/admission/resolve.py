@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from quota.admission.policy import Policy
 from quota.admission.validation import valid_request
 from quota.errors import BadRecord
@@ -22,13 +25,15 @@ class Quotas(Protocol):
 
 
 def resolve(record: Record, quotas: Quotas, policy: Policy) -> ResolvedRequest | DeadLetter:
-    """Validate a record, and find its quota as of the record's own timestamp."""
+    """Validate a record, and find its quota as of the record's own timestamp, or as of when it was observed."""
     try:
         request = valid_request(record, policy)
+        if request.observed is not UNSET:
+            record = replace(record, timestamp=min(request.observed.at, record.timestamp))
         resolution = resolve_quota(request.user, request.client_id, record.timestamp, quotas, policy)
     except BadRecord as error:
         return make_dead_letter(record, str(error), policy.max_bytes)
-    return ResolvedRequest(record, request, resolution)
+    return ResolvedRequest(record, request, resolution if request.observed is UNSET else in_shadow(resolution))
 
 
 def resolve_quota(user: str, client_id: str, at: int, quotas: Quotas, policy: Policy) -> Resolution:
@@ -40,6 +45,9 @@ def resolve_quota(user: str, client_id: str, at: int, quotas: Quotas, policy: Po
     if user in policy.exempt_users:
         return EXEMPT
     resolution = quotas.resolve(user, client_id, at)
-    if policy.shadow and resolution.limit is not None:
-        return resolution._replace(shadow=True)
-    return resolution
+    return in_shadow(resolution) if policy.shadow else resolution
+
+
+def in_shadow(resolution: Resolution) -> Resolution:
+    """Return a resolution by which nobody is refused; what it would have refused is only reported."""
+    return resolution if resolution.limit is None else resolution._replace(shadow=True)

@@ -10,7 +10,7 @@ from quota.records import codec
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.quota import Quota
 from quota.records.record import Source
-from quota.records.request import Mode, Operation, TopicDetails
+from quota.records.request import Mode, Observed, Operation, TopicDetails
 
 
 class ErrorCode(enum.IntEnum):
@@ -161,6 +161,7 @@ class Decision(Charges, msgspec.Struct, frozen=True):
     apply: bool = False
     expires_at: int | None = None
     repeats: Repeat | None = None
+    observed: Observed | None = None
 
     @property
     def tags(self) -> Tags:

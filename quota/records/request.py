@@ -64,6 +64,21 @@ class TopicMutation(TopicDetails, frozen=True):
     """The cost: the partitions created, added, or deleted with the topic."""
 
 
+class Observed(msgspec.Struct, frozen=True):
+    """What a cluster answered to a request that it carried out without asking; from a broker's request log."""
+
+    at: EpochMs
+    """The moment at which the broker received the request [epoch ms]; the request is decided as of then."""
+    error_codes: list[int]
+    """The cluster's answer for each topic, in the request's order: 0, or 89 (THROTTLING_QUOTA_EXCEEDED)."""
+    throttle_time_ms: Int32 = 0
+    """How long the cluster told the client to wait [ms]."""
+    took_ms: Int32 = 0
+    """How long the cluster took to answer [ms]."""
+    assumed: list[int] = []
+    """The indexes of topics whose cost the log does not tell; `partitions` is an assumption there."""
+
+
 class MutationRequest(msgspec.Struct, frozen=True):
     """A request for topic mutations; unknown fields are ignored."""
 
@@ -90,6 +105,9 @@ class MutationRequest(msgspec.Struct, frozen=True):
     expires_at: EpochMs | msgspec.UnsetType = msgspec.UNSET
     """The moment from which on the mutation must not be carried out any more [epoch ms]: nobody waits for it then."""
 
+    observed: Observed | msgspec.UnsetType = msgspec.UNSET
+    """What the cluster answered, if the mutation is carried out already: it is decided in shadow, and never applied."""
+
     @property
     def mode(self) -> Mode:
         """STRICT for clients that know the error code, PERMISSIVE for older ones."""
@@ -100,12 +118,17 @@ _decoder = msgspec.json.Decoder(MutationRequest)
 
 
 def read_request(value: bytes | None) -> MutationRequest:
-    """Parse a request; an empty user or client-id counts as absent.
+    """Parse a request; an empty user or client-id counts as absent, and `apply` does not count if it was observed.
 
     Raises:
         BadRecord: with a sentence that names the field and the value.
     """
     request = codec.decode(value, _decoder)
-    if request.user and request.client_id:
+    if request.user and request.client_id and request.observed is msgspec.UNSET:
         return request
-    return msgspec.structs.replace(request, user=request.user or ANONYMOUS, client_id=request.client_id or NO_CLIENT_ID)
+    return msgspec.structs.replace(
+        request,
+        user=request.user or ANONYMOUS,
+        client_id=request.client_id or NO_CLIENT_ID,
+        apply=request.apply and request.observed is msgspec.UNSET,
+    )

@@ -1,6 +1,6 @@
 """All settings: their sections, where they are loaded from, and how each client takes them.
 
-May import: `quota.records`, `quota.algorithms`, `quota.admission`.
+May import: `quota.records`, `quota.observation`, `quota.algorithms`, `quota.admission`.
 """
 
 from quota.settings.loading import load_settings

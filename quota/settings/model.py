@@ -7,6 +7,7 @@ from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import Connection
 from quota.settings.gateway import GatewaySettings
 from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MinutesSettings
+from quota.settings.observe import ObserveSettings
 from quota.settings.sections import (
     BrokerSettings,
     ClientSettings,
@@ -40,6 +41,7 @@ class Settings(BaseModel):
     minutes: MinutesSettings = Field(default_factory=MinutesSettings)
     apply: ApplySettings = Field(default_factory=ApplySettings)
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
+    observe: ObserveSettings = Field(default_factory=ObserveSettings)
     client: ClientSettings = Field(default_factory=ClientSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)

@@ -5,10 +5,18 @@ from typing import Any, Self
 import msgspec
 
 from quota.admission.policy import Policy
-from quota.admission.resolve import Quotas, resolve_quota
+from quota.admission.resolve import Quotas, in_shadow, resolve_quota
 from quota.records.decision import Charges, Decision, ErrorCode, Outcome, Repeat, Shadow
 from quota.records.record import Record, Source
-from quota.records.request import STRICT_SINCE, Mode, MutationRequest, Operation, TopicDetails, TopicMutation
+from quota.records.request import (
+    STRICT_SINCE,
+    Mode,
+    MutationRequest,
+    Observed,
+    Operation,
+    TopicDetails,
+    TopicMutation,
+)
 from quota.timeline.resolution import Resolution, ResolvedRequest
 
 _PERMISSIVE_VERSION = 0
@@ -62,6 +70,7 @@ class RecordedDecision(Charges, msgspec.Struct, frozen=True, kw_only=True, omit_
     timestamp: int
     source: Source
     repeats: Repeat | None = None
+    observed: Observed | None = None
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
@@ -98,6 +107,7 @@ class RecordedDecision(Charges, msgspec.Struct, frozen=True, kw_only=True, omit_
             self.validate_only,
             self.request_throttle_ms,
             max(verdict.controller_throttle_ms - verdict.throttle_time_ms, 0),
+            observed=msgspec.UNSET if self.observed is None else self.observed,
         )
 
     def resolve(self, quotas: Quotas, policy: Policy) -> Resolution:
@@ -106,7 +116,8 @@ class RecordedDecision(Charges, msgspec.Struct, frozen=True, kw_only=True, omit_
         Raises:
             BadRecord: a callback failed.
         """
-        return resolve_quota(self.user, self.client_id, self.timestamp, quotas, policy)
+        resolution = resolve_quota(self.user, self.client_id, self.timestamp, quotas, policy)
+        return resolution if self.observed is None else in_shadow(resolution)
 
     def resolved_to(self, resolution: Resolution) -> ResolvedRequest:
         """Return the request with this quota."""

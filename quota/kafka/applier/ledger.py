@@ -1,15 +1,14 @@
 """The progress of an applier: which decisions are done, and which may have been begun when it was killed."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Message
 
-from quota.errors import BadRecord, ClusterError
-from quota.kafka.clients import client_config, cluster_errors
+from quota.errors import BadRecord
+from quota.kafka.places import PlacedWriter
 from quota.kafka.reading import message_source, read_topic, topic_partitions
 from quota.kafka.topics.record_sizes import ENVELOPE, max_answer_bytes
 from quota.records import codec
@@ -25,16 +24,6 @@ _BATCHES = 2
 
 _OFFSETS_PER_RESULT = 2
 """Each transaction also ends with a marker, which takes an offset of the results topic."""
-
-_TRANSACTION_SECONDS = 900.0
-_MIN_TIMEOUT_SECONDS = 30.0
-_LATEST_PLACES = 1000
-
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
-
-
-class TakenOver(ClusterError):
-    """Another applier of the group was started and has fenced this one."""
 
 
 class AppliedOffset(msgspec.Struct, frozen=True):
@@ -76,21 +65,14 @@ class Ledger:
         self._timeout = settings.kafka.timeout_seconds
         self._max_done = _BATCHES * _OFFSETS_PER_RESULT * settings.enforce.max_requests_per_batch
         self._done: dict[tuple[str, int], None] = {}
-        self._pending: dict[int, AppliedOffset] = {}
         self._offsets: dict[int, AppliedOffset] = {}
-        producer: dict[str, str | float] = {
-            "transactional.id": self._group,
-            "transaction.timeout.ms": int(_TRANSACTION_SECONDS * 1000),
-            "message.max.bytes": max_answer_bytes(settings) + ENVELOPE,
-            "linger.ms": 0,
-        }
-        self._config = client_config(self._connection, producer)
-        self._producer = Producer(self._config)
-        with self._errors("take over"):
-            self._producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
-            self._offsets = self._read_offsets()
-            self._max_done *= max(1, len(topic_partitions(self._producer, self._topics.results, self._timeout)))
-            for message in self._read(self._topics.results, self._max_done):
+        self._writer = PlacedWriter(settings, "applier", self._group, max_answer_bytes(settings) + ENVELOPE)
+        with self._writer.errors("take over"):
+            for message in self._writer.places():
+                self._offsets = _decoded(message, _offsets_decoder) or self._offsets
+            results = self._topics.results
+            self._max_done *= max(1, len(topic_partitions(self._writer.producer, results, self._timeout)))
+            for message in read_topic(self._connection, results, self._timeout, self._max_done):
                 done = _decoded(message, _done_decoder)
                 if done is not None:
                     self.mark_done(done.decision_id, done.timestamp)
@@ -116,9 +98,7 @@ class Ledger:
         Raises:
             ClusterError: one has, or the cluster does not answer.
         """
-        with self._errors("write"):
-            self._produce_offsets()
-            self._flush()
+        self._writer.check_not_fenced()
 
     def resume_at(self, partition: int, first: int, end: int) -> AppliedOffset:
         """Return the position from which to continue.
@@ -147,10 +127,7 @@ class Ledger:
         Raises:
             ClusterError: the cluster does not answer.
         """
-        with self._errors("begin a transaction"):
-            self._producer.begin_transaction()
-            self._pending = dict(offsets)
-            self._produce_offsets()
+        self._writer.begin(codec.encode(dict(offsets)))
 
     def commit(self, results: Iterable[tuple[bytes | None, MutationResult]] = ()) -> None:
         """Write the batch's results, each with its record key, and its offsets.
@@ -158,11 +135,10 @@ class Ledger:
         Raises:
             ClusterError: another applier has taken over, or the cluster does not answer.
         """
-        with self._errors("write"):
+        with self._writer.errors("write"):
             for key, result in results:
-                self._producer.produce(self._topics.results, self._encoded(result), key)
-            self._flush()
-            self._producer.commit_transaction(max(self._timeout, _MIN_TIMEOUT_SECONDS))
+                self._writer.produce(self._topics.results, self._encoded(result), key)
+        self._writer.commit()
 
     def abort(self) -> None:
         """Discard the batch.
@@ -170,20 +146,7 @@ class Ledger:
         Raises:
             ClusterError: another applier has taken over, or the cluster does not answer.
         """
-        with self._errors("abort a transaction"):
-            self._producer.abort_transaction(self._timeout)
-
-    def _produce_offsets(self) -> None:
-        self._producer.produce(self._topics.places, codec.encode(self._pending), self._group.encode())
-
-    def _flush(self) -> None:
-        """Wait until the broker has the records, which fails if this applier is fenced.
-
-        This is also faster than leaving it to the commit. There is no delivery callback: confluent-kafka raises fatal
-        errors from within the call, and would call the callback with the error already set.
-        """
-        if self._producer.flush(max(self._timeout, _MIN_TIMEOUT_SECONDS)):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not take records"))  # noqa: SLF001
+        self._writer.abort()
 
     def _encoded(self, result: MutationResult) -> bytes:
         """Return a result that fits its topic: the messages of thousands of failed topics may be too much."""
@@ -194,34 +157,6 @@ class Ledger:
                 return encoded
         _log.error("%s: its result is larger than limits.max_request_bytes foresees, and is left out", result.source)
         return codec.encode(msgspec.structs.replace(result, topics=[]))
-
-    def _read_offsets(self) -> dict[int, AppliedOffset]:
-        """Return the latest offsets of the group, by partition.
-
-        They are among the topic's latest records unless another group is busy; then the whole topic is read.
-        """
-        offsets: dict[int, AppliedOffset] = {}
-        for max_records in (_LATEST_PLACES, None):
-            for message in self._read(self._topics.places, max_records):
-                if message.key() == self._group.encode():
-                    offsets = _decoded(message, _offsets_decoder) or offsets
-            if offsets:
-                break
-        return offsets
-
-    def _read(self, topic: str, max_per_partition: int | None) -> Iterator[Message]:
-        return read_topic(self._connection, topic, self._timeout, max_per_partition)
-
-    @contextmanager
-    def _errors(self, action: str) -> Iterator[None]:
-        """Turn Kafka's errors into ClusterErrors."""
-        with cluster_errors(f"{action} as applier {self._group} at {self._connection}", self._config):
-            try:
-                yield
-            except KafkaException as error:
-                if error.args[0].code() in _FENCED:
-                    raise TakenOver(f"another applier of the group {self._group} has taken over") from None
-                raise
 
 
 def _decoded(message: Message, decoder: msgspec.json.Decoder[T]) -> T | None:

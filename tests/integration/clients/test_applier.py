@@ -18,8 +18,9 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
 from quota.kafka.applier import applier as applier_module
 from quota.kafka.applier.applier import Applier
-from quota.kafka.applier.ledger import Ledger, TakenOver
+from quota.kafka.applier.ledger import Ledger
 from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.places import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.target.calls import TopicCalls
 from quota.kafka.topics.preparation import prepare_topics

@@ -103,3 +103,40 @@ def test_what_is_no_text_is_told_as_such_whoever_stamped_it():
     """Its value is base64 then, which the error tells."""
     found = resolve(Record(Source("t", 0, 7), 99, b"\xff", stamped=False), timeline(), Policy())
     assert (found.error, found.value, found.timestamp) == ("value: not UTF-8 (byte 0xff at 0)", "/w==", None)
+
+
+def observed(at, **fields):
+    return {"at": at, "error_codes": [0]} | fields
+
+
+def test_an_observed_request_is_decided_in_shadow_as_of_when_it_was_observed():
+    quotas = timeline((QuotaEntity("alice"), 5.0, 100), (QuotaEntity("alice"), 7.0, 200))
+    found = resolve(record(request_json(1, observed=observed(150)), timestamp=900), quotas, Policy())
+    assert (found.record.timestamp, found.resolution.limit.quota.rate, found.resolution.shadow) == (150, 5.0, True)
+    _, (decision,) = decide(Bucket(-60.0, 150, Quota(5.0)), [found], TokenBucket(Window()))
+    assert (decision.timestamp, decision.outcome.value, decision.shadow.outcome.value) == (150, "ADMITTED", "REJECTED")
+    assert decision.observed.error_codes == [0]
+
+
+def test_an_observed_request_does_not_come_from_the_future():
+    found = resolve(record(request_json(1, observed=observed(901)), timestamp=900), timeline(), Policy())
+    assert found.record.timestamp == 900
+
+
+def test_an_observed_mutation_is_not_carried_out_again():
+    found = resolve(record(request_json(1, observed=observed(1), apply=True)), timeline(), Policy())
+    _, (decision,) = decide(None, [found], TokenBucket(Window()))
+    assert not decision.apply
+    assert decision.shadow is None  # without a quota nothing would have been refused
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"at": -1}, "observed.at: expected int >= 0 (value: -1)"),
+        ({"error_codes": None}, "observed.error_codes: expected array, got null (value: null)"),
+        ({"took_ms": 2**31}, "observed.took_ms: expected int <= 2147483647 (value: 2147483648)"),
+    ],
+)
+def test_what_was_observed_is_validated(fields, error):
+    assert letter(request_json(1, observed=observed(1) | fields)).error == error

@@ -108,6 +108,7 @@ def test_a_decision_has_every_field_of_the_record(simulate):
         "apply": True,
         "expires_at": None,
         "repeats": None,
+        "observed": None,
         "timestamp": 1000,
         "source": {"topic": "mutation-requests", "partition": 0, "offset": 0},
     }

@@ -38,6 +38,7 @@ def test_a_decision_becomes_a_typed_row():
         "topics": [topic],
         "apply": None,
         "repeats": None,
+        "observed": None,
     }
     assert strays == []
 
@@ -55,6 +56,7 @@ def test_all_that_a_decision_may_have_is_in_its_row():
         "expires_at": DAY,
         "apply": True,
         "repeats": {"decision_id": "t-0-0", "topics": 1},
+        "observed": {"at": 86_399_000, "error_codes": [89], "throttle_time_ms": 7, "took_ms": 50, "assumed": [0]},
         "quota": None,
         "unknown to this version": 1,
     }
@@ -62,6 +64,7 @@ def test_all_that_a_decision_may_have_is_in_its_row():
     (topic,) = row["topics"]
     assert topic == DECISION["topics"][0] | details | {"configs": [("a", "b"), ("c", None)]}
     assert row["expires_at"] == datetime(1970, 1, 2, tzinfo=UTC)
+    assert row["observed"] == more["observed"]
     assert (row["apply"], row["repeats"], row["quota"]) == (True, {"decision_id": "t-0-0", "topics": 1}, None)
 
 

@@ -38,6 +38,13 @@ def test_a_request_comes_out_as_it_was_resolved(policy, topic, named):
     assert after[1].request.user in {"alice", "bob"}
 
 
+def test_an_observed_request_comes_out_with_the_moment_as_of_which_it_is_decided():
+    value = request_json(3, user="alice", observed={"at": 400, "error_codes": [89]})
+    before, after = through_the_stage(value, Policy())
+    assert after == before
+    assert after[1].record.timestamp == 400
+
+
 @pytest.mark.parametrize("value", [None, b"", b"\xff", b"{}", request_json(1, user="b" * 2000)])
 def test_a_dead_letter_comes_out_as_it_was(value):
     before, after = through_the_stage(value, Policy())

@@ -148,8 +148,8 @@ def test_json_in_html_is_the_same_json():
 @pytest.mark.parametrize(
     ("version", "error"),
     [
-        ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 4\); start that"),
-        ("3", r"is of version 3, and this program reads version 4; mutation-quota audit --once brings it up"),
+        ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 5\); start that"),
+        ("3", r"is of version 3, and this program reads version 5; mutation-quota audit --once brings it up"),
         ("", r"is no table of this version \(it has no mutationQuota.schemaVersion\)"),
     ],
 )

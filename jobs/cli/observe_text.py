@@ -1,0 +1,128 @@
+"""The summary of imported request logs."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from jobs.observe.importing import Summary
+from quota.observation.observer import ASSUMED_PARTITIONS
+from quota.records.request import Operation
+from quota.settings.observe import ObserveSettings
+from quota.text import format_time, printable
+
+_CLOCK_MS = 1000
+"""By more than this clocks differ enough to be told."""
+
+_VERBS = {
+    Operation.CREATE_TOPICS: "create topics",
+    Operation.CREATE_PARTITIONS: "add partitions",
+    Operation.DELETE_TOPICS: "delete topics",
+}
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """Return the summary for programs."""
+    counts = summary.counts
+    return {
+        "logs": {
+            name: {"bytes": found.bytes, "requests": found.requests, "broken_lines": found.broken}
+            for name, found in summary.logs.items()
+        },
+        "forwarded": summary.forwarded,
+        "copies": summary.copies,
+        "clock_differences_ms": [
+            {"log": _log_name(summary, each.log), "beside": _log_name(summary, each.asked_log), "ahead": each.ahead_ms}
+            for each in summary.clocks
+        ],
+        "requests": _by_operation(counts.requests),
+        "mutations": _by_operation(counts.mutations),
+        "assumed_topics": _by_operation(counts.assumed_topics),
+        "validate_only": counts.validate_only,
+        "refused_topics": counts.refused_topics,
+        "throttled_requests": counts.throttled_requests,
+        "failed_topics": {str(code): count for code, count in sorted(counts.failed_topics.items())},
+        "first_at": counts.first_at,
+        "last_at": counts.last_at,
+    }
+
+
+def print_summary(summary: Summary, settings: ObserveSettings, output: str) -> None:
+    """Print the summary to standard error."""
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    parts = (_requests(summary, settings), _answers(summary), _once(summary), _assumed(summary), _doubts(summary))
+    for line in chain.from_iterable(parts):
+        console.print(Text(line))
+    if output != "-":
+        console.print(Text(f"Written to {output}: mutation-quota recommend --requests {output} sizes quotas by it."))
+
+
+def _requests(summary: Summary, settings: ObserveSettings) -> Iterator[str]:
+    counts = summary.counts
+    for operation, verb in _VERBS.items():
+        if counts.requests[operation]:
+            yield f"{counts.requests[operation]:,} requests to {verb}: {counts.mutations[operation]:,} mutations"
+    if counts.first_at is None or counts.last_at is None:
+        yield "the logs tell of no mutation"
+        return
+    yield (
+        f"from {format_time(counts.first_at)} to {format_time(counts.last_at)} "
+        f"(times without a zone were read as {settings.time_zone})"
+    )
+
+
+def _answers(summary: Summary) -> Iterator[str]:
+    counts = summary.counts
+    if counts.refused_topics or counts.throttled_requests:
+        yield (
+            f"refused by the cluster's own quotas: {counts.refused_topics:,} topics; "
+            f"{counts.throttled_requests:,} requests were throttled"
+        )
+    if counts.failed_topics:
+        codes = ", ".join(f"{count:,} with error {code}" for code, count in counts.failed_topics.most_common())
+        yield f"failed for other reasons, and not charged: topics {codes}"
+    if counts.validate_only:
+        yield f"only validated, and not charged: {counts.validate_only:,} requests"
+
+
+def _once(summary: Summary) -> Iterator[str]:
+    if summary.forwarded:
+        yield f"in the logs of a broker and of the controller, counted once: {summary.forwarded:,} requests"
+    if summary.copies:
+        yield f"there twice, counted once: {summary.copies:,} lines"
+
+
+def _assumed(summary: Summary) -> Iterator[str]:
+    assumed = {operation: count for operation, count in summary.counts.assumed_topics.items() if count}
+    if assumed:
+        parts = ", ".join(f"{count:,} to {_VERBS[operation]}" for operation, count in assumed.items())
+        yield (
+            f"cost not told by the logs, assumed to be {ASSUMED_PARTITIONS}: topics {parts} "
+            "(observe snapshot tells of topics from before; observe.default_partitions of those by default)"
+        )
+
+
+def _doubts(summary: Summary) -> Iterator[str]:
+    for each in summary.clocks:
+        if abs(each.ahead_ms) > _CLOCK_MS:
+            log, beside = _log_name(summary, each.log), _log_name(summary, each.asked_log)
+            way = "ahead of" if each.ahead_ms > 0 else "behind"
+            yield (
+                f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {beside}; "
+                "each time is as its own log tells it"
+            )
+    for name, found in summary.logs.items():
+        if found.broken:
+            first = printable(found.first_broken or "")
+            yield f"{name}: {found.broken:,} lines cannot be read; the first: {first}"
+
+
+def _log_name(summary: Summary, number: int) -> str:
+    return list(summary.logs)[number]
+
+
+def _by_operation(counts: Counter[Operation]) -> dict[str, int]:
+    return {operation.value: counts[operation] for operation in Operation}

@@ -1,0 +1,149 @@
+"""Logged requests of several logs on disk: each once, in the order of time, in bounded memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quota.observation.request_log import LoggedRequest
+
+_MEMORY = "1GB"
+"""The memory of DuckDB, beyond which it uses its folder."""
+
+_TWIN_MS = 86_400_000
+"""How far apart the two lines of a forwarded request may be: clocks differ, and may be in different time zones."""
+
+_ROWS = 20_000
+_KEY_BYTES = 12
+
+_SCHEMA = pa.schema(
+    [
+        ("log", pa.int32()),
+        ("received_at", pa.int64()),
+        ("completed_at", pa.int64()),
+        ("forwarded", pa.bool_()),
+        ("asked", pa.binary()),  # what tells a request from others, in the logs of a broker and of the controller
+        ("line", pa.binary()),  # what tells a line from others
+        ("request", pa.binary()),
+    ]
+)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(LoggedRequest).decode
+
+
+_TWINS = f"""
+CREATE TABLE twins AS
+SELECT forwarded.line AS line, forwarded.log AS log, asked.log AS asked_log,
+       min_by(
+         CASE WHEN forwarded.completed_at > asked.completed_at THEN forwarded.completed_at - asked.completed_at
+              WHEN forwarded.completed_at < asked.received_at THEN forwarded.completed_at - asked.received_at
+              ELSE 0 END,
+         abs(forwarded.completed_at - asked.completed_at)) AS ahead
+FROM seen AS forwarded JOIN seen AS asked USING (asked)
+WHERE forwarded.forwarded AND NOT asked.forwarded
+  AND abs(forwarded.completed_at - asked.completed_at) <= {_TWIN_MS}
+GROUP BY ALL
+"""  # noqa: S608 a number
+"""Requests that the controller has logged, and a broker as well; `ahead` is how far the controller's clock is."""
+
+_COUNTS = """
+SELECT count(*), count(DISTINCT line), (SELECT count(DISTINCT line) FROM twins) FROM seen
+"""
+
+_IN_ORDER = """
+SELECT line, request FROM seen ANTI JOIN twins USING (line) ORDER BY received_at, completed_at, line
+"""
+"""Copies of a line follow on each other."""
+
+_CLOCKS = """
+SELECT log, asked_log, median(ahead)::BIGINT FROM twins WHERE log <> asked_log GROUP BY ALL ORDER BY ALL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockDifference:
+    """How far the clock of a controller's log is ahead of that of a broker's, at least [ms]; negative if behind."""
+
+    log: int
+    asked_log: int
+    ahead_ms: int
+
+
+class PartWriter:
+    """Writes some of the requests into a file; several processes may write parts at once."""
+
+    def __init__(self, file: Path) -> None:
+        """Begin a part."""
+        self._writer = pq.ParquetWriter(file, _SCHEMA, compression="lz4")
+        self._rows: list[tuple[object, ...]] = []
+
+    def add(self, log: int, request: LoggedRequest) -> None:
+        """Add a request from the log of this number."""
+        encoded = _encode(request)
+        names = [each.name or each.topic_id for each in request.topics]
+        asked = (request.principal, request.client_id, request.operation, request.correlation_id, names)
+        times = (request.received_at, request.completed_at)
+        self._rows.append((log, *times, request.forwarded, _key(_encode(asked)), _key(encoded), encoded))
+        if len(self._rows) == _ROWS:
+            self._write()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._rows:
+            self._write()
+        self._writer.close()
+
+    def _write(self) -> None:
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+        self._writer.write_batch(pa.record_batch(arrays, _SCHEMA))
+        self._rows = []
+
+
+class Collection:
+    """All parts together.
+
+    A request that a broker has forwarded is in the controller's log, too, and lines are in a log and in the rotated
+    copy of it: each request counts once.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read the parts in a folder, which its user removes."""
+        self._db = duckdb.connect(folder / "collection.duckdb")
+        self._db.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
+        self._db.execute("SET temp_directory = $folder", {"folder": str(folder)})
+        self._db.read_parquet([str(each) for each in sorted(folder.glob("*.parquet"))]).create_view("seen")
+        self._db.execute(_TWINS)
+        ((lines, once, self.forwarded),) = self._db.execute(_COUNTS).fetchall()
+        self.copies = lines - once
+
+    def clock_differences(self) -> list[ClockDifference]:
+        """Return by how much the clocks of logs differ, by the requests that are in two of them."""
+        return [ClockDifference(*row) for row in self._db.execute(_CLOCKS).fetchall()]
+
+    def in_order(self) -> Iterator[LoggedRequest]:
+        """Yield each request once, by the time at which it was received."""
+        last = None
+        for batch in self._db.sql(_IN_ORDER).to_arrow_reader(_ROWS):
+            for line, request in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if line != last:
+                    yield _decode(request)
+                last = line
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+
+def _key(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_KEY_BYTES).digest()

@@ -1,0 +1,144 @@
+"""`observe follow`: request logs as they are written, as mutation requests on the request topic."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from jobs.observe.tail import LogPlace, LogTail
+from quota.errors import BadRecord
+from quota.kafka.places import PlacedWriter
+from quota.kafka.reading import message_source, read_cluster
+from quota.kafka.timing import Every
+from quota.observation.log_time import LogTime
+from quota.observation.observer import Observer
+from quota.observation.principals import PrincipalRules
+from quota.observation.request_log import mutation_lines, read_line
+from quota.observation.stats import FollowStats
+from quota.observation.topic_sizes import TopicSizes
+from quota.records import codec
+from quota.records.request import MutationRequest
+from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 0.25
+_PLACE_SECONDS = 5.0
+"""How often the place is written while no line tells of a mutation."""
+
+_MAX_ERRORS_LOGGED = 20
+
+_decoder = msgspec.json.Decoder(dict[str, LogPlace])
+
+
+class Follower:
+    """Follows logs; what it has written and how far it has read are one transaction."""
+
+    def __init__(self, settings: Settings, logs: Sequence[Path], stats: FollowStats, *, from_beginning: bool) -> None:
+        """Take over from an earlier follower of the group, and go on at its place.
+
+        Args:
+            settings: the settings.
+            logs: the files that are written.
+            stats: is counted up.
+            from_beginning: whether a log without a place is read from its first line.
+
+        Raises:
+            ClusterError: a cluster does not answer.
+            BadInput: a log cannot be read.
+        """
+        self._settings, self._stats = settings, stats
+        own = settings.observe
+        self._writer = PlacedWriter(settings, "observer", own.group_name, settings.limits.max_request_bytes * 2)
+        places = self._places()
+        self._tails = {
+            str(log): LogTail(log, places.pop(str(log.absolute()), None), from_beginning=from_beginning) for log in logs
+        }
+        self._others = places  # logs that are not followed now keep their places
+        self._times = {name: LogTime(own.zone) for name in self._tails}
+        cluster = read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
+        known = {topic: len(leaders) for topic, leaders in cluster.topics.items()}
+        self._observer = Observer(
+            TopicSizes(known, own.default_partitions or None), PrincipalRules(own.principal_mapping_rules)
+        )
+        self._place_due = Every(_PLACE_SECONDS)
+        self._write([])  # where a log is begun, however soon this program ends
+
+    def run(self, stop: threading.Event, *, once: bool) -> None:
+        """Follow until `stop` is set; `once` up to the present ends of the logs.
+
+        Raises:
+            ClusterError: another follower has taken over, or the cluster does not answer.
+            BadInput: a log cannot be read any more.
+        """
+        while not stop.is_set():
+            requests, is_idle = self._read()
+            if requests or self._place_due.is_due() or (once and is_idle):
+                self._write(requests)
+            if is_idle and once:
+                return
+            if is_idle:
+                stop.wait(_IDLE_SECONDS)
+
+    def _read(self) -> tuple[list[MutationRequest], bool]:
+        """Return the next requests of all logs, and whether there was nothing to read."""
+        requests: list[MutationRequest] = []
+        is_idle = True
+        for name, tail in self._tails.items():
+            block = tail.read()
+            is_idle = is_idle and not block
+            for begin, end in mutation_lines(block):
+                try:
+                    logged = read_line(block[begin:end], self._times[name])
+                except BadRecord as error:
+                    self._count_broken(name, error)
+                    continue
+                request = self._observer.observe(logged) if logged and not logged.forwarded else None
+                if request is not None:
+                    requests.append(request)
+        self._stats.behind_bytes = sum(tail.behind_bytes for tail in self._tails.values())
+        return requests, is_idle
+
+    def _write(self, requests: Sequence[MutationRequest]) -> None:
+        places = {name: tail.place for name, tail in self._tails.items()}
+        absolute = {str(Path(name).absolute()): place for name, place in places.items() if place is not None}
+        self._writer.begin(codec.encode(self._others | absolute))
+        with self._writer.errors("write requests"):
+            for request in requests:
+                self._produce(request)
+        self._writer.commit()
+        counts = self._observer.counts
+        self._stats.requests += len(requests)
+        self._stats.mutations = sum(counts.mutations.values())
+        self._stats.refused_topics = counts.refused_topics
+        self._stats.assumed_topics = sum(counts.assumed_topics.values())
+
+    def _produce(self, request: MutationRequest) -> None:
+        value = codec.encode(request)
+        if len(value) > self._settings.limits.max_request_bytes:
+            self._stats.too_large += 1
+            _log.warning(
+                "%s: a request of %d topics is larger than limits.max_request_bytes (%d) and is left out",
+                request.request_id,
+                len(request.topics),
+                self._settings.limits.max_request_bytes,
+            )
+            return
+        self._writer.produce(self._settings.topics.requests, value, request.user.encode())
+
+    def _count_broken(self, name: str, error: BadRecord) -> None:
+        self._stats.broken_lines += 1
+        if self._stats.broken_lines <= _MAX_ERRORS_LOGGED:
+            _log.warning("%s: %s", name, error)
+
+    def _places(self) -> dict[str, LogPlace]:
+        """Return the places of the group by log; what is no place is passed over."""
+        places: dict[str, LogPlace] = {}
+        for message in self._writer.places():
+            try:
+                places = codec.decode(message.value(), _decoder)
+            except BadRecord as error:
+                _log.warning("%s is no place of an observer and is passed over: %s", message_source(message), error)
+        return places

@@ -1,0 +1,176 @@
+"""`observe import`: request logs of any number of brokers into a file of mutation requests."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+from zoneinfo import ZoneInfo
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from jobs.observe.collection import ClockDifference, Collection, PartWriter
+from jobs.observe.segments import Segment, read_blocks, segments
+from quota.errors import BadInput, BadRecord
+from quota.observation.log_time import LogTime
+from quota.observation.observer import Counts, Observer, timed
+from quota.observation.principals import PrincipalRules
+from quota.observation.request_log import MARK, mutation_lines, read_line
+from quota.observation.topic_sizes import TopicSizes
+from quota.records import codec
+from quota.settings.observe import ObserveSettings
+
+_OLD = b"Completed request:RequestHeader("
+"""The message of brokers before Kafka 2.7, whose request log is not JSON."""
+
+_FEW_BYTES = 32 * 1024 * 1024
+
+
+@dataclass
+class Found:
+    """What was found in a log, or in a segment of it."""
+
+    bytes: int = 0
+    requests: int = 0
+    broken: int = 0
+    """Lines that tell of a mutation and cannot be read."""
+    first_broken: str | None = None
+    is_request_log: bool = False
+    is_old: bool = False
+
+    def add(self, other: "Found") -> None:
+        """Add what was found in a later segment."""
+        self.bytes += other.bytes
+        self.requests += other.requests
+        self.broken += other.broken
+        self.first_broken = self.first_broken or other.first_broken
+        self.is_request_log |= other.is_request_log
+        self.is_old |= other.is_old
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What was found in all logs."""
+
+    logs: dict[str, Found]
+    forwarded: int
+    """Requests that are in the logs of a broker and of the controller; they count once."""
+    copies: int
+    """Lines that were there before."""
+    clocks: list[ClockDifference]
+    counts: Counts
+
+
+def import_logs(
+    files: Sequence[Path], settings: ObserveSettings, snapshot: Mapping[str, int], out: BinaryIO
+) -> Summary:
+    """Write the mutation requests of logs, as JSON lines in the order of time.
+
+    Args:
+        files: the logs, in any order.
+        settings: how to read them.
+        snapshot: the partitions of topics that were there before the logs begin, by name.
+        out: takes the lines.
+
+    Raises:
+        BadInput: a file cannot be read, or is no request log.
+    """
+    sizes = TopicSizes(snapshot, settings.default_partitions or None)
+    observer = Observer(sizes, PrincipalRules(settings.principal_mapping_rules))
+    with TemporaryDirectory(prefix="mutation-quota-") as folder:
+        found = _read_all(files, settings.zone, Path(folder))
+        with closing(Collection(Path(folder))) as collection:
+            for logged in collection.in_order():
+                request = observer.observe(logged)
+                if request is not None:
+                    out.write(codec.encode(timed(request, logged.received_at)) + b"\n")
+            out.flush()
+            logs = {str(file): of_file for file, of_file in zip(files, found, strict=True)}
+            clocks = collection.clock_differences()
+            return Summary(logs, collection.forwarded, collection.copies, clocks, observer.counts)
+
+
+def _read_all(files: Sequence[Path], zone: ZoneInfo, folder: Path) -> list[Found]:
+    """Read all files, and write what they tell of into a folder."""
+    parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
+    total = sum(part.bytes for part in parts)
+    found = [Found() for _ in files]
+    with _progress(total) as advance, _processes(total) as submit:
+        tasks = {
+            submit(_read_segment, part, zone, folder / f"{number:06}.parquet"): part
+            for number, part in enumerate(parts)
+        }
+        for task in as_completed(tasks):
+            found[tasks[task].log].add(task.result())
+            advance(tasks[task].bytes)
+    for file, of_file in zip(files, found, strict=True):
+        _check(file, of_file)
+    return found
+
+
+@contextmanager
+def _processes(total: int) -> Iterator[Callable[..., Future[Found]]]:
+    """Provide a function that has work done: of many bytes by as many processes as there are cores."""
+    pool: Executor
+    if total < _FEW_BYTES:  # to start a process takes longer
+        pool = ThreadPoolExecutor(1)
+    else:
+        pool = ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn"))
+    with pool:
+        try:
+            yield pool.submit
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _read_segment(segment: Segment, zone: ZoneInfo, part: Path) -> Found:
+    found, time = Found(), LogTime(zone)
+    with PartWriter(part) as writer:
+        for block in read_blocks(segment):
+            found.bytes += len(block)
+            found.is_request_log = found.is_request_log or MARK in block
+            found.is_old = found.is_old or _OLD in block
+            for begin, end in mutation_lines(block):
+                try:
+                    logged = read_line(block[begin:end], time)
+                except BadRecord as error:
+                    found.broken += 1
+                    found.first_broken = found.first_broken or str(error)
+                    continue
+                if logged is not None:
+                    found.requests += 1
+                    writer.add(segment.log, logged)
+    return found
+
+
+def _check(file: Path, found: Found) -> None:
+    """Check that a file is a request log; an empty one is."""
+    if found.is_old:
+        raise BadInput(f"{file}: a request log of Kafka before 2.8, which is not JSON; 2.8 and newer can be read")
+    if found.bytes and not found.is_request_log:
+        raise BadInput(
+            f"{file}: no request log, no line of it has {MARK.decode()!r}; "
+            "brokers write it with kafka.request.logger at DEBUG"
+        )
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Show how many of the bytes are read, if standard error is a terminal; yield what adds to them."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("reading", total=total)
+        yield lambda count: progress.advance(task, count)

@@ -1,0 +1,83 @@
+"""Segments of log files, each of which a process reads on its own."""
+
+import lzma
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from jobs.observe.compression import is_compressed, open_log
+from quota.errors import BadInput
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 256 * 1024 * 1024
+"""A request may name thousands of topics, and its line have megabytes; what is longer is no log."""
+
+_BLOCK_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The lines of a file that begin between two of its bytes; of a compressed file, all lines."""
+
+    log: int
+    """The number of the log."""
+    file: Path
+    begin: int
+    end: int
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the file that are read for it."""
+        return self.end - self.begin
+
+
+def segments(log: int, file: Path) -> list[Segment]:
+    """Return the segments of a file.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    try:
+        size = file.stat().st_size
+        step = max(size, 1) if is_compressed(file) else SEGMENT_BYTES
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+    return [Segment(log, file, begin, min(begin + step, size)) for begin in range(0, max(size, 1), step)]
+
+
+def read_blocks(segment: Segment) -> Iterator[bytes]:
+    """Yield the lines of a segment, in blocks of whole lines.
+
+    Raises:
+        BadInput: the file cannot be read, or is no log.
+    """
+    file = segment.file
+    try:
+        with open_log(file) as stream:
+            if is_compressed(file):
+                yield from _whole_lines(file, stream, None)
+                return
+            if segment.begin:
+                stream.seek(segment.begin - 1)
+                stream.readline()  # it has begun before
+            yield from _whole_lines(file, stream, segment.end)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise BadInput(f"{file}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _whole_lines(file: Path, stream: BinaryIO, end: int | None) -> Iterator[bytes]:
+    """Yield the lines that begin before a byte of the file, or all of a stream without an `end`."""
+    at = 0 if end is None else stream.tell()
+    rest: list[bytes] = []
+    while block := stream.read(_BLOCK_BYTES if end is None else min(_BLOCK_BYTES, max(end - at, 0))):
+        at += len(block)
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*rest, block[:cut]])
+            rest = []
+        rest.append(block[cut:])
+        if sum(map(len, rest)) > MAX_LINE_BYTES:
+            raise BadInput(f"{file}: no log: a line of more than {MAX_LINE_BYTES // 2**20} MB")
+    if any(rest):
+        yield b"".join([*rest, b"" if end is None else stream.readline(MAX_LINE_BYTES)])

@@ -1,0 +1,78 @@
+"""The service that follows brokers' request logs."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobs.background import background
+from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.observer import ObserverMetrics
+from jobs.observe.following import Follower
+from jobs.services.progress import log_progress
+from jobs.services.signals import stop_signals
+from quota.errors import BadInput, ClusterError
+from quota.kafka.places import TakenOver
+from quota.kafka.topics.preparation import prepare_topics
+from quota.observation.stats import FollowStats
+from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
+
+
+def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
+    """Follow request logs until stopped; while a cluster does not answer, wait for it.
+
+    Args:
+        settings: the settings.
+        logs: the files that are written.
+        from_beginning: whether a log that was not followed before is read from its first line.
+        once: stop at the present ends of the logs.
+
+    Raises:
+        BadInput: a log cannot be read, or users have topics of their own.
+        ClusterError: the cluster does not answer at the start, or another follower of the group has taken over.
+    """
+    if settings.topics.by_users:
+        raise BadInput(
+            "observe follow writes the requests of all users to one topic, and with topics.identity=topic each user "
+            "has one; give what is observed a deployment of its own: other topics and another storage.root"
+        )
+    stats = FollowStats()
+    with stop_signals() as stop, MetricsEndpoint(settings.metrics, once=once) as endpoint:
+        prepare_topics(settings, [settings.topics.requests, settings.topics.places])
+        follower: Follower | None = Follower(settings, logs, stats, from_beginning=from_beginning)
+        _log.info("running: observe, %s", ", ".join(map(str, logs)))
+        with (
+            background(lambda end: log_progress(stats, end), "progress"),
+            endpoint.following(settings, ObserverMetrics(stats)),
+        ):
+            while follower is not None and not _run_to_end(follower, stop, once=once):
+                stats.reopened += 1
+                follower = _reopen(settings, logs, stop, stats)
+    _log.info("%s", stats)
+
+
+def _run_to_end(follower: Follower, stop: threading.Event, *, once: bool) -> bool:
+    """Run the follower; return false if the cluster stopped answering and a new follower has to go on."""
+    try:
+        follower.run(stop, once=once)
+    except TakenOver:
+        raise
+    except ClusterError as error:
+        _log.warning("%s: trying again", error)
+        return False
+    return True
+
+
+def _reopen(settings: Settings, logs: Sequence[Path], stop: threading.Event, stats: FollowStats) -> Follower | None:
+    """Return a new follower, which goes on where the last transaction ended; None if `stop` is set before."""
+    while not stop.wait(_RETRY_SECONDS):
+        try:
+            # A log without a place was empty at the start.
+            return Follower(settings, logs, stats, from_beginning=True)
+        except ClusterError as error:
+            _log.warning("%s: trying again", error)
+    return None

@@ -1,0 +1,84 @@
+"""`observe compare`: what a cluster has answered to observed requests, beside our decisions on them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.dataset as ds
+
+from jobs.audit.decisions import row_to_decision
+from jobs.audit.quota_changes import read_quota_log
+from jobs.audit.tables.reader import open_table, read_errors
+from jobs.audit.tables.specs import DECISIONS
+from jobs.whatif.quotas import read_quotas_of_file
+from jobs.whatif.simulate import open_lines
+from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.loading import check_callbacks
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadInput
+from quota.records import codec
+from quota.records.fields import MAX_EPOCH_MS
+from quota.records.record import Record, Source
+from quota.settings import Settings
+from quota.timeline.change import to_change
+from quota.whatif.comparison import Comparer, Comparison
+from quota.whatif.recorded import RecordedDecision
+
+
+def compare_file(settings: Settings, requests: str, quotas: Path) -> Comparison:
+    """Compare the requests of a file of `observe import`, by these quotas.
+
+    Raises:
+        BadInput: a file cannot be read, or no line is an observed request.
+    """
+    check_callbacks(settings.quota.callbacks)
+    comparer = _comparer(settings, read_quotas_of_file(quotas, settings.quota.callbacks))
+    first_error = None
+    with open_lines(requests) as lines:
+        for number, line in enumerate(lines):
+            record = Record(Source(settings.topics.requests, 0, number), MAX_EPOCH_MS, line.rstrip(b"\r\n"))
+            letter = comparer.compare(record)
+            if letter is not None and first_error is None:
+                first_error = f"line {number + 1}: {letter.error}"
+    if not comparer.found.requests:
+        reason = f"; {first_error}" if first_error else ""
+        raise BadInput(f"{requests}: not one line is a request as mutation-quota observe import writes them{reason}")
+    return comparer.found
+
+
+def compare_tables(settings: Settings) -> Comparison:
+    """Compare the observed requests that the audit has kept, by the quotas that were in force.
+
+    Raises:
+        BadInput: no request was observed.
+        MutationQuotaError: the tables cannot be read.
+    """
+    check_callbacks(settings.quota.callbacks)
+    quotas = CallbackTimeline(settings.quota.callbacks)
+    with read_errors(settings.storage.tables):
+        for entry in read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True):
+            quotas.add(to_change(entry.record, entry.timestamp))
+        comparer = _comparer(settings, quotas)
+        for record in _audited(settings):
+            comparer.compare(record)
+    if not comparer.found.requests:
+        raise BadInput(
+            "the audit has kept no observed request: mutation-quota observe follow writes them, and enforce and audit "
+            "have to run; or name a file of mutation-quota observe import"
+        )
+    return comparer.found
+
+
+def _comparer(settings: Settings, quotas: CallbackTimeline) -> Comparer:
+    return Comparer(quotas, settings.policy, TokenBucket(settings.quota.window))
+
+
+def _audited(settings: Settings) -> Iterator[Record]:
+    """Yield the requests of observed decisions by time, day by day."""
+    table = open_table(settings, DECISIONS)
+    days = sorted({ds.get_partition_keys(part.partition_expression)["date"] for part in table.get_fragments()})
+    for day in days:
+        rows = table.to_table(filter=(ds.field("date") == day) & ds.field("observed").is_valid())
+        for row in rows.sort_by("timestamp").to_pylist():
+            decision = row_to_decision(row)
+            request = RecordedDecision.of(decision).request
+            yield Record(decision.source, decision.timestamp, codec.encode(request))

@@ -1,0 +1,44 @@
+"""Quotas in files, for requests in files."""
+
+import codecs
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadInput, BadRecord
+from quota.records.callback import Callbacks
+from quota.records.fields import BEGINNING
+from quota.records.quota_log import QuotaRecord
+from quota.timeline.change import to_change
+from quota.timeline.quota_file import read_quota_file
+from quota.whatif.simulation import read_quotas
+
+_YAML = (".yaml", ".yml")
+
+
+def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
+    """Read quotas: YAML as `quotas apply` reads it, in force from the beginning, or the JSON lines of a quota log.
+
+    Raises:
+        BadInput: the file cannot be read; with the line.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+    if file.suffix in _YAML:
+        return make_constant_quotas(read_quota_file(content, str(file)), callbacks)
+    try:
+        return read_quotas(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), callbacks)
+    except BadRecord as error:
+        raise BadInput(f"{file}:{error}") from None
+
+
+def make_constant_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackTimeline:
+    """Return a timeline in which these quotas are in force from the beginning."""
+    quotas = CallbackTimeline(callbacks)
+    for record in records:
+        quotas.add(to_change(msgspec.structs.replace(record, effective_at=None), BEGINNING))
+    return quotas

@@ -1,0 +1,154 @@
+"""Records and the place up to which a program has come, written in one transaction.
+
+A place is a record of the compacted topic of places. A program that starts reads its place and goes on from there, and
+whatever an earlier one of its group still wants to write is refused by the broker.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from quota.errors import ClusterError
+from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.reading import read_topic
+from quota.settings import Settings
+
+_TRANSACTION_SECONDS = 900.0
+_MIN_TIMEOUT_SECONDS = 30.0
+_LATEST_PLACES = 1000
+_FULL_QUEUE_SECONDS = 0.1
+
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
+
+
+class TakenOver(ClusterError):
+    """Another program of the group was started and has fenced this one."""
+
+
+class PlacedWriter:
+    """A producer of records and places.
+
+    The program that opened it last owns the group: no other one of the group can write, or begin, from then on.
+    """
+
+    def __init__(self, settings: Settings, program: str, group: str, max_bytes: int) -> None:
+        """Take over from the previous program of the group.
+
+        Args:
+            settings: the cluster, its time limit, and the topic of places.
+            program: what the program is called in errors.
+            group: the transactional id, and the key of the place.
+            max_bytes: the size of the largest batch of records.
+
+        Raises:
+            ClusterError: the cluster does not answer in time.
+        """
+        self._connection, self._topic = settings.kafka.connection, settings.topics.places
+        self._timeout = settings.kafka.timeout_seconds
+        self._program, self._group = program, group
+        self._place = b""
+        own: dict[str, str | float] = {
+            "transactional.id": group,
+            "transaction.timeout.ms": int(_TRANSACTION_SECONDS * 1000),
+            "message.max.bytes": max_bytes,
+            "linger.ms": 0,
+        }
+        self._config = client_config(self._connection, own)
+        self.producer = Producer(self._config)
+        with self.errors("take over"):
+            self.producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
+
+    def places(self) -> Iterator[Message]:
+        """Yield records with places of the group; the last one is in force.
+
+        It is among the topic's latest records unless another group is busy; then the whole topic is read.
+        """
+        for max_records in (_LATEST_PLACES, None):
+            found = [
+                message
+                for message in read_topic(self._connection, self._topic, self._timeout, max_records)
+                if message.key() == self._group.encode()
+            ]
+            if found:
+                yield from found
+                return
+
+    def begin(self, place: bytes) -> None:
+        """Begin a transaction, with the place that holds once it is committed.
+
+        The next `check_not_fenced` or `commit` waits for the broker and reports whether another program took over.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+        with self.errors("begin a transaction"):
+            self.producer.begin_transaction()
+            self._place = place
+            self._produce_place()
+
+    def check_not_fenced(self) -> None:
+        """Check with the broker that no other program has taken over since `begin`.
+
+        Raises:
+            ClusterError: one has, or the cluster does not answer.
+        """
+        with self.errors("write"):
+            self._produce_place()
+            self._flush()
+
+    def produce(self, topic: str, value: bytes, key: bytes | None) -> None:
+        """Add a record to the transaction.
+
+        Raises:
+            KafkaException: it is too large, or the producer failed; inside `errors`, a ClusterError.
+        """
+        while True:
+            try:
+                self.producer.produce(topic, value, key)
+            except BufferError:  # its queue is full
+                self.producer.poll(_FULL_QUEUE_SECONDS)
+            else:
+                return
+
+    def commit(self) -> None:
+        """End the transaction: its records and its place appear together.
+
+        Raises:
+            ClusterError: another program has taken over, or the cluster does not answer.
+        """
+        with self.errors("write"):
+            self._flush()
+            self.producer.commit_transaction(max(self._timeout, _MIN_TIMEOUT_SECONDS))
+
+    def abort(self) -> None:
+        """Discard the transaction.
+
+        Raises:
+            ClusterError: another program has taken over, or the cluster does not answer.
+        """
+        with self.errors("abort a transaction"):
+            self.producer.abort_transaction(self._timeout)
+
+    @contextmanager
+    def errors(self, action: str) -> Iterator[None]:
+        """Turn Kafka's errors into ClusterErrors."""
+        with cluster_errors(f"{action} as {self._program} {self._group} at {self._connection}", self._config):
+            try:
+                yield
+            except KafkaException as error:
+                if error.args[0].code() in _FENCED:
+                    raise TakenOver(f"another {self._program} of the group {self._group} has taken over") from None
+                raise
+
+    def _produce_place(self) -> None:
+        self.produce(self._topic, self._place, self._group.encode())
+
+    def _flush(self) -> None:
+        """Wait until the broker has the records, which fails if this program is fenced.
+
+        This is also faster than leaving it to the commit. There is no delivery callback: confluent-kafka raises fatal
+        errors from within the call, and would call the callback with the error already set.
+        """
+        if self.producer.flush(max(self._timeout, _MIN_TIMEOUT_SECONDS)):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not take records"))  # noqa: SLF001

@@ -1,0 +1,108 @@
+"""Mutation requests from logged requests: who asked, what it cost, and what the cluster answered."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+
+from quota.observation.principals import PrincipalRules
+from quota.observation.request_log import LoggedRequest
+from quota.observation.topic_sizes import DONE, THROTTLING_QUOTA_EXCEEDED, TopicSizes
+from quota.records.fields import EpochMs
+from quota.records.request import MutationRequest, Observed, Operation, TopicMutation
+
+ASSUMED_PARTITIONS = 1
+"""The cost of a topic where the log does not tell: the least that it can be."""
+
+
+class TimedRequest(MutationRequest, frozen=True, kw_only=True):
+    """A mutation request with its moment, as a line of a file of requests."""
+
+    timestamp: EpochMs
+
+
+@dataclass
+class Counts:
+    """What a log was found to tell."""
+
+    requests: Counter[Operation] = field(default_factory=Counter)
+    """Requests with a mutation that the cluster has carried out or refused by a quota."""
+    mutations: Counter[Operation] = field(default_factory=Counter)
+    """What these cost, also where it was refused."""
+    refused_topics: int = 0
+    throttled_requests: int = 0
+    validate_only: int = 0
+    failed_topics: Counter[int] = field(default_factory=Counter)
+    """Topics with another error, by its code: they cost nothing."""
+    assumed_topics: Counter[Operation] = field(default_factory=Counter)
+    """Topics whose cost is assumed."""
+    first_at: int | None = None
+    last_at: int | None = None
+
+
+class Observer:
+    """Turns logged requests, in the order of time, into mutation requests."""
+
+    def __init__(self, sizes: TopicSizes, rules: PrincipalRules) -> None:
+        """Begin a log.
+
+        Args:
+            sizes: the topics that are there before it.
+            rules: the names of users by their principals.
+        """
+        self.counts = Counts()
+        self._sizes = sizes
+        self._rules = rules
+
+    def observe(self, logged: LoggedRequest) -> MutationRequest | None:
+        """Return the request that quotas would have judged; None if all of it failed for other reasons."""
+        topics: list[TopicMutation] = []
+        codes, assumed = [], []
+        for topic in logged.topics:
+            cost = self._sizes.cost(logged, topic)
+            if topic.error_code not in DONE and topic.error_code != THROTTLING_QUOTA_EXCEEDED:
+                self.counts.failed_topics[topic.error_code] += 1
+                continue
+            if cost is None:
+                assumed.append(len(topics))
+            topics.append(TopicMutation(self._sizes.name(topic), ASSUMED_PARTITIONS if cost is None else cost))
+            codes.append(THROTTLING_QUOTA_EXCEEDED if topic.error_code == THROTTLING_QUOTA_EXCEEDED else 0)
+        if not topics:
+            return None
+        observed = Observed(
+            max(logged.received_at, 0),
+            codes,
+            max(logged.throttle_time_ms, 0),
+            logged.completed_at - logged.received_at,
+            assumed,
+        )
+        request = MutationRequest(
+            f"{logged.connection}/{logged.correlation_id}/{observed.at}",
+            logged.operation,
+            logged.api_version,
+            topics,
+            self._rules.user(logged.principal),
+            logged.client_id or "",
+            logged.validate_only,
+            apply=False,
+            observed=observed,
+        )
+        self._count(request, observed)
+        return request
+
+    def _count(self, request: MutationRequest, observed: Observed) -> None:
+        counts, operation = self.counts, request.operation
+        counts.requests[operation] += 1
+        counts.validate_only += request.validate_only
+        if not request.validate_only:
+            counts.mutations[operation] += sum(topic.partitions for topic in request.topics)
+        counts.assumed_topics[operation] += len(observed.assumed)
+        counts.refused_topics += sum(map(bool, observed.error_codes))
+        counts.throttled_requests += observed.throttle_time_ms > 0
+        counts.first_at = min(observed.at, observed.at if counts.first_at is None else counts.first_at)
+        counts.last_at = max(observed.at, observed.at if counts.last_at is None else counts.last_at)
+
+
+def timed(request: MutationRequest, at: int) -> TimedRequest:
+    """Return a request as a line of a file."""
+    return TimedRequest(**msgspec.structs.asdict(request), timestamp=at)

@@ -1,0 +1,193 @@
+"""A line of a broker's request log (`kafka.request.logger` at DEBUG, KIP-673), as the mutation that it tells of.
+
+[2026-11-22 17:39:55,315] DEBUG Completed request:{"isForwarded":false,"requestHeader":{…},"request":{…},
+"response":{…},"connection":"…","totalTimeMs":50.183,…,"principal":"User:alice",…} (kafka.request.logger)
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from quota.errors import BadRecord
+from quota.observation.log_time import LogTime
+from quota.records.request import Operation
+
+MARK = b"Completed request:"
+"""The beginning of the message of a line."""
+
+_OPERATIONS = {19: Operation.CREATE_TOPICS, 20: Operation.DELETE_TOPICS, 37: Operation.CREATE_PARTITIONS}
+"""By API key."""
+
+_NAMES = re.compile(rb'(?:TE_TOPICS|TE_PARTITIONS)"')
+"""The ends of the names of the three APIs: twice as fast to look for as the names."""
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id of a topic that is given by its name."""
+
+
+class LoggedTopic(msgspec.Struct, frozen=True, array_like=True):
+    """A topic of a request, and the answer for it."""
+
+    name: str | None
+    """None where it was given by an id and the answer does not tell the name."""
+    topic_id: str | None
+    count: int
+    """CREATE_TOPICS: the partitions asked for, or -1 for the default; CREATE_PARTITIONS: those to be there then."""
+    assigned: int
+    """The number of partitions with assigned brokers; 0 where the cluster assigns them."""
+    error_code: int
+    partitions: int
+    """CREATE_TOPICS: the partitions of the topic as the answer tells; -1 where it does not."""
+
+
+class LoggedRequest(msgspec.Struct, frozen=True, array_like=True):
+    """A request that changes topics, as one node of the cluster has logged it."""
+
+    operation: Operation
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    principal: str
+    """As `User:alice`."""
+    connection: str
+    forwarded: bool
+    """Whether a broker has forwarded it to the controller, which has logged it."""
+    validate_only: bool
+    throttle_time_ms: int
+    topics: list[LoggedTopic]
+    received_at: int
+    """When the node received it [epoch ms]."""
+    completed_at: int
+    """When the node answered [epoch ms], which is the time of the line."""
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    request_api_key: int
+    request_api_version: int
+    correlation_id: int
+    client_id: str | None = None
+
+
+class _AskedTopic(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    topic_id: str | None = None
+    num_partitions: int = -1
+    count: int = -1
+    assignments: list[msgspec.Raw] | None = None
+
+
+class _Request(msgspec.Struct, rename="camel"):
+    topics: list[_AskedTopic] = []
+    topic_names: list[str] = []
+    validate_only: bool = False
+
+
+class _AnsweredTopic(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    topic_id: str | None = None
+    error_code: int = 0
+    num_partitions: int = -1
+
+
+class _Response(msgspec.Struct, rename="camel"):
+    throttle_time_ms: int = 0
+    topics: list[_AnsweredTopic] = []
+    results: list[_AnsweredTopic] = []
+    responses: list[_AnsweredTopic] = []
+
+
+class _Line(msgspec.Struct, rename="camel"):
+    request_header: _Header
+    request: _Request
+    response: _Response | None
+    connection: str
+    total_time_ms: float
+    principal: str
+    is_forwarded: bool = False
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each line of a block that may tell of a mutation.
+
+    All others, of a busy broker nearly all, are passed over without being looked at.
+    """
+    end = 0
+    for found in _NAMES.finditer(block):
+        if found.start() < end:
+            continue
+        begin = block.rfind(b"\n", 0, found.start()) + 1
+        end = block.find(b"\n", found.end())
+        end = len(block) if end < 0 else end
+        yield begin, end
+
+
+def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
+    """Parse a line; return None if it tells of something else.
+
+    Args:
+        line: the line.
+        time: reads the times of its log.
+
+    Raises:
+        BadRecord: it is not a whole line of a request log, or of another layout.
+    """
+    head, mark, message = line.partition(MARK)
+    if not mark:
+        if b"requestApiKeyName" not in line:
+            return None
+        raise BadRecord(f"a line of another layout: expected the message to begin with {MARK.decode()}")
+    at = time.read(head)
+    if at is None:
+        raise BadRecord("a line of another layout: expected a time such as 2026-11-22 17:39:55,315 before the message")
+    try:
+        found = _decode(message[: message.rfind(b"}") + 1])
+    except msgspec.ValidationError as error:
+        raise BadRecord(f"a request log of another version: {error}") from None
+    except msgspec.DecodeError as error:
+        raise BadRecord(f"a line that is cut off, or not JSON: {error}") from None
+    operation = _OPERATIONS.get(found.request_header.request_api_key)
+    return None if operation is None else _logged(found, operation, at)
+
+
+def _logged(line: _Line, operation: Operation, at: int) -> LoggedRequest:
+    header, request = line.request_header, line.request
+    response = line.response or _Response()
+    answered = [*response.topics, *response.results, *response.responses]
+    asked = request.topics or [_AskedTopic(name) for name in request.topic_names]
+    return LoggedRequest(
+        operation,
+        header.request_api_version,
+        header.correlation_id,
+        header.client_id,
+        line.principal,
+        line.connection,
+        line.is_forwarded,
+        request.validate_only,
+        response.throttle_time_ms,
+        list(_topics(asked, answered)),
+        at - round(line.total_time_ms),
+        at,
+    )
+
+
+def _topics(asked: list[_AskedTopic], answered: list[_AnsweredTopic]) -> Iterator[LoggedTopic]:
+    """Yield the topics in the order of the request, which the answer may not keep."""
+    by_key = {key: each for each in answered for key in (each.name, _id(each.topic_id)) if key}
+    for topic in asked:
+        topic_id = _id(topic.topic_id)
+        answer = by_key.get(topic.name or topic_id or "", _AnsweredTopic())
+        yield LoggedTopic(
+            topic.name or answer.name,
+            topic_id or _id(answer.topic_id),
+            max(topic.num_partitions, topic.count),
+            len(topic.assignments or ()),
+            answer.error_code,
+            answer.num_partitions,
+        )
+
+
+def _id(topic_id: str | None) -> str | None:
+    return None if topic_id == _NO_ID else topic_id

@@ -1,0 +1,59 @@
+"""The partitions of topics, as far as a log tells, from which the costs of mutations follow."""
+
+from collections.abc import Mapping
+
+from quota.observation.request_log import LoggedRequest, LoggedTopic
+from quota.records.request import Operation
+
+NONE, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED = 0, 7, 89
+
+DONE = frozenset({NONE, REQUEST_TIMED_OUT})
+"""Errors of topics whose mutation is carried out; after a time limit it goes on."""
+
+
+class TopicSizes:
+    """The numbers of partitions of topics; requests are to come in the order of time."""
+
+    def __init__(self, known: Mapping[str, int] | None = None, default_partitions: int | None = None) -> None:
+        """Start with the topics that are there before the first request.
+
+        Args:
+            known: their partitions by name.
+            default_partitions: `num.partitions` of the brokers, if it is known.
+        """
+        self._sizes = dict(known or {})
+        self._names: dict[str, str] = {}
+        self._default = default_partitions
+
+    def name(self, topic: LoggedTopic) -> str:
+        """Return the name of a topic, or its id where the name is not known."""
+        return topic.name or self._names.get(topic.topic_id or "") or f"topic-id:{topic.topic_id}"
+
+    def cost(self, request: LoggedRequest, topic: LoggedTopic) -> int | None:
+        """Return what a topic of a request costs [mutations], and take note of what was done; None if not known."""
+        name = self.name(topic)
+        done = topic.error_code in DONE and not request.validate_only
+        match request.operation:
+            case Operation.CREATE_TOPICS:
+                return self._created(name, topic, done=done)
+            case Operation.CREATE_PARTITIONS:
+                before = self._sizes.get(name)
+                if done:
+                    self._sizes[name] = topic.count
+                # A growth that was done added something: a size of the same count is from a later snapshot.
+                is_known = before is not None and (before < topic.count or not done)
+                return max(topic.count - (before or 0), 0) if is_known else topic.assigned or None
+            case Operation.DELETE_TOPICS:
+                return self._sizes.pop(name, None) if done else self._sizes.get(name)
+
+    def _created(self, name: str, topic: LoggedTopic, *, done: bool) -> int | None:
+        told = (topic.partitions, topic.count, topic.assigned)
+        size = next((each for each in told if each > 0), self._default)
+        if done:
+            if topic.topic_id:
+                self._names[topic.topic_id] = name
+            if size is not None:
+                self._sizes[name] = size
+            else:
+                self._sizes.pop(name, None)
+        return size

@@ -1,0 +1,53 @@
+"""The settings by which brokers' request logs are read."""
+
+import socket
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, Field
+
+from quota.errors import BadInput
+from quota.observation.principals import PrincipalRules
+from quota.settings.types import Name, Section
+
+
+def _check_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{name!r} is not a time zone, such as UTC or Europe/Berlin") from None
+    return name
+
+
+def _check_rules(text: str) -> str:
+    try:
+        PrincipalRules(text)
+    except BadInput as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+class ObserveSettings(Section):
+    """Reading the request logs of brokers."""
+
+    time_zone: Annotated[Name, AfterValidator(_check_zone)] = "UTC"
+    """Time zone of the logs' times, where they name none: that of the brokers, such as `Europe/Berlin`."""
+
+    principal_mapping_rules: Annotated[Name, AfterValidator(_check_rules)] = "DEFAULT"
+    """Users by their principals, as Kafka's `ssl.principal.mapping.rules`. By default `alice` of `User:alice`."""
+
+    default_partitions: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """`num.partitions` of the brokers, for topics whose partitions a log does not tell, up to 1,000,000. 0: not known."""
+
+    group: str = ""
+    """Name of the follower of these logs, of which one works at a time. Empty for `observe-` and the host's name."""
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone."""
+        return ZoneInfo(self.time_zone)
+
+    @property
+    def group_name(self) -> str:
+        """The name of the follower."""
+        return self.group or f"observe-{socket.gethostname()}"

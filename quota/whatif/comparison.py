@@ -1,0 +1,243 @@
+"""What a cluster has answered to requests, compared with our decisions on them, and why they differ."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from quota.admission.policy import Policy
+from quota.admission.resolve import resolve
+from quota.algorithms.token_bucket import Bucket, TokenBucket, tokens_at
+from quota.callbacks.timeline import CallbackTimeline
+from quota.records.dead_letter import DeadLetter
+from quota.records.entity import Tags
+from quota.records.quota import Limit, Quota
+from quota.records.record import Record
+from quota.records.request import NO_CLIENT_ID, MutationRequest, Observed
+from quota.timeline.resolution import ResolvedRequest
+from quota.whatif.kafka_bucket import Difference, KafkaAnswer, KafkaBucket
+
+ASSUMED = "its cost is not told by the log"
+UNEXPLAINED = "not explained"
+
+_MAX_SHOWN = 1000
+"""Differences that are kept with all that belongs to them."""
+
+_ROUNDED_MS = 1
+
+
+class Disagreement(msgspec.Struct, frozen=True):
+    """A request that the cluster has answered otherwise."""
+
+    request_id: str
+    at: int
+    user: str
+    client_id: str
+    operation: str
+    topics: list[str]
+    partitions: list[int]
+    cluster_error_codes: list[int]
+    our_error_codes: list[int]
+    cluster_throttle_ms: int
+    our_throttle_ms: int
+    causes: list[str]
+    """Rows of docs/differences-from-kafka.md, or why it cannot be said."""
+
+
+@dataclass
+class Comparison:
+    """The outcome of a comparison."""
+
+    requests: int = 0
+    limited: int = 0
+    """Requests that have a quota."""
+    agreeing: int = 0
+    refused_by_both: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    """Requests that were answered otherwise, by each cause."""
+    shown: list[Disagreement] = field(default_factory=list)
+
+    @property
+    def differing(self) -> int:
+        """Requests that were answered otherwise."""
+        return self.limited - self.agreeing
+
+    @property
+    def unexplained(self) -> int:
+        """Requests that were answered otherwise for no reason that is known."""
+        return self.causes[UNEXPLAINED]
+
+
+@dataclass(slots=True)
+class _Buckets:
+    ours: Bucket | None = None
+    kafka: KafkaBucket = field(default_factory=KafkaBucket)
+
+
+class _Case(NamedTuple):
+    """An observed request, with its quota here and in Kafka."""
+
+    resolved: ResolvedRequest
+    observed: Observed
+    kafka_limit: Limit | None
+
+    @property
+    def admitted(self) -> list[bool]:
+        """Whether the cluster has admitted each topic."""
+        return [code == 0 for code in self.observed.error_codes]
+
+    @property
+    def cost(self) -> int:
+        """What the cluster has admitted [mutations]."""
+        topics = self.resolved.request.topics
+        return sum(topic.partitions for topic, admit in zip(topics, self.admitted, strict=True) if admit)
+
+    @property
+    def moments(self) -> tuple[int, int]:
+        """When the cluster received the request, and when it answered [epoch ms]: it has decided in between."""
+        return self.observed.at, self.observed.at + self.observed.took_ms
+
+    def agrees(self, answer: Callable[[int], KafkaAnswer]) -> bool:
+        """Return whether the cluster's answer is this one at some time while it worked on the request."""
+        first, last = map(answer, self.moments)
+        if self.admitted not in (first.admitted, last.admitted):
+            return False
+        if first.throttle_ms == last.throttle_ms == 0:
+            return True  # what the client was told then is the throttle time of its request quota
+        return last.throttle_ms - _ROUNDED_MS <= self.observed.throttle_time_ms <= first.throttle_ms + _ROUNDED_MS
+
+
+class Comparer:
+    """Compares requests in the order of time.
+
+    Both buckets are charged what the cluster has admitted, so that one difference is not counted again and again.
+    """
+
+    def __init__(self, quotas: CallbackTimeline, policy: Policy, algorithm: TokenBucket) -> None:
+        """Begin with full buckets.
+
+        Args:
+            quotas: the quotas that were in force.
+            policy: the rules that hold for all requests.
+            algorithm: the token bucket, with the brokers' window.
+        """
+        self.found = Comparison()
+        self._quotas, self._policy, self._algorithm = quotas, policy, algorithm
+        self._window = algorithm.window
+        self._buckets: dict[Tags, _Buckets] = {}
+
+    def compare(self, record: Record) -> DeadLetter | None:
+        """Compare an observed request; return a dead letter if it is invalid.
+
+        A request that was not observed does not count.
+        """
+        resolved = resolve(record, self._quotas, self._policy)
+        if isinstance(resolved, DeadLetter):
+            return resolved
+        observed = resolved.request.observed
+        if observed is msgspec.UNSET or len(observed.error_codes) != len(resolved.request.topics):
+            return None
+        self.found.requests += 1
+        case = _Case(resolved, observed, self._kafka_limit(resolved))
+        if resolved.resolution.limit is None and case.kafka_limit is None:
+            self._fill_unlimited(resolved.request)
+        else:
+            self._judge(case)
+        return None
+
+    def _judge(self, case: _Case) -> None:
+        buckets = self._buckets.setdefault(case.resolved.resolution.tags, _Buckets())
+        found = self.found
+        found.limited += 1
+        if case.agrees(lambda now: self._answer(buckets.ours, case.resolved, now)):
+            found.agreeing += 1
+            found.refused_by_both += not all(case.admitted)
+        else:
+            causes = self._causes(buckets.kafka, case)
+            found.causes.update(causes)
+            if len(found.shown) < _MAX_SHOWN:
+                ours = self._answer(buckets.ours, case.resolved, case.observed.at)
+                found.shown.append(_disagreement(case, ours, causes))
+        self._charge(buckets, case)
+
+    def _causes(self, bucket: KafkaBucket, case: _Case) -> list[str]:
+        """Return why the cluster has answered otherwise."""
+        request, limit = case.resolved.request, case.kafka_limit
+        if case.observed.assumed:
+            return [ASSUMED]
+        if case.resolved.resolution.exempt:
+            return [Difference.EXEMPT.value]
+        if request.client_id == NO_CLIENT_ID and limit != case.resolved.resolution.limit:
+            return [Difference.NO_CLIENT_ID.value]
+        return [UNEXPLAINED] if limit is None else self._causes_in(bucket, case, limit.quota)
+
+    def _causes_in(self, bucket: KafkaBucket, case: _Case, quota: Quota) -> list[str]:
+        """Return why the cluster has answered otherwise by the same quota: its bucket holds other tokens."""
+        request = case.resolved.request
+        if case.agrees(lambda now: bucket.answer(request, quota, self._window, now)):
+            causes = bucket.causes | bucket.causes_of(request, quota, self._window, case.observed.at)
+            if causes:
+                return sorted(each.value for each in causes)
+        if case.agrees(lambda now: KafkaBucket().answer(request, quota, self._window, now)):
+            bucket.fill(Difference.STATE)
+            return [Difference.STATE.value]
+        return [UNEXPLAINED]
+
+    def _answer(self, bucket: Bucket | None, resolved: ResolvedRequest, now: int) -> KafkaAnswer:
+        """Return our answer at `now` [epoch ms]."""
+        record = msgspec.structs.replace(resolved.record, timestamp=now)
+        _, admission = self._algorithm.admit(bucket, msgspec.structs.replace(resolved, record=record))
+        return KafkaAnswer(list(admission.admitted), admission.controller_throttle_ms)
+
+    def _charge(self, buckets: _Buckets, case: _Case) -> None:
+        """Charge both buckets what the cluster has admitted."""
+        resolved = case.resolved
+        limit, now = resolved.resolution.limit, resolved.record.timestamp
+        after, ours = self._algorithm.admit(buckets.ours, resolved)
+        if limit is not None and not resolved.request.validate_only and list(ours.admitted) != case.admitted:
+            after = Bucket(tokens_at(now, buckets.ours, limit, self._window) - case.cost, now, limit.quota)
+        buckets.ours = after
+        if case.kafka_limit is not None:
+            buckets.kafka.charge(resolved.request, case.cost, case.kafka_limit.quota, self._window, now)
+        if limit is not None:
+            buckets.kafka.compare(tokens_at(now, after, limit, self._window))
+
+    def _kafka_limit(self, resolved: ResolvedRequest) -> Limit | None:
+        """Return the limit as Kafka finds it: nobody is exempt, and who has no client-id has no client's quota."""
+        request, at = resolved.request, resolved.record.timestamp
+        resolution = resolved.resolution
+        if resolution.exempt:
+            resolution = self._quotas.resolve(request.user, request.client_id, at)
+        entity = resolution.entity
+        if request.client_id != NO_CLIENT_ID or entity is None or entity.client_id is msgspec.UNSET:
+            return resolution.limit
+        levels = self._quotas.timeline.levels(request.user, NO_CLIENT_ID, at)
+        changes = (level.change for level in levels if level.entity.client_id is msgspec.UNSET)
+        found = next((change for change in changes if change and change.quota), None)
+        return Limit(found.quota, found.moment) if found and found.quota else None
+
+    def _fill_unlimited(self, request: MutationRequest) -> None:
+        """Fill the buckets of a request without a quota: Kafka does not remember what they held."""
+        for tags in (Tags(request.user, request.client_id), Tags(request.user, ""), Tags("", request.client_id)):
+            if tags in self._buckets:
+                self._buckets[tags].kafka.fill(Difference.QUOTA_REMOVED)
+
+
+def _disagreement(case: _Case, ours: KafkaAnswer, causes: list[str]) -> Disagreement:
+    request, observed = case.resolved.request, case.observed
+    return Disagreement(
+        request.request_id,
+        observed.at,
+        request.user,
+        request.client_id,
+        request.operation.value,
+        [topic.name for topic in request.topics],
+        [topic.partitions for topic in request.topics],
+        observed.error_codes,
+        [0 if admit else 89 for admit in ours.admitted],
+        observed.throttle_time_ms,
+        ours.throttle_ms,
+        causes,
+    )

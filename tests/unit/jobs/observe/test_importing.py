@@ -1,0 +1,161 @@
+"""Request logs as files of requests."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+
+import pyarrow as pa
+import pytest
+
+from jobs.observe import segments
+from jobs.observe.importing import import_logs
+from quota.errors import BadInput
+from quota.settings.observe import ObserveSettings
+from tests.support.request_log import created, deleted, fetched, grown
+
+
+def imported(*files, snapshot=(), **settings):
+    out = io.BytesIO()
+    summary = import_logs(files, ObserveSettings(**settings), dict(snapshot), out)
+    return summary, [json.loads(each) for each in out.getvalue().splitlines()]
+
+
+def write(folder, name, *lines):
+    file = folder / name
+    file.write_bytes(b"".join(lines))
+    return file
+
+
+def at(second, ms=0):
+    return f"2026-11-22 17:39:{second:02},{ms:03}"
+
+
+def names(requests):
+    return [topic["name"] for each in requests for topic in each["topics"]]
+
+
+def test_requests_of_several_logs_come_in_the_order_in_which_they_were_received(tmp_path):
+    one = write(tmp_path, "one", created(at(1), ("a", 1)), created(at(9), ("c", 1), totalTimeMs=7000.0))
+    two = write(tmp_path, "two", created(at(8), ("d", 1)), fetched(at(8)), created(at(3), ("b", 1)))
+    summary, requests = imported(one, two)
+    assert names(requests) == ["a", "c", "b", "d"]  # c came at 2 s and took 7
+    assert requests[0]["timestamp"] == requests[0]["observed"]["at"] == 1_795_369_140_950
+    assert summary.counts.first_at == 1_795_369_140_950
+    assert [found.requests for found in summary.logs.values()] == [2, 2]
+
+
+def test_costs_follow_from_the_logs_of_all_brokers(tmp_path):
+    one = write(tmp_path, "one", created(at(1), ("a", 3)), deleted(at(5), "a"))
+    two = write(tmp_path, "two", grown(at(3), "a", 10), deleted(at(4), "before"))
+    _, requests = imported(two, one, snapshot={"before": 6})
+    assert [each["topics"][0]["partitions"] for each in requests] == [3, 7, 6, 10]
+
+
+def test_a_forwarded_request_counts_once_and_one_that_only_the_controller_has_counts_too(tmp_path):
+    broker = write(tmp_path, "broker", created(at(1), ("a", 3)), created(at(5), ("b", 3), correlation_id=6))
+    controller = write(
+        tmp_path,
+        "controller",
+        created(at(4, 500), ("a", 3), isForwarded=True, totalTimeMs=3.0, connection="broker-1"),
+        created(at(8, 500), ("b", 3), isForwarded=True, totalTimeMs=3.0, connection="broker-1", correlation_id=6),
+        created(at(9), ("c", 3), isForwarded=True, correlation_id=7),
+    )
+    summary, requests = imported(broker, controller)
+    assert names(requests) == ["a", "b", "c"]
+    assert summary.forwarded == 2
+    (clock,) = summary.clocks
+    assert (clock.log, clock.asked_log, clock.ahead_ms) == (1, 0, 3500)
+
+
+def test_the_log_of_the_controller_alone_is_enough(tmp_path):
+    controller = write(tmp_path, "controller", created(at(1), ("a", 3), isForwarded=True), deleted(at(2), "a"))
+    summary, requests = imported(controller)
+    assert names(requests) == ["a", "a"]
+    assert summary.forwarded == 0
+
+
+def test_a_line_that_is_there_twice_counts_once(tmp_path):
+    lines = [created(at(1), ("a", 3)), created(at(2), ("a", 3), errors=[36], correlation_id=6)]
+    log = write(tmp_path, "log", *lines, created(at(3), ("b", 1)))
+    copy = tmp_path / "log.1.gz"
+    copy.write_bytes(gzip.compress(b"".join(lines)))
+    summary, requests = imported(log, copy)
+    assert names(requests) == ["a", "b"]
+    assert summary.copies == 2
+
+
+@pytest.mark.parametrize(
+    "compress",
+    [
+        bytes,
+        gzip.compress,
+        bz2.compress,
+        lzma.compress,
+        lambda data: pa.compress(data, codec="zstd", asbytes=True),
+        lambda data: gzip.compress(data[:700]) + gzip.compress(data[700:]),  # as a rotation may append
+    ],
+)
+def test_logs_may_be_compressed_whatever_their_names(tmp_path, compress):
+    lines = [each for number in range(50) for each in (fetched(at(1)), created(at(number), (f"t-{number}", 1)))]
+    log = tmp_path / "kafka-request.log"
+    log.write_bytes(compress(b"".join(lines)))
+    _, requests = imported(log)
+    assert names(requests) == [f"t-{number}" for number in range(50)]
+
+
+@pytest.mark.parametrize("segment_bytes", [100, 701, 5000])
+def test_a_log_that_is_read_in_segments_loses_and_doubles_nothing(tmp_path, monkeypatch, segment_bytes):
+    lines = [created(at(number % 60), (f"t-{number}", 1), correlation_id=number) for number in range(40)]
+    log = write(tmp_path, "log", *lines)
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes)
+    found = [block for part in segments.segments(0, log) for block in segments.read_blocks(part)]
+    assert b"".join(found) == log.read_bytes()
+    assert all(block.endswith(b"\n") for block in found)
+
+
+def test_a_line_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(segments, "_BLOCK_BYTES", 64)
+    log = write(tmp_path, "log", created(at(1), *[(f"t-{number}", 1) for number in range(100)]), fetched(at(2)))
+    (part,) = segments.segments(0, log)
+    assert [len(block.splitlines()) for block in segments.read_blocks(part)] == [1, 1]
+
+
+def test_broken_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tmp_path):
+    whole = created(at(1), ("a", 1))
+    log = write(tmp_path, "log", whole, whole[:300] + b"\n", b"x" + whole.partition(b"]")[2], created(at(2), ("b", 1)))
+    summary, requests = imported(log)
+    assert names(requests) == ["a", "b"]
+    (found,) = summary.logs.values()
+    assert found.broken == 2
+    assert found.first_broken.startswith("a line that is cut off, or not JSON")
+
+
+def test_an_empty_log_tells_of_nothing(tmp_path):
+    summary, requests = imported(write(tmp_path, "log"))
+    assert not requests
+    assert summary.counts.first_at is None
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"[2026-11-22 17:39:55,315] INFO started (kafka.server.KafkaServer)\n", "log: no request log, no line of it"),
+        (b"\0\1\2" * 1000, "log: no request log"),
+        (
+            b"[2026-11-22 17:39:55,315] DEBUG Completed request:RequestHeader(apiKey=CREATE_TOPICS",
+            "of Kafka before 2.8",
+        ),
+        (gzip.compress(b"x" * 100)[:20], "log: "),
+    ],
+    ids=["another log", "no log", "old", "cut off"],
+)
+def test_what_is_no_request_log_is_refused(tmp_path, content, error):
+    with pytest.raises(BadInput, match=error):
+        imported(write(tmp_path, "log", content))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="gone: No such file"):
+        imported(tmp_path / "gone")

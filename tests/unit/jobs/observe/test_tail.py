@@ -1,0 +1,129 @@
+"""A log that is followed while it is written and rotated."""
+
+import gzip
+import os
+
+from jobs.observe.tail import LogPlace, LogTail
+
+
+def append(log, *lines):
+    with log.open("ab") as file:
+        file.write(b"".join(lines))
+
+
+def follow(log, place=None, *, from_beginning=True):
+    return LogTail(log, place, from_beginning=from_beginning)
+
+
+def read_all(tail):
+    found = []
+    while block := tail.read():
+        found.append(block)
+    return b"".join(found)
+
+
+def rotate(log, name):
+    log.rename(log.with_name(name))
+    log.touch()
+
+
+def test_lines_are_read_as_they_are_written_and_only_whole_ones(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"one\n", b"tw")
+    tail = follow(log)
+    assert read_all(tail) == b"one\n"
+    append(log, b"o\n")
+    assert read_all(tail) == b"two\n"
+    assert read_all(tail) == b""
+
+
+def test_a_log_that_was_not_followed_before_is_read_from_its_end(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"before\n", b"cut ")
+    tail = follow(log, from_beginning=False)
+    append(log, b"off\n", b"after\n")
+    assert read_all(tail) == b"cut off\nafter\n"
+
+
+def test_a_rotated_log_is_read_to_its_end_first(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"one\n")
+    tail = follow(log)
+    assert read_all(tail) == b"one\n"
+    append(log, b"two\n")
+    rotate(log, "log.2026-11-22-17")
+    append(log.with_name("log.2026-11-22-17"), b"three\n")
+    append(log, b"four\n")
+    assert read_all(tail) == b"two\nthree\nfour\n"
+
+
+def test_two_rotations_between_two_looks_lose_nothing(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"one\n")
+    tail = follow(log)
+    read_all(tail)
+    for number, line in enumerate((b"two\n", b"three\n")):
+        rotate(log, f"log.{number}")
+        os.utime(tmp_path / f"log.{number}", ns=(number, 10**18 + number))
+        append(log, line)
+    assert read_all(tail) == b"two\nthree\n"
+
+
+def test_a_log_that_is_cut_off_in_place_is_read_from_its_beginning(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"one\n", b"two\n")
+    tail = follow(log)
+    read_all(tail)
+    log.write_bytes(b"new\n")
+    assert read_all(tail) == b"new\n"
+
+
+def test_a_new_start_goes_on_at_its_place(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"one\n", b"two\n")
+    first = follow(log)
+    read_all(first)
+    append(log, b"three\n")
+    assert read_all(follow(log, first.place)) == b"three\n"
+
+
+def test_a_new_start_finds_its_place_in_a_rotated_copy_also_in_a_compressed_one(tmp_path):
+    for compress in (bytes, gzip.compress):
+        folder = tmp_path / compress.__name__
+        folder.mkdir()
+        log = folder / "log"
+        append(log, b"one\n", b"two\n")
+        first = follow(log)
+        read_all(first)
+        append(log, b"three\n")
+        rotate(log, "log.1")
+        (folder / "log.1").write_bytes(compress((folder / "log.1").read_bytes()))
+        append(log, b"four\n")
+        os.utime(folder / "log.1", ns=(1, 1))
+        assert read_all(follow(log, first.place)) == b"three\nfour\n"
+
+
+def test_a_place_that_is_gone_is_told_and_the_log_read_from_its_first_line(tmp_path, caplog):
+    log = tmp_path / "log"
+    append(log, b"one\n")
+    assert read_all(follow(log, LogPlace("0" * 24, 100))) == b"one\n"
+    assert "what was written before that is not observed" in caplog.text
+
+
+def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path):
+    log = tmp_path / "log"
+    log.touch()
+    tail = follow(log, from_beginning=False)
+    assert tail.place is None
+    append(log, b"one\n")
+    assert read_all(tail) == b"one\n"
+    assert tail.place.offset == 4
+
+
+def test_it_tells_how_much_is_not_read_yet(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"one\n")
+    tail = follow(log)
+    read_all(tail)
+    append(log, b"four\n")
+    assert tail.behind_bytes == 5

@@ -1,0 +1,98 @@
+"""Lines of request logs, written by hand; those of real brokers are in tests/integration/observe."""
+
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from quota.errors import BadRecord
+from quota.observation.log_time import LogTime
+from quota.observation.request_log import mutation_lines, read_line
+from quota.records.request import Operation
+from tests.support.request_log import NO_ID, created, deleted, fetched, grown, line
+
+AT = "2026-11-22 17:39:55,315"
+AT_MS = 1_795_369_195_315
+
+
+def read(text):
+    return read_line(text, LogTime(ZoneInfo("UTC")))
+
+
+def test_a_line_tells_who_asked_when_and_how_the_cluster_answered():
+    found = read(created(AT, ("a", 3), ("b", 4), errors=[0, 89], throttle_ms=700, client_id="app", correlation_id=9))
+    assert found.operation is Operation.CREATE_TOPICS
+    assert (found.principal, found.client_id, found.correlation_id, found.api_version) == ("User:alice", "app", 9, 7)
+    assert (found.received_at, found.completed_at) == (AT_MS - 50, AT_MS)
+    assert found.throttle_time_ms == 700
+    assert [(each.name, each.count, each.error_code, each.partitions) for each in found.topics] == [
+        ("a", 3, 0, 3),
+        ("b", 4, 89, -1),
+    ]
+    assert not found.forwarded
+
+
+def test_answers_are_matched_by_name_whatever_their_order():
+    asked = [{"name": name, "numPartitions": 1} for name in ("a", "b")]
+    answered = [{"name": "b", "errorCode": 36}, {"name": "a", "errorCode": 0}]
+    found = read(line(AT, 19, {"topics": asked}, {"topics": answered}))
+    assert [(each.name, each.error_code) for each in found.topics] == [("a", 0), ("b", 36)]
+
+
+def test_partitions_with_brokers_of_their_own_are_counted():
+    by_hand = [{"partitionIndex": number, "brokerIds": [1]} for number in range(3)]
+    asked = [{"name": "a", "numPartitions": -1, "assignments": by_hand}]
+    (topic,) = read(line(AT, 19, {"topics": asked}, {"topics": [{"name": "a", "errorCode": 0}]})).topics
+    assert (topic.count, topic.assigned) == (-1, 3)
+
+
+def test_a_deletion_by_id_has_the_name_of_the_answer_and_none_if_that_tells_none():
+    asked = [{"name": None, "topicId": "known"}, {"name": None, "topicId": "hidden"}]
+    answered = [{"name": "a", "topicId": "known", "errorCode": 0}, {"name": None, "topicId": "hidden", "errorCode": 29}]
+    topics = read(line(AT, 20, {"topics": asked}, {"responses": answered})).topics
+    assert [(each.name, each.topic_id, each.error_code) for each in topics] == [("a", "known", 0), (None, "hidden", 29)]
+
+
+def test_a_deletion_by_name_is_read_in_the_old_and_in_the_new_form():
+    old = line(AT, 20, {"topicNames": ["a", "b"]}, {"responses": [{"name": "b", "errorCode": 3}]}, api_version=4)
+    assert [(each.name, each.topic_id, each.error_code) for each in read(old).topics] == [
+        ("a", None, 0),
+        ("b", None, 3),
+    ]
+    new = deleted(AT, "a")
+    assert NO_ID.encode() in new
+    assert [(each.name, each.topic_id) for each in read(new).topics] == [("a", "id-of-a")]
+
+
+def test_only_lines_of_mutations_are_found_in_a_block():
+    lines = [fetched(AT), created(AT, ("a", 1)), fetched(AT), grown(AT, "a", 2), deleted(AT, "a"), fetched(AT)]
+    block = b"".join(lines)
+    assert [block[begin:end] + b"\n" for begin, end in mutation_lines(block)] == [lines[1], lines[3], lines[4]]
+    assert list(mutation_lines(b"".join([lines[0]] * 3))) == []
+
+
+def test_a_line_without_an_end_is_found_too():
+    text = grown(AT, "a", 2).rstrip()
+    assert list(mutation_lines(text)) == [(0, len(text))]
+
+
+def test_a_line_that_only_names_the_api_is_none():
+    assert read(line(AT, 1, {"topics": [{"name": 'CREATE_TOPICS"'}]}, {})) is None
+    assert read(b'[2026-11-22 17:39:55,315] INFO sent "DELETE_TOPICS" (app)\n') is None
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (created(AT, ("a", 1))[:400], "a line that is cut off, or not JSON"),
+        (b"DEBUG " + created(AT, ("a", 1)).partition(b"DEBUG ")[2], "expected a time such as"),
+        (created(AT, ("a", 1)).replace(b"Completed request:", b""), "another layout: expected the message to begin"),
+        (created(AT, ("a", 1)).replace(b'"principal"', b'"who"'), "request log of another version.*`principal`"),
+        (
+            created(AT, ("a", 1)).replace(b'"numPartitions":1', b'"numPartitions":"many"'),
+            "another version.*Expected `int`",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_with_its_reason(text, error):
+    with pytest.raises(BadRecord, match=error):
+        read(text)
