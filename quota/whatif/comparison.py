@@ -155,14 +155,14 @@ class Comparer:
             found.agreeing += 1
             found.refused_by_both += not all(case.admitted)
         else:
-            causes = self._causes(buckets.kafka, case)
+            causes = self._causes(buckets, case)
             found.causes.update(causes)
             if len(found.shown) < _MAX_SHOWN:
                 ours = self._answer(buckets.ours, case.resolved, case.observed.at)
                 found.shown.append(_disagreement(case, ours, causes))
         self._charge(buckets, case)
 
-    def _causes(self, bucket: KafkaBucket, case: _Case) -> list[str]:
+    def _causes(self, buckets: _Buckets, case: _Case) -> list[str]:
         """Return why the cluster has answered otherwise."""
         request, limit = case.resolved.request, case.kafka_limit
         if case.observed.assumed:
@@ -171,17 +171,17 @@ class Comparer:
             return [Difference.EXEMPT.value]
         if request.client_id == NO_CLIENT_ID and limit != case.resolved.resolution.limit:
             return [Difference.NO_CLIENT_ID.value]
-        return [UNEXPLAINED] if limit is None else self._causes_in(bucket, case, limit.quota)
+        return [UNEXPLAINED] if limit is None else self._causes_in(buckets, case, limit.quota)
 
-    def _causes_in(self, bucket: KafkaBucket, case: _Case, quota: Quota) -> list[str]:
+    def _causes_in(self, buckets: _Buckets, case: _Case, quota: Quota) -> list[str]:
         """Return why the cluster has answered otherwise by the same quota: its bucket holds other tokens."""
-        request = case.resolved.request
+        request, bucket = case.resolved.request, buckets.kafka
         if case.agrees(lambda now: bucket.answer(request, quota, self._window, now)):
             causes = bucket.causes | bucket.causes_of(request, quota, self._window, case.observed.at)
             if causes:
                 return sorted(each.value for each in causes)
         if case.agrees(lambda now: KafkaBucket().answer(request, quota, self._window, now)):
-            bucket.fill(Difference.STATE)
+            buckets.ours, buckets.kafka = None, KafkaBucket()  # as after a failover; what follows agrees again
             return [Difference.STATE.value]
         return [UNEXPLAINED]
 

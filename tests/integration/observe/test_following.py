@@ -1,0 +1,155 @@
+"""Request logs that are followed onto the request topic of a real broker."""
+
+import json
+import logging
+import signal
+import subprocess
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from jobs.observe.following import Follower
+from jobs.services.observe import run_follow
+from quota.errors import BadInput
+from quota.kafka.places import TakenOver
+from quota.kafka.reading import read_topic
+from quota.kafka.topics.preparation import prepare_topics
+from quota.observation.stats import FollowStats
+from tests.support.deployment import as_options
+from tests.support.programs import command_line, run
+from tests.support.request_log import created, deleted, fetched, grown
+from tests.support.waiting import until
+
+
+def now():
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+
+
+def append(log, *lines):
+    with log.open("ab") as file:
+        file.write(b"".join(lines))
+
+
+def requests(settings):
+    """All requests that a committed transaction has written, by topic name and partitions."""
+    found = [json.loads(each.value()) for each in read_topic(settings.kafka.connection, settings.topics.requests, 10)]
+    return sorted((topic["name"], topic["partitions"]) for each in found for topic in each["topics"])
+
+
+@pytest.fixture
+def observed(deployment):
+    """A deployment whose follower has a name of its own."""
+    prepare_topics(deployment)
+    group = deployment.observe.model_copy(update={"group": f"observe-{deployment.topics.requests}"})
+    return deployment.model_copy(update={"observe": group})
+
+
+@pytest.fixture
+def log(tmp_path):
+    file = tmp_path / "kafka-request.log"
+    append(file, created(now(), ("before", 3)))
+    return file
+
+
+def follow(settings, *logs, from_beginning=False):
+    """Follow logs up to their present ends."""
+    follower = Follower(settings, logs, FollowStats(), from_beginning=from_beginning)
+    follower.run(threading.Event(), once=True)
+
+
+def test_each_mutation_is_written_once_over_restarts_and_rotations(observed, log):
+    follow(observed, log)
+    assert requests(observed) == []  # it begins at the end
+    append(log, fetched(now()), created(now(), ("a", 3), ("b", 4)), fetched(now()))
+    follow(observed, log)
+    append(log, created(now(), ("c", 5)), grown(now(), "c", 11))
+    log.rename(log.with_name("kafka-request.log.1"))
+    append(log, deleted(now(), "c"))
+    follow(observed, log)
+    follow(observed, log)
+    assert requests(observed) == [("a", 3), ("b", 4), ("c", 5), ("c", 6), ("c", 11)]
+
+
+def test_a_log_may_be_read_from_its_first_line(observed, log):
+    follow(observed, log, from_beginning=True)
+    assert requests(observed) == [("before", 3)]
+
+
+def test_a_request_is_marked_with_what_the_cluster_answered(observed, log):
+    follow(observed, log)
+    append(log, created("2026-11-22 17:39:55,315", ("a", 3), errors=[89], throttle_ms=700, principal="User:bob"))
+    follow(observed, log)
+    (message,) = read_topic(observed.kafka.connection, observed.topics.requests, 10)
+    request = json.loads(message.value())
+    assert (message.key(), request["user"], request["apply"]) == (b"bob", "bob", False)
+    assert request["observed"] == {
+        "at": 1_795_369_195_265,
+        "error_codes": [89],
+        "throttle_time_ms": 700,
+        "took_ms": 50,
+        "assumed": [],
+    }
+
+
+def test_topics_of_the_cluster_are_known_when_it_starts(observed, log):
+    follow(observed, log)
+    append(log, deleted(now(), observed.topics.decisions))
+    follow(observed, log)
+    assert requests(observed) == [(observed.topics.decisions, observed.topics.partitions)]
+
+
+def test_what_was_not_committed_is_read_again_and_nothing_is_written_twice(observed, log, monkeypatch):
+    follow(observed, log)
+    append(log, created(now(), ("a", 3)))
+    follower = Follower(observed, [log], FollowStats(), from_beginning=False)
+    monkeypatch.setattr(follower._writer, "commit", lambda: (_ for _ in ()).throw(SystemExit))  # noqa: SLF001
+    with pytest.raises(SystemExit):  # as by a kill between the records and the end of the transaction
+        follower.run(threading.Event(), once=True)
+    follow(observed, log)
+    assert requests(observed) == [("a", 3)]
+
+
+def test_of_two_followers_of_a_group_the_later_one_works(observed, log):
+    earlier = Follower(observed, [log], FollowStats(), from_beginning=False)
+    Follower(observed, [log], FollowStats(), from_beginning=False)
+    append(log, created(now(), ("a", 3)))
+    with pytest.raises(TakenOver, match=r"another observer of the group observe-.* has taken over"):
+        earlier.run(threading.Event(), once=True)
+
+
+def test_broken_lines_are_told_and_the_rest_goes_on(observed, log, caplog):
+    follow(observed, log)
+    append(log, created(now(), ("a", 3))[:300] + b"\n", created(now(), ("b", 4)))
+    with caplog.at_level(logging.WARNING):
+        follow(observed, log)
+    assert requests(observed) == [("b", 4)]
+    assert "kafka-request.log: a line that is cut off, or not JSON" in caplog.text
+
+
+def test_the_command_follows_until_it_is_stopped(observed, log):
+
+    options = [*as_options(observed), "--set", f"observe.group={observed.observe.group}"]
+    process = subprocess.Popen(command_line("observe", "follow", str(log), *options), stderr=subprocess.PIPE, text=True)
+    try:
+        assert any("running: observe" in line for line in process.stderr)
+        append(log, created(now(), ("a", 3)))
+        until(lambda: requests(observed) == [("a", 3)])
+        process.send_signal(signal.SIGINT)
+        _, output = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert output.splitlines()[-1].startswith("observed: 1 requests for 3 mutations, 0 topics refused")
+
+
+def test_a_log_that_is_not_there_ends_it_in_one_line(observed, tmp_path):
+    done = run("observe", "follow", "gone.log", *as_options(observed), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "mutation-quota: gone.log: No such file or directory\n"
+
+
+def test_users_with_topics_of_their_own_are_told_why_not(observed, log):
+    topics = observed.topics.model_copy(update={"identity": "topic"})
+    with pytest.raises(BadInput, match="give what is observed a deployment of its own"):
+        run_follow(observed.model_copy(update={"topics": topics}), [log], from_beginning=False, once=True)
