@@ -155,10 +155,10 @@ class Comparer:
             found.agreeing += 1
             found.refused_by_both += not all(case.admitted)
         else:
+            ours = self._answer(buckets.ours, case.resolved, case.observed.at)
             causes = self._causes(buckets, case)
             found.causes.update(causes)
             if len(found.shown) < _MAX_SHOWN:
-                ours = self._answer(buckets.ours, case.resolved, case.observed.at)
                 found.shown.append(_disagreement(case, ours, causes))
         self._charge(buckets, case)
 
