@@ -11,7 +11,7 @@ CLIENTS := .jars/clients/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -52,6 +52,12 @@ bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 
 bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about two minutes
 	@$(BIN)/python -m tests.evidence.bench.repeats
+
+bench-observe: setup ## an imported request log of ten million lines beside grep; minutes, and 9 GB of disk
+	@$(BIN)/python -m tests.evidence.bench.observe
+
+observed: setup ## the experiment's storm by the broker's request log, and held by the quotas that follow; some ten minutes
+	@$(BIN)/python -m tests.evidence.observed
 
 experiment: setup ## KIP-599's own experiment, without a quota and with one; about eleven minutes
 	@$(BIN)/python -m tests.evidence.experiment

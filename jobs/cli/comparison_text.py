@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from quota.text import format_time, printable
-from quota.whatif.comparison import ASSUMED, UNEXPLAINED, Comparison, Disagreement
+from quota.whatif.comparison import Comparison, Disagreement
+from quota.whatif.kafka_bucket import Difference
 
 _WIDTH = 150
 """Characters of a line where the output is not a terminal."""
@@ -37,6 +38,8 @@ def print_comparison(found: Comparison, examples: int) -> None:
         f"{found.requests:,} requests were observed; {found.limited:,} of them have a quota: {found.agreeing:,} were "
         f"answered alike ({found.refused_by_both:,} of these refused), {found.differing:,} otherwise."
     )
+    if not found.limited:
+        print("None of the quotas is for their users and client-ids: are these the brokers' own?")
     if not found.differing:
         return
     causes = Table("why", "requests", box=box.SIMPLE_HEAD)
@@ -51,7 +54,8 @@ def print_comparison(found: Comparison, examples: int) -> None:
 
 
 def _described(cause: str) -> str:
-    return cause if cause in {ASSUMED, UNEXPLAINED} else f"{cause.replace('`', '')} (differences-from-kafka.md)"
+    is_rule = cause in {each.value for each in Difference}
+    return f"{cause.replace('`', '')} (differences-from-kafka.md)" if is_rule else cause
 
 
 def _table(differences: Sequence[Disagreement]) -> Table:

@@ -11,7 +11,7 @@ from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print
 from quota.errors import BadInput
 
 Logs = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Request logs of all brokers, with their rotated copies.")
+    list[Path], typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
 ]
 TimeZone = Annotated[
     str | None,
@@ -41,7 +41,7 @@ def import_(
     """Turn request logs into a file of mutation requests, for recommend, backtest, report and simulate.
 
     Logs may be compressed and come in any order. A request that several logs tell of counts once, and what no line
-    tells is marked as assumed. A summary goes to standard error; --json prints it as JSON there.
+    tells is marked as assumed. The summary is printed on standard error; with --json and --output, on standard output.
     """
     from jobs.cli.observe_text import print_summary, summary_json
     from jobs.observe.importing import import_logs
@@ -53,7 +53,7 @@ def import_(
         out = _open_output(output, stack)
         summary = import_logs(logs, settings.observe, known, out)
     if as_json:
-        print_json(summary_json(summary), file=sys.stderr)
+        print_json(summary_json(summary), sys.stderr if output == "-" else sys.stdout)
     else:
         print_summary(summary, settings.observe, output)
 

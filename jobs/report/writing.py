@@ -1,7 +1,9 @@
 """Writing a report from the tables to its file."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow.dataset as ds
 from msgspec.structs import replace
 
 from jobs.audit.tables.reader import open_table, read_errors
@@ -16,7 +18,13 @@ from quota.errors import BadInput
 from quota.settings import Settings
 
 
-def write_report(settings: Settings, scope: ReportScope, out: Path, comparison: Path | None = None) -> Figures:
+def write_report(
+    settings: Settings,
+    scope: ReportScope,
+    out: Path,
+    comparison: Path | None = None,
+    tables: Mapping[str, ds.Dataset] | None = None,
+) -> Figures:
     """Write the page atomically, and return its figures.
 
     Args:
@@ -24,6 +32,7 @@ def write_report(settings: Settings, scope: ReportScope, out: Path, comparison: 
         scope: the period and the user.
         out: the file, which is replaced if it exists.
         comparison: a file of what-if comparisons to show.
+        tables: rows in place of those that the audit has kept.
 
     Raises:
         BadInput: the tables have nothing in this scope, or the file cannot be written.
@@ -33,7 +42,8 @@ def write_report(settings: Settings, scope: ReportScope, out: Path, comparison: 
         raise BadInput(f"--out {out}: not a file in a folder that is there")
     candidates = None if comparison is None else read_candidates(comparison)
     library = load_library()
-    tables = {table.name: open_table(settings, table) for table in TABLES}
+    if tables is None:
+        tables = {table.name: open_table(settings, table) for table in TABLES}
     with read_errors(settings.storage.tables):
         figures = replace(compute_figures(tables, scope), candidates=candidates)
     page = render_page(figures, library)

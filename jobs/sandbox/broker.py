@@ -62,9 +62,22 @@ appender.file.name=file
 appender.file.fileName={data}/broker.log
 appender.file.layout.type=PatternLayout
 appender.file.layout.pattern=[%d] %p %m (%c)%n
+appender.request.type=RollingFile
+appender.request.name=request
+appender.request.fileName={data}/kafka-request.log
+appender.request.filePattern={data}/kafka-request.log.%d{{yyyy-MM-dd-HH}}
+appender.request.createOnDemand=true
+appender.request.layout.type=PatternLayout
+appender.request.layout.pattern=[%d] %p %m (%c)%n
+appender.request.policy.type=TimeBasedTriggeringPolicy
 rootLogger.level=WARN
 rootLogger.appenderRef.file.ref=file
+logger.request.name=kafka.request.logger
+logger.request.level=WARN
+logger.request.additivity=false
+logger.request.appenderRef.request.ref=request
 """
+"""As Kafka's own, with the request log: it is written where a level of DEBUG is set (KIP-412)."""
 
 
 class Broker:
@@ -92,6 +105,17 @@ class Broker:
     def address(self) -> str:
         """The bootstrap server, host:port."""
         return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running broker.
+
+        Raises:
+            ClusterError: it does not run.
+        """
+        if self._process is None:
+            raise ClusterError("the broker does not run")
+        return self._process.pid
 
     def __enter__(self) -> Self:
         self.start()

@@ -20,6 +20,7 @@ from quota.timeline.resolution import ResolvedRequest
 from quota.whatif.kafka_bucket import Difference, KafkaAnswer, KafkaBucket
 
 ASSUMED = "its cost is not told by the log"
+OTHER_QUOTA = "not even a full bucket: the cluster has another quota for it, or none"
 UNEXPLAINED = "not explained"
 
 _MAX_SHOWN = 1000
@@ -183,7 +184,9 @@ class Comparer:
         if case.agrees(lambda now: KafkaBucket().answer(request, quota, self._window, now)):
             buckets.ours, buckets.kafka = None, KafkaBucket()  # as after a failover; what follows agrees again
             return [Difference.STATE.value]
-        return [UNEXPLAINED]
+        full = KafkaBucket().answer(request, quota, self._window, case.observed.at).admitted
+        exceeds = any(theirs and not possible for theirs, possible in zip(case.admitted, full, strict=True))
+        return [OTHER_QUOTA if exceeds else UNEXPLAINED]
 
     def _answer(self, bucket: Bucket | None, resolved: ResolvedRequest, now: int) -> KafkaAnswer:
         """Return our answer at `now` [epoch ms]."""

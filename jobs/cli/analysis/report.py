@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import ConfigFile, Overrides, read_settings
+from jobs.cli.options import ConfigFile, Overrides, Requests, read_settings
 from jobs.cli.times import parse_period
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
+from quota.settings import Settings
 
 
 def report(
@@ -21,10 +23,17 @@ def report(
     backtest: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What-if comparisons to show besides, of backtest --json.")
     ] = None,
+    requests: Requests = None,
+    quotas: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --requests: what these quotas would have done."),
+    ] = None,
     overrides: Overrides = None,
     config: ConfigFile = None,
 ) -> None:
     """Write one page of HTML on what the audit has kept: load, waits, tokens, quota changes, latency, dead letters.
+
+    Or on the requests of a file, as observe import writes it: what the cluster answered to them, or would have.
 
     It needs no network to be opened, holds sums and no single requests, and takes the place of an earlier one.
     """
@@ -32,9 +41,23 @@ def report(
     last = None if end is None else end - 1
     if first is not None and last is not None and last < first:
         raise BadInput(f"--from {since} --to {until}: there is no time between them")
+    if quotas is not None and requests is None:
+        raise BadInput(f"--quotas {quotas}: only with --requests; backtest tries quotas on what the audit has kept")
     settings = read_settings(context, overrides, config)
     from jobs.report.aggregation import ReportScope
     from jobs.report.writing import write_report
+    from jobs.whatif.request_tables import request_tables
 
-    page = write_report(settings, ReportScope(first, last, user), out, backtest)
+    scope = ReportScope(first, last, user)
+    if requests is None:
+        page = write_report(settings, scope, out, backtest)
+    else:
+        with request_tables(settings, requests, _read_quotas(settings, quotas)) as tables:
+            page = write_report(settings, scope, out, backtest, tables)
     print(f"Wrote {out}: {sum(page.total.requests)} requests of {page.period}.")
+
+
+def _read_quotas(settings: Settings, file: Path | None) -> CallbackTimeline | None:
+    from jobs.whatif.quotas import read_quotas_of_file
+
+    return None if file is None else read_quotas_of_file(file, settings.quota.callbacks)

@@ -14,7 +14,7 @@ def simulate(
     requests: Annotated[
         str, typer.Argument(metavar="REQUESTS", help="JSON lines, each with a timestamp; - for stdin.")
     ],
-    quotas: Annotated[Path, typer.Option(help="JSON lines of quotas.")],
+    quotas: Annotated[Path, typer.Option(help="YAML as of quotas apply, or JSON lines of quotas.")],
     window_num: Annotated[int | None, typer.Option(min=1, metavar="S", help="controller.quota.window.num")] = None,
     window_size_seconds: Annotated[
         int | None, typer.Option(min=1, metavar="W", help="controller.quota.window.size.seconds")

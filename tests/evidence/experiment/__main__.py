@@ -64,9 +64,8 @@ def _run(options: argparse.Namespace) -> None:
     console = Console(soft_wrap=True)
     settings = load_settings(options.set)
     plan = _plan(options, settings)
-    if plan.embedded and "memory" not in settings.broker.model_fields_set:
-        broker = settings.broker.model_copy(update={"memory": _BROKER_MEMORY})
-        settings = settings.model_copy(update={"broker": broker})
+    if plan.embedded:
+        settings = with_broker_memory(settings)
     out = options.out or (settings.storage.local_folder("experiment") if options.quick else Path("docs"))
     out.mkdir(parents=True, exist_ok=True)
     console.print(plan.sentence())
@@ -94,10 +93,32 @@ def _plan(options: argparse.Namespace, settings: Settings) -> Plan:
             raise BadInput(f"--{name} {value}: expected a number above 0")
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
     if options.quick:
-        return Plan(embedded, TOPICS // _QUICK_TOPICS, _QUICK_TOPICS, 10.0, warm_up=3.0, baseline=3.0, least=3.0)
-    factor = options.scale or (scale_factor(TOPICS * PARTITIONS, _OTHERS, _room()) if embedded else 1)
+        return quick_plan(embedded=embedded)
+    if embedded:
+        return embedded_plan(options.scale, options.limit)
+    return _full_plan(options.scale or 1, options.limit, embedded=False)
+
+
+def quick_plan(*, embedded: bool) -> Plan:
+    """Return the plan of a tiny storm."""
+    return Plan(embedded, TOPICS // _QUICK_TOPICS, _QUICK_TOPICS, 10.0, warm_up=3.0, baseline=3.0, least=3.0)
+
+
+def embedded_plan(factor: int | None = None, limit: float = 60.0) -> Plan:
+    """Return the plan of a storm for an embedded broker, scaled down as far as it needs on this machine."""
+    return _full_plan(factor or scale_factor(TOPICS * PARTITIONS, _OTHERS, _room()), limit, embedded=True)
+
+
+def with_broker_memory(settings: Settings) -> Settings:
+    """Return settings with a heap for thousands of topics, unless they name another."""
+    if "memory" in settings.broker.model_fields_set:
+        return settings
+    return settings.model_copy(update={"broker": settings.broker.model_copy(update={"memory": _BROKER_MEMORY})})
+
+
+def _full_plan(factor: int, limit: float, *, embedded: bool) -> Plan:
     topics = max(1, TOPICS // factor)
-    return Plan(embedded, factor, topics, options.limit, warm_up=10.0, baseline=10.0, least=10.0)
+    return Plan(embedded, factor, topics, limit, warm_up=10.0, baseline=10.0, least=10.0)
 
 
 def _room() -> Room:

@@ -148,7 +148,7 @@ def run_arm(plan: Plan, settings: Settings, console: Console, way: Way, quota: S
         }
         for number, tenant in enumerate(tenants.values()):  # alternating
             stack.enter_context(tenant.at_work(number * EVERY_SECONDS / len(tenants)))
-        course = _Course(plan, tenants, clients[DIRECT], storm, f"{prefix}-{STORM_USER}", console, status, check)
+        course = Course(plan, tenants, clients[DIRECT], storm, f"{prefix}-{STORM_USER}", console, status, check)
         return course.run(name)
 
 
@@ -172,7 +172,7 @@ def _storm(stack: ExitStack, settings: Settings, way: Way, quota: StormQuota | N
 
 
 @dataclass
-class _Course:
+class Course:
     """The course of an arm."""
 
     plan: Plan
@@ -209,18 +209,18 @@ class _Course:
         return Arm(name, creates, creation, deletion)
 
     def _warm_up(self) -> None:
-        """Wait for the first decision and some time more: first batches are slow, and so is a new broker's code."""
+        """Wait until each tenant has a usable topic, and some time more: first batches are slow, and a new broker."""
         first = self.storm(_FIRST_BATCH_SECONDS, self._now)
         first.create([f"{self.prefix}-first"])
         others = ClientStorm(self.plain, _FIRST_BATCH_SECONDS, self._now)
         others.create([f"{self.prefix}-warm-{number}" for number in range(min(_WARM_TOPICS, self.plan.topics))])
 
         def is_warm() -> bool:
-            decided = any(each.usable is not None for each in self._creates(DECIDED))
-            return decided and first.is_over and others.is_over
+            usable = all(any(each.usable is not None for each in self._creates(who)) for who in self.tenants)
+            return usable and first.is_over and others.is_over
 
-        if not self._wait(is_warm, _FIRST_BATCH_SECONDS, lambda: "warming up: the first decision"):
-            raise MutationQuotaError(f"no first decision within {_FIRST_BATCH_SECONDS:.0f} s")
+        if not self._wait(is_warm, _FIRST_BATCH_SECONDS, lambda: "warming up: the first topic of each tenant"):
+            raise MutationQuotaError(f"a tenant has no topic within {_FIRST_BATCH_SECONDS:.0f} s")
         self._rest("warming up", self.plan.warm_up)
 
     def _phase(self, name: str, begin: Callable[[Storm], None], usual: float) -> Phase:

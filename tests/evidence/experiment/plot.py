@@ -49,7 +49,8 @@ def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: floa
     answered, usable, mutations = axes
     phases: list[Phase] = [getattr(arm, name) for arm in arms]
     longest = max(phase.ended - phase.begun for phase in phases) + _AFTER_SECONDS
-    for (number, tenant), (colour, shape) in _LOOKS.items():
+    looks = {(number, tenant): look for (number, tenant), look in _LOOKS.items() if tenant in arms[number].creates}
+    for (number, tenant), (colour, shape) in looks.items():
         phase = phases[number]
         creates = [
             each

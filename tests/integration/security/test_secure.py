@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.observe.following import Follower
 from jobs.spark.queries import run_until
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
@@ -20,6 +21,7 @@ from quota.kafka.quota_writer import write_record
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
+from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
@@ -27,6 +29,7 @@ from tests.integration.security.leaks import CommandLines, files_with
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
 from tests.support.factories import request_json
 from tests.support.programs import run
+from tests.support.request_log import created
 from tests.support.waiting import until
 
 PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
@@ -167,6 +170,15 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
     assert files_with(secrets, cluster.folder / "root", events, output) == []
     assert seen.jvms
     assert seen.leaks == []
+
+
+def test_an_observer_has_what_it_needs_and_no_more(cluster):
+    log = cluster.folder / "kafka-request.log"
+    log.write_bytes(created("2026-11-22 17:39:55,315", ("observed-topic", 3)))
+    Follower(cluster.settings("observer"), [log], FollowStats(), from_beginning=True).run(threading.Event(), once=True)
+    requests = read_topic(cluster.settings("enforce").kafka.connection, "mutation-requests", 10)
+    (request,) = of_topic("observed-topic", requests)
+    assert (request["user"], request["observed"]["error_codes"]) == ("alice", [0])
 
 
 def test_certificates_take_the_place_of_passwords(cluster, spark):

@@ -14,7 +14,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
 from quota.records.record import Record, Source
 from quota.timeline.change import QuotaChange
-from quota.whatif.comparison import ASSUMED, UNEXPLAINED, Comparer
+from quota.whatif.comparison import ASSUMED, OTHER_QUOTA, UNEXPLAINED, Comparer
 from quota.whatif.kafka_bucket import Difference
 from tests.support.checkout import CHECKOUT
 
@@ -106,6 +106,10 @@ def test_kafka_exempts_nobody_and_passes_who_has_no_client_id_by_the_clients_def
 
 def test_a_cost_that_is_assumed_is_no_difference_of_rules():
     assert causes(request(0, 15), request(1000, 1, assumed=[0])) == [[ASSUMED]]
+
+
+def test_what_not_even_a_full_bucket_admits_tells_of_another_quota():
+    assert causes(request(0, 12, 1)) == [[OTHER_QUOTA]]
 
 
 def test_both_buckets_are_charged_what_the_cluster_admitted_so_that_one_difference_counts_once():

@@ -1,0 +1,100 @@
+"""The rows of the audit's tables from a file of requests: what a cluster did, or what quotas would have done."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.audit.rows import dead_letter_rows, decision_rows
+from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TableSpec
+from jobs.whatif.simulate import open_lines
+from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadInput
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
+from quota.settings import Settings
+from quota.whatif.answers import as_answered, as_enforced
+from quota.whatif.simulation import simulate
+from schemas.kafka import RECORD
+
+_ROWS = 10_000
+_RECORD = to_arrow_schema(RECORD)
+
+
+@contextmanager
+def request_tables(
+    settings: Settings, file: str, quotas: CallbackTimeline | None
+) -> Iterator[Mapping[str, ds.Dataset]]:
+    """Provide rows as of the audit's tables for a file's requests, in a temporary folder.
+
+    Args:
+        settings: the settings, which limit requests.
+        file: JSON lines of requests, each with a `timestamp`; `-` is standard input.
+        quotas: the quotas to decide them by; None for what the cluster answered, as `observe import` tells it.
+
+    Raises:
+        BadInput: the file cannot be read, or no line is a request.
+    """
+    algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
+    with TemporaryDirectory(prefix="mutation-quota-") as name, open_lines(file) as lines:
+        writers = {table: _Parts(Path(name) / table.name, table) for table in (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)}
+        topic = settings.topics.requests
+        answers = simulate(lines, quotas or CallbackTimeline(), algorithm, topic, settings.policy)
+        decided = _write(answers, writers, enforced=quotas is not None)
+        if not decided:
+            raise BadInput(f"{file}: not one line is a request")
+        yield {table.name: parts.dataset() for table, parts in writers.items()}
+
+
+def _write(answers: Iterable[Decision | DeadLetter], writers: Mapping[TableSpec, "_Parts"], *, enforced: bool) -> int:
+    """Write decisions and dead letters as rows; return how many decisions there are."""
+    decided = 0
+    for answer in answers:
+        if isinstance(answer, DeadLetter):
+            writers[DEAD_LETTERS].add(answer, answer.timestamp or 0)
+        else:
+            decided += 1
+            took = answer.observed.took_ms if answer.observed else 0
+            writers[DECISIONS].add(as_enforced(answer) if enforced else as_answered(answer), answer.timestamp + took)
+    for each in writers.values():
+        each.close()
+    return decided
+
+
+class _Parts:
+    """The rows of one table, in Parquet files."""
+
+    def __init__(self, folder: Path, table: TableSpec) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._schema = to_arrow_schema(table.schema, timezone="UTC")
+        self._to_rows = decision_rows if table is DECISIONS else dead_letter_rows
+        self._records: list[dict[str, object]] = []
+        self._count = 0
+
+    def add(self, answer: Decision | DeadLetter, at: int) -> None:
+        source = msgspec.structs.asdict(answer.source)
+        self._records.append({**source, "timestamp": at, "key": None, "value": codec.encode(answer)})
+        if len(self._records) == _ROWS:
+            self._write()
+
+    def close(self) -> None:
+        if self._records:
+            self._write()
+
+    def dataset(self) -> ds.Dataset:
+        return ds.dataset(self._folder, self._schema, format="parquet")
+
+    def _write(self) -> None:
+        rows = self._to_rows(pa.RecordBatch.from_pylist(self._records, _RECORD)).own
+        pq.write_table(rows, self._folder / f"{self._count:06}.parquet")
+        self._records = []
+        self._count += 1

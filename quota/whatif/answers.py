@@ -1,0 +1,40 @@
+"""A decision with another answer: what the cluster did, or what a quota in shadow would have done."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from quota.records.decision import Decision, ErrorCode, Outcome
+
+_NAMES = {each.value: each.name for each in ErrorCode}
+
+
+def as_answered(decision: Decision) -> Decision:
+    """Return a decision with what the cluster has answered, if its request was observed."""
+    observed = decision.observed
+    if observed is None or len(observed.error_codes) != len(decision.topics):
+        return decision
+    return _with_answer(decision, observed.error_codes, observed.throttle_time_ms)
+
+
+def as_enforced(decision: Decision) -> Decision:
+    """Return a decision with what its quota would have answered outside of shadow."""
+    shadow = decision.shadow
+    return decision if shadow is None else _with_answer(decision, shadow.error_codes, shadow.throttle_time_ms)
+
+
+def _with_answer(decision: Decision, codes: Sequence[int], throttle_ms: int) -> Decision:
+    admitted = [not code for code in codes]
+    outcome = Outcome.ADMITTED if all(admitted) else Outcome.PARTIAL if any(admitted) else Outcome.REJECTED
+    topics = [
+        msgspec.structs.replace(topic, error_code=code, error=_NAMES.get(code, str(code)))
+        for topic, code in zip(decision.topics, codes, strict=True)
+    ]
+    return msgspec.structs.replace(
+        decision,
+        outcome=outcome,
+        topics=topics,
+        throttle_time_ms=throttle_ms,
+        retry_at=decision.timestamp + throttle_ms,
+        shadow=None,
+    )

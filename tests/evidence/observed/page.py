@@ -1,0 +1,157 @@
+"""The page docs/observed.md."""
+
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from quota.settings import Settings
+from tests.evidence.experiment.arm import DIRECT, Plan
+from tests.evidence.experiment.figures import Arm
+from tests.evidence.experiment.report import storm_table, tenant_tables, waits
+from tests.evidence.experiment.storm import EVERY_SECONDS
+from tests.evidence.observed.cost import RATE, LogCost
+from tests.evidence.pages import Table, milliseconds
+
+_WIDTH = 118
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the first arm was observed to do, and the quota that followed."""
+
+    summary: Mapping[str, Any]
+    """What `observe import --json` prints."""
+    quota: float
+    """The storm's quota [mutations/s]."""
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All that was measured."""
+
+    plan: Plan
+    arms: Sequence[Arm]
+    """Without quotas, and with those that were pushed."""
+    observed: Observed
+    compared: Mapping[str, Any]
+    """What `observe compare --json` prints of the second arm."""
+    cost: LogCost
+    quotas: str
+    """The file of quotas."""
+    settings: Settings
+
+
+_METHOD = """\
+{storm} It is driven by Kafka's own AdminClient, with its own retry. A tenant creates a topic of one partition every
+{every:g} ms meanwhile, by librdkafka. First the broker has no quotas, and its request log is at DEBUG. By this log,
+{megabytes:,.0f} MB, `recommend` sizes quotas: a quarter of what the cluster was measured to take is given away. They
+are set on a new broker by `quotas push`, and the same storm is held by the broker."""
+
+_COST = """\
+{rate} produce requests of one record each a second, and a consumer, at a broker on {cores} cores; both levels in turn,
+medians. The log is written by log4j's ordinary file appender, a line of JSON for each request of every kind."""
+
+
+def page(results: Results) -> str:
+    """Return the page in Markdown."""
+    tables = "\n\n".join(
+        f"### {table.title[0].upper()}{table.title[1:]}\n\n{table.markdown()}"
+        for table in (*tenant_tables(results.arms), storm_table(results.arms))
+    )
+    observed, window = results.observed, results.settings.quota.window
+    storm, megabytes = results.plan.sentence(), observed.log_bytes / 2**20
+    method = _METHOD.format(storm=storm, every=EVERY_SECONDS * 1000, megabytes=megabytes)
+    return f"""\
+# A storm observed, and held by the brokers' own quotas
+
+Written by `make observed`, which does it again: [observe](observe.md) and [quotas push](push.md) end to end, with no
+part of this project in the clients' way.
+
+{_filled(method)}
+
+![Each create of the tenant, and what was carried out of the storm](observed.svg)
+
+## What came out
+
+{_filled(_reading(results.arms, observed))}
+
+{tables}
+
+## What was observed
+
+{_summary(observed.summary).markdown()}
+
+The quotas that followed (`recommend --by client`); bursts are rate · {window.num} · {window.size_seconds} s:
+
+```yaml
+{results.quotas.rstrip()}
+```
+
+## The broker's answers beside ours
+
+{_filled(_comparison(results.compared))}
+
+{_causes(results.compared)}
+
+## What the log costs a broker
+
+{_filled(_COST.format(rate=RATE, cores=os.cpu_count()))}
+
+{_cost(results.cost).markdown()}
+"""
+
+
+def _reading(arms: Sequence[Arm], observed: Observed) -> str:
+    without, pushed = (waits(arm, DIRECT, "creation")[1] for arm in arms)
+    return (
+        f"While the storm was created, the tenant's topics were usable after {milliseconds(without.p50)} ms (median; "
+        f"{milliseconds(without.largest)} ms at most) without quotas, and after {milliseconds(pushed.p50)} ms "
+        f"({milliseconds(pushed.largest)} ms at most) with {observed.quota:g} mutations a second for the storm, "
+        "enforced by the broker itself."
+    )
+
+
+def _summary(summary: Mapping[str, Any]) -> Table:
+    names = {"CREATE_TOPICS": "create topics", "CREATE_PARTITIONS": "add partitions", "DELETE_TOPICS": "delete topics"}
+    rows = tuple(
+        (name, f"{summary['requests'][key]:,}", f"{summary['mutations'][key]:,}", f"{summary['assumed_topics'][key]:,}")
+        for key, name in names.items()
+    )
+    return Table("observed", ("requests to", "requests", "mutations", "topics of assumed cost"), rows, words=1)
+
+
+_COMPARED = """\
+In the second arm {limited} requests had a quota: {agreeing} were answered by the broker as we would have, error codes
+and throttle times ({refused_by_both} of them refused), and {differing} otherwise, {unexplained} of these for no reason
+that is known."""
+_COMPARED_KEYS = ("limited", "agreeing", "refused_by_both", "differing", "unexplained")
+
+
+def _comparison(compared: Mapping[str, Any]) -> str:
+    return _COMPARED.format(**{key: f"{compared[key]:,}" for key in _COMPARED_KEYS})
+
+
+def _causes(compared: Mapping[str, Any]) -> str:
+    if not compared["causes"]:
+        return ""
+    rows = tuple((cause, f"{count:,}") for cause, count in compared["causes"].items())
+    return Table("causes", ("why otherwise", "requests"), rows, words=1).markdown()
+
+
+def _cost(cost: LogCost) -> Table:
+    sides = (cost.without, cost.with_log)
+    rows = (
+        ("processor time of the broker, ms a second", *(f"{median(each.processor_ms):,.0f}" for each in sides)),
+        ("acknowledged after, p50, ms", *(f"{median(each.p50_ms):.1f}" for each in sides)),
+        ("acknowledged after, p99, ms", *(f"{median(each.p99_ms):.1f}" for each in sides)),
+        ("bytes of log a request", "-", f"{cost.bytes_per_request:,.0f}"),
+    )
+    return Table("cost", ("", "WARN", "DEBUG"), rows, words=1)
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
