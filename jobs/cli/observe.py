@@ -1,13 +1,15 @@
 """`mutation-quota observe`: what clients do to a cluster as it is, by the request logs of its brokers."""
 
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, read_settings
+from jobs.storage.whole_file import new_file
 from quota.errors import BadInput
 
 Logs = Annotated[
@@ -49,8 +51,7 @@ def import_(
 
     settings = read_settings(context, [*(overrides or []), *_shorts(time_zone, principal_rules)], config)
     known = read_snapshot(snapshot).partitions if snapshot else {}
-    with ExitStack() as stack:
-        out = _open_output(output, stack)
+    with _output(output) as out:
         summary = import_logs(logs, settings.observe, known, out)
     if as_json:
         print_json(summary_json(summary), sys.stderr if output == "-" else sys.stdout)
@@ -129,8 +130,8 @@ def snapshot(
 
     settings = read_settings(context, overrides, config, server)
     found = Snapshot.of(read_cluster(settings.target_connection, settings.kafka.timeout_seconds), now_ms())
-    with ExitStack() as stack:
-        _open_output(output, stack).write(codec.encode(found) + b"\n")
+    with _output(output) as out:
+        out.write(codec.encode(found) + b"\n")
 
 
 def _shorts(time_zone: str | None, principal_rules: str | None) -> list[str]:
@@ -139,17 +140,20 @@ def _shorts(time_zone: str | None, principal_rules: str | None) -> list[str]:
     return [f"observe.{key}={value}" for key, value in given.items() if value is not None]
 
 
-def _open_output(output: str, stack: ExitStack) -> BinaryIO:
-    """Open a new file, or standard output.
+@contextmanager
+def _output(name: str) -> Iterator[BinaryIO]:
+    """Provide a new file, which is there if all goes well, or standard output.
 
     Raises:
         BadInput: there is such a file, or it cannot be written.
     """
-    if output == "-":
-        return sys.stdout.buffer
+    if name == "-":
+        yield sys.stdout.buffer
+        return
     try:
-        return stack.enter_context(Path(output).open("xb"))
+        with new_file(Path(name)) as out:
+            yield out
     except FileExistsError:
-        raise BadInput(f"--output {output}: there is such a file; move it away, or name another") from None
+        raise BadInput(f"--output {name}: there is such a file; move it away, or name another") from None
     except OSError as error:
-        raise BadInput(f"--output {output}: {error.strerror}") from None
+        raise BadInput(f"--output {name}: {error.strerror}") from None

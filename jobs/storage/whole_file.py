@@ -1,7 +1,10 @@
 """Atomic file writes."""
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 """The errors of a file system that has no hard links, as of some network mounts."""
@@ -26,6 +29,25 @@ def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
             _publish_new(part, file)
         else:
             part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_file(file: Path) -> Iterator[BinaryIO]:
+    """Provide a file to write to, which gets its name at the end of the block; after an error there is none.
+
+    Raises:
+        FileExistsError: there is such a file.
+        OSError: it cannot be written.
+    """
+    if file.exists():
+        raise FileExistsError(errno.EEXIST, "there is such a file", str(file))
+    part = file.with_name(f".{file.name}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        _publish_new(part, file)
     finally:
         part.unlink(missing_ok=True)
 

@@ -1,0 +1,116 @@
+"""The commands of observe that need neither Kafka nor Spark, as an operator runs them."""
+
+import json
+
+import pytest
+
+from tests.support.programs import run
+from tests.support.request_log import created, deleted, fetched
+
+QUOTAS = "quotas:\n- user-defaults: true\n  controller_mutation_rate: 1\n"
+ASSUMED = (
+    "cost not told by the logs, assumed to be 1: topics 1 to delete topics (observe snapshot tells of topics from "
+    "before; observe.default_partitions of those by default)"
+)
+BROKEN = "kafka-request.log: 1 lines cannot be read; the first: a line that is cut off, or not JSON: Input data was truncated"
+
+
+@pytest.fixture
+def log(tmp_path):
+    lines = [
+        created("2026-11-22 17:39:50,000", ("a", 60), correlation_id=1, totalTimeMs=0),
+        fetched("2026-11-22 17:39:50,500"),
+        created("2026-11-22 17:39:51,000", ("b", 1), errors=[89], throttle_ms=48_000, correlation_id=2, totalTimeMs=0),
+        deleted("2026-11-22 17:39:52,000", "old", correlation_id=3, totalTimeMs=0),
+        created("2026-11-22 17:39:53,000", ("a", 60), errors=[36], correlation_id=4)[:-40] + b"\n",
+    ]
+    (tmp_path / "kafka-request.log").write_bytes(b"".join(lines))
+    (tmp_path / "quotas.yaml").write_text(QUOTAS)
+    return tmp_path
+
+
+def imported(folder, *options):
+    return run("observe", "import", "kafka-request.log", "--output", "requests.jsonl", *options, cwd=folder)
+
+
+def test_the_summary_tells_what_was_found_and_what_was_not(log):
+    done = imported(log, "--time-zone", "Europe/Berlin")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == [
+        "2 requests to create topics: 61 mutations",
+        "1 requests to delete topics: 1 mutations",
+        "from 2026-11-22T16:39:50.000Z to 2026-11-22T16:39:52.000Z (times without a zone were read as Europe/Berlin)",
+        "refused by the cluster's own quotas: 1 topics; 1 requests were throttled",
+        ASSUMED,
+        BROKEN,
+        "Written to requests.jsonl: mutation-quota recommend --requests requests.jsonl sizes quotas by it.",
+    ]
+
+
+def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
+    summary = json.loads(imported(log, "--json").stdout)
+    assert summary["mutations"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
+    assert summary["logs"]["kafka-request.log"]["broken_lines"] == 1
+    requests = [json.loads(each) for each in (log / "requests.jsonl").read_text().splitlines()]
+    assert [each["topics"][0]["name"] for each in requests] == ["a", "b", "old"]
+    piped = run("observe", "import", "kafka-request.log", "--json", cwd=log)
+    assert piped.stdout == (log / "requests.jsonl").read_text()
+    assert json.loads(piped.stderr) == summary
+
+
+def test_a_snapshot_tells_the_cost_of_topics_from_before(log):
+    (log / "topics.json").write_text('{"at": 0, "partitions": {"old": 12}}')
+    assert json.loads(imported(log, "--snapshot", "topics.json", "--json").stdout)["mutations"]["DELETE_TOPICS"] == 12
+
+
+def test_the_requests_are_reported_and_compared(log):
+    imported(log)
+    done = run("report", "--requests", "requests.jsonl", "--out", "report.html", cwd=log)
+    assert done.stdout.startswith("Wrote report.html: 3 requests of 2026-11-22T17:39:50")
+    done = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", "--json", cwd=log)
+    found = json.loads(done.stdout)
+    assert {name: found[name] for name in ("requests", "limited", "agreeing", "refused_by_both")} == {
+        "requests": 3,
+        "limited": 3,
+        "agreeing": 2,  # 60 of 11 leave 49 of debt, 48 a second later; the deletion is of assumed cost, in debt
+        "refused_by_both": 1,
+    }
+    assert found["causes"] == {"its cost is not told by the log": 1}
+    text = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", cwd=log).stdout
+    assert text.startswith(
+        "3 requests were observed; 3 of them have a quota: 2 were answered alike (1 of these refused)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (("import", "gone"), "gone: No such file or directory"),
+        (("import", "quotas.yaml"), "quotas.yaml: no request log, no line of it has 'Completed request:'; brokers"),
+        (("import", "kafka-request.log", "--output", "quotas.yaml"), "--output quotas.yaml: there is such a file"),
+        (("import", "kafka-request.log", "--time-zone", "Mars"), "observe.time_zone: 'Mars' is not a time zone"),
+        (("import", "kafka-request.log", "--principal-rules", "x"), "principal rules: expected RULE:pattern/"),
+        (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: no snapshot of mutation-quota"),
+        (("compare", "quotas.yaml"), "a file of requests needs --quotas"),
+        (("compare", "quotas.yaml", "--quotas", "quotas.yaml"), "quotas.yaml: not one line is a request as mutation-"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_what_cannot_be_done_is_told_in_one_line(log, args, error):
+    done = run("observe", *args, cwd=log)
+    assert done.returncode == 2
+    assert done.stderr.startswith("mutation-quota: ")
+    assert error in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_quotas_for_a_report_need_requests(log):
+    done = run("report", "--quotas", "quotas.yaml", cwd=log)
+    assert done.returncode == 2
+    assert "--quotas quotas.yaml: only with --requests" in done.stderr
+
+
+def test_what_fails_leaves_no_file_behind(log):
+    assert imported(log, "quotas.yaml").returncode == 2
+    assert not list(log.glob("*requests*"))
+    assert imported(log).returncode == 0
