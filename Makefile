@@ -41,7 +41,7 @@ test-integration: setup ## the slow part: a real broker, the jobs, Delta
 
 ##@ evidence
 
-bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; 12 to 14 minutes
+bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; 15 to 25 minutes
 	@$(BIN)/python -m tests.evidence.bench.performance --out docs
 
 bench-quick: setup ## the same of less, in three minutes, for the terminal

@@ -94,7 +94,7 @@ tried and what it gave: [decisions/0015](decisions/0015-what-a-batch-costs.md).
 
 ![latency, throughput and size of the state](performance.svg)
 
-{met} of {len(goals)} goals met.
+{met} of {len(goals)} goals met; where one is not, [0015](decisions/0015-what-a-batch-costs.md) has the profile.
 
 {chr(10).join(parts)}
 {seconds / 60:.0f} minutes on: {versions}.

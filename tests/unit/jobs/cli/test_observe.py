@@ -88,7 +88,7 @@ def test_the_requests_are_reported_and_compared(log):
         (("import", "gone"), "gone: No such file or directory"),
         (("import", "quotas.yaml"), "quotas.yaml: no request log, no line of it has 'Completed request:'; brokers"),
         (("import", "kafka-request.log", "--output", "quotas.yaml"), "--output quotas.yaml: there is such a file"),
-        (("import", "kafka-request.log", "--time-zone", "Mars"), "observe.time_zone: 'Mars' is not a time zone"),
+        (("import", "kafka-request.log", "--time-zone", "Mars"), "'Mars' is not a time zone, such as UTC or Europe/Berlin"),
         (("import", "kafka-request.log", "--principal-rules", "x"), "principal rules: expected RULE:pattern/"),
         (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: no snapshot of mutation-quota"),
         (("compare", "quotas.yaml"), "a file of requests needs --quotas"),
