@@ -125,7 +125,7 @@ STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the job was started; `gateway` and `apply` tell it, too",
+    "when the job was started; `gateway`, `apply` and `push` tell it, too",
     _QUERY,
 )
 LAST_BATCH = Metric(
@@ -170,6 +170,19 @@ REOPENED = Metric(
     "counter",
     "times",
     "that the applier had to begin again where it was, as when a cluster did not answer",
+)
+PUSH_DIFFERING = Metric(
+    "mutation_quota_push_differing_quotas",
+    "gauge",
+    "quotas",
+    "of the cluster that are not as the log has them: `changed`, `missing`, `not_removed`, or `only_there`",
+    ("difference",),
+)
+PUSH_COMPARED = Metric(
+    "mutation_quota_push_last_comparison_timestamp_seconds",
+    "gauge",
+    "s since the epoch",
+    "when the cluster's quotas were last compared with the log",
 )
 GATEWAY_CONNECTIONS = Metric(
     "mutation_quota_gateway_connections", "gauge", "connections", "of clients, open now; each has one to a broker"

@@ -14,8 +14,10 @@ from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.brokers.stats import PushStats
 from quota.records.decision import Outcome
 from quota.records.request import Operation
+from quota.timeline.cluster_plan import KINDS
 
 _Samples = Iterable[tuple[tuple[str, ...], float]]
 
@@ -66,6 +68,14 @@ def applier_families(stats: ApplierStats) -> Iterator[Family]:
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}
     yield _family(metric.APPLIED, [((outcome,), count) for outcome, count in topics.items()])
     yield number_family(metric.REOPENED, stats.reopened)
+
+
+def push_families(stats: PushStats) -> Iterator[Family]:
+    """Yield the metrics of a service that pushes quotas; none before it has compared them."""
+    if stats.compared_at is not None:
+        differing = [((kind,), stats.differing.get(kind, 0)) for kind in KINDS]
+        yield _family(metric.PUSH_DIFFERING, differing)
+        yield number_family(metric.PUSH_COMPARED, stats.compared_at)
 
 
 def start_family(name: str, started_at: float) -> Family:
