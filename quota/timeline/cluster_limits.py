@@ -1,5 +1,6 @@
 """What brokers that enforce quotas themselves cannot hold of a quota log: told before anything is pushed."""
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -16,13 +17,19 @@ from quota.timeline.cluster_plan import MAX_NAME_BYTES, Wanted, fits_protocol, w
 from quota.timeline.levels import levels
 from quota.timeline.timeline import QuotaTimeline
 
+MAX_THROTTLE_MS = 2**31 - 1
+"""The longest throttle time that Kafka's protocol carries; where it is longer, a broker tells another one."""
+
+_ZOOKEEPER_DEFAULT = "<default>"
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
     """Something that will be otherwise on the cluster than here."""
 
     kind: str
-    """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `name`, `callback`, `exempt_user` or `window`."""
+    """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `name`, `rate`, `callback`, `exempt_user` or
+    `window`."""
     message: str
     entity: QuotaEntity | None = None
     """Whom it is about; None for all."""
@@ -99,6 +106,12 @@ def _quota_notes(entity: QuotaEntity, quota: Quota, brokers: Window) -> Iterator
         yield "burst", f"has a burst of {quota.burst:g} here, and of {given:g} there, which follows from the rate"
     if quota.max_debt_ms is not None:
         yield "max_debt_ms", f"has debts of {quota.max_debt_ms} ms at most here, and of any length there"
+    if 1000 / quota.rate > MAX_THROTTLE_MS:
+        yield "rate", "is so small that the time for which one mutation is paid off is more than a broker can tell"
+    if math.isinf(quota.rate * brokers.num * brokers.size_seconds):
+        yield "rate", "is so large that the burst is infinite there, and everything is admitted"
+    if _ZOOKEEPER_DEFAULT in entity.names.values():
+        yield "name", f"has the name {_ZOOKEEPER_DEFAULT}, which brokers with ZooKeeper take for the default"
     if entity.client_id == NO_CLIENT_ID:
         yield "no_client_id", "stands for clients without a client-id here, whom no quota of a client-id holds there"
 
