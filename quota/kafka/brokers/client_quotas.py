@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
+from confluent_kafka import KafkaError
 from msgspec import UNSET
 
 from quota.errors import ClusterError, MutationQuotaError
@@ -176,14 +177,15 @@ def check_answer(answer: Mapping[str, Any], operation: str) -> None:
     """
     if answer["errorCode"] == _CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
-            f"{_reason(answer).removesuffix('.')}; allow this principal {operation} on the cluster (docs/security.md)"
+            "CLUSTER_AUTHORIZATION_FAILED; "
+            f"allow this principal {operation} on the cluster (docs/security.md)"
         )
     if answer["errorCode"]:
         raise ClusterError(_reason(answer))
 
 
 def _reason(answer: Mapping[str, Any]) -> str:
-    return answer["errorMessage"] or f"error {answer['errorCode']}"
+    return answer["errorMessage"] or str(KafkaError(answer["errorCode"]).str())
 
 
 def _version(calls: BrokerCalls, key: int) -> int:

@@ -265,8 +265,7 @@ def following(deployment, *args, options=()):
     lines = []
 
     def read():
-        for line in process.stderr:
-            lines.append(line.strip())
+        lines.extend(line.strip() for line in process.stderr)
 
     reader = threading.Thread(target=read)
     reader.start()

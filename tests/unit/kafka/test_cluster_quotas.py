@@ -123,7 +123,7 @@ def test_a_refused_change_is_told_with_the_brokers_reason(protocol, broker):
             DESCRIBE: described(entry([("user", "alice")], controller_mutation_rate=5.0)),
         }
     )
-    expected = f"Kafka at {running.address} refuses 1 of 2 quotas, such as user-principal 'bob': error 42"
+    expected = f"Kafka at {running.address} refuses 1 of 2 quotas, such as user-principal 'bob': Broker: Invalid request"
     with pytest.raises(ClusterError, match=re.escape(expected)):
         cluster(protocol, running.address).push(rates)
 
@@ -158,7 +158,7 @@ def test_a_principal_that_may_not_is_told_what_to_allow(protocol, broker):
             ALTER: lambda request: altered(request, {"alice": denied}),
         }
     )
-    reason = f"Kafka at {running.address}: Cluster authorization failed; allow this principal"
+    reason = f"Kafka at {running.address}: CLUSTER_AUTHORIZATION_FAILED; allow this principal"
     with pytest.raises(ClusterError, match=re.escape(f"cannot read the quotas of {reason} DescribeConfigs on the")):
         cluster(protocol, running.address).read()
     with pytest.raises(ClusterError, match=re.escape(f"cannot set the quotas of {reason} AlterConfigs on the")):
