@@ -4,7 +4,9 @@ import re
 import subprocess
 
 from tests.support.checkout import CHECKOUT
+from tests.support.wire_client import WireClient
 
+_DESCRIBE_CLIENT_QUOTAS, _ALTER_CLIENT_QUOTAS = 48, 49
 _JARS = CHECKOUT / ".jars" / "broker"
 _LINE = re.compile(r"^Quota configs for (.*?) are (.*)$", re.MULTILINE)
 
@@ -32,6 +34,22 @@ def shown_by_kafka(address, *types):
     args = [part for each in types for part in ("--entity-type", each)]
     found = _LINE.findall(kafka_configs(address, "--describe", *args))
     return {entity: dict(each.split("=") for each in configs.split(", ")) for entity, configs in found}
+
+
+def remove_all_quotas(address, protocol):
+    """Remove the quotas of all clients, of whatever kind."""
+    host, _, port = address.partition(":")
+    with WireClient((host, int(port)), protocol, "tests") as client:
+        entries = client.call(_DESCRIBE_CLIENT_QUOTAS, 1, {"components": [], "strict": False})["entries"]
+        changes = [
+            {
+                "entity": each["entity"],
+                "ops": [{"key": value["key"], "value": 0.0, "remove": True} for value in each["values"]],
+            }
+            for each in entries
+        ]
+        answer = client.call(_ALTER_CLIENT_QUOTAS, 1, {"entries": changes, "validateOnly": False})
+        assert all(each["errorCode"] == 0 for each in answer["entries"])
 
 
 def as_arguments(entity):

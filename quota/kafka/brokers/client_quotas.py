@@ -177,8 +177,7 @@ def check_answer(answer: Mapping[str, Any], operation: str) -> None:
     """
     if answer["errorCode"] == _CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
-            "CLUSTER_AUTHORIZATION_FAILED; "
-            f"allow this principal {operation} on the cluster (docs/security.md)"
+            f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster (docs/security.md)"
         )
     if answer["errorCode"]:
         raise ClusterError(_reason(answer))

@@ -1,6 +1,8 @@
 """`quotas push`, `pull` and `drift` on a real broker, whose quotas are set and looked at by Kafka's own tool."""
 
 import json
+import re
+import shlex
 import signal
 import subprocess
 import threading
@@ -12,17 +14,16 @@ import pytest
 
 from jobs.sandbox.broker import Broker, embedded_broker, free_port
 from jobs.spark.installation import jars_folder
-from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_records
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
-from quota.settings.connection import Connection
 from quota.wire.protocol import Protocol
+from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
-from tests.support.kafka_configs import kafka_configs, set_by_kafka, shown_by_kafka
+from tests.support.kafka_configs import kafka_configs, remove_all_quotas, set_by_kafka, shown_by_kafka
 from tests.support.programs import command_line, run
 from tests.support.waiting import until
 
@@ -33,7 +34,7 @@ SHADOW = "is in shadow, and not pushed, since brokers would enforce it"
 
 @pytest.fixture(scope="module")
 def broker(base_settings, tmp_path_factory):
-    """A broker of these tests alone, with another window than the settings have."""
+    """A broker of these tests alone, which has no quotas but theirs."""
     data = tmp_path_factory.mktemp("enforcing")
     with embedded_broker(base_settings, port=0, data=data) as running:
         yield running
@@ -42,8 +43,9 @@ def broker(base_settings, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def no_quotas(broker, base_settings):
     """The quotas of the test before are gone."""
-    cluster = ClusterQuotas(Connection(broker.address), Protocol.of_jar(jars_folder(base_settings.broker.jars)), 10.0)
-    cluster.push(dict.fromkeys(cluster.read()))
+    protocol = Protocol.of_jar(jars_folder(base_settings.broker.jars))
+    remove_all_quotas(broker.address, protocol)
+    until(lambda: not rates(broker.address))
 
 
 @pytest.fixture
@@ -345,3 +347,28 @@ def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_sett
     expected = f"cannot read the quotas of Kafka at {target.address}: nobody listens there: trying again"
     assert lines.count(expected) == 1
     assert "goes on" in lines  # and has ended, by Ctrl-C, with 0
+
+
+PAGE = (CHECKOUT / "docs" / "push.md").read_text()
+EXAMPLES = re.findall(r"```sh\n(.*?)```\n\n(?:[^`]*\n\n)?```text\n(.*?)```", PAGE, re.DOTALL)
+UNTOLD = ("Updated config for entity", "Completed updating config")
+
+
+def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
+    """One after the other; what a change of one quota prints is left out there."""
+    wrote()
+    assert len(EXAMPLES) == 4
+    for commands, expected in EXAMPLES:
+        printed = []
+        for command in commands.splitlines():
+            program, *args = shlex.split(command)
+            if program == "kafka-configs.sh":
+                printed += sorted(kafka_configs(broker.address, *args[2:]).splitlines())
+            else:
+                assert (program, args[0]) == ("mutation-quota", "quotas")
+                out, warnings = quotas(*args[1:], exit_code=3 if "controller_mutation_rate=9" in commands else 0)
+                printed += warnings + out
+        told = [each for each in printed if each and not each.startswith(UNTOLD)]
+        for line, shown in zip(told, expected.replace("kafka-1:9092", broker.address).splitlines(), strict=True):
+            assert line.endswith(shown.removeprefix("…"))
+            assert line == shown or shown.startswith("…")

@@ -123,7 +123,9 @@ def test_a_refused_change_is_told_with_the_brokers_reason(protocol, broker):
             DESCRIBE: described(entry([("user", "alice")], controller_mutation_rate=5.0)),
         }
     )
-    expected = f"Kafka at {running.address} refuses 1 of 2 quotas, such as user-principal 'bob': Broker: Invalid request"
+    expected = (
+        f"Kafka at {running.address} refuses 1 of 2 quotas, such as user-principal 'bob': Broker: Invalid request"
+    )
     with pytest.raises(ClusterError, match=re.escape(expected)):
         cluster(protocol, running.address).push(rates)
 

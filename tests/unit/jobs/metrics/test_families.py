@@ -2,11 +2,18 @@
 
 import msgspec
 
-from jobs.metrics.families import applier_families, decision_families, gateway_families, query_families
+from jobs.metrics.families import (
+    applier_families,
+    decision_families,
+    gateway_families,
+    push_families,
+    query_families,
+)
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.brokers.stats import PushStats
 from quota.records.quota import Window
 from tests.support.factories import decided
 from tests.support.monitoring import METRICS, samples
@@ -109,6 +116,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         *query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, {("requests", 0): 10})}),
         *applier_families(ApplierStats()),
         *gateway_families(GatewayStats(), 0),
+        *push_families(PushStats(compared_at=1.0)),
     ]
     known = {metric.name.removesuffix("_total"): metric for metric in METRICS}
     for family in families:
