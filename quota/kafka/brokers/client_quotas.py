@@ -82,7 +82,7 @@ class ClusterQuotas:
         Raises:
             ClusterError: the cluster cannot be reached, is too old, or does not let this principal.
         """
-        refused = {}
+        refused: dict[QuotaEntity, str] = {}
         changes = iter(rates.items())
         while batch := dict(islice(changes, _MAX_CHANGES)):
             refused |= self._alter(batch)
