@@ -55,6 +55,8 @@ class ScriptedBroker:
             frame = reader.read(struct.unpack(">i", length)[0])
             header = read_request_header(frame, self._protocol)
             key, version = header.api_key, header.api_version
+            if key != _API_VERSIONS and version > self._versions.get(key, -1):
+                return  # as a broker does with what it does not know
             request = self._protocol.request(key, version).read(frame, header.body)
             self.requests.append((key, request))
             answer = self._answer(key, request)

@@ -215,6 +215,26 @@ def test_a_cluster_that_is_away_is_waited_for_and_what_came_meanwhile_is_pushed(
     assert log.opened == 1
 
 
+def test_a_comparison_that_fails_is_made_again_before_the_next_one_is_due(log, follow, monkeypatch):
+    class Timer:
+        due = True
+
+        def is_due(self):
+            return self.due
+
+    timer = Timer()
+    monkeypatch.setattr(push, "Every", lambda _seconds: timer)
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0})
+    once()
+    cluster.rates, cluster.failure = {ALICE: 7.0}, "nobody listens there"
+    once()
+    timer.due, cluster.failure = False, None
+    once()
+    assert dict(stats.differing) == {"changed": 1}
+
+
 def test_a_log_that_cannot_be_read_is_opened_anew(log, follow):
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 5.0, 0))
