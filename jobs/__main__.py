@@ -12,7 +12,7 @@ import typer
 
 from jobs.cli import dead_letters, observe, services, topics
 from jobs.cli.analysis import backtest, explain, recommend, report, simulate
-from jobs.cli.control import buckets, callback, cluster, quota_files, quotas, tenants
+from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.options import ConfigFile, Overrides
 from quota.errors import BadInput, MutationQuotaError
@@ -43,6 +43,9 @@ GROUPS = (
             "apply": quota_files.apply,
             "rollback": quota_files.rollback,
             "export": quota_files.export,
+            "push": cluster_quotas.push,
+            "pull": cluster_quotas.pull,
+            "drift": cluster_quotas.drift,
         },
     ),
     Group(

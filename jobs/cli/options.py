@@ -5,6 +5,7 @@ from typing import Annotated, TextIO
 
 import typer
 
+from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
 from quota.records import codec
 from quota.settings import Settings, load_settings
@@ -62,6 +63,32 @@ def parse_pair(option: str, text: str) -> tuple[str, str]:
     if not (name and equals):
         raise BadInput(f"--{option} {text}: expected NAME=VALUE")
     return name, value
+
+
+def check_new_file(option: str, file: Path | None) -> None:
+    """Check that a file that an option names can be written.
+
+    Raises:
+        BadInput: it is there already, or its folder is not.
+    """
+    if file is None:
+        return
+    if file.exists():
+        raise BadInput(f"{option} {file}: there is such a file; move it away, or name another")
+    if not file.absolute().parent.is_dir():
+        raise BadInput(f"{option} {file}: there is no folder {file.parent}")
+
+
+def write_new_file(option: str, file: Path, content: str) -> None:
+    """Write a file that an option names, as a whole or not at all.
+
+    Raises:
+        BadInput: it cannot be written, or is there already.
+    """
+    try:
+        write_whole(file, content, new=True)
+    except OSError as error:
+        raise BadInput(f"{option} {file}: {error.strerror}") from None
 
 
 def print_json(value: object, file: TextIO | None = None) -> None:

@@ -1,13 +1,12 @@
 """TLS: ended at the gateway, and begun anew to the brokers."""
 
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from quota.errors import BadInput
+from quota.kafka.brokers.connection import tls_context
 from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
 
@@ -31,7 +30,7 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
             "gateway: all clients would become the principal of the gateway's own certificate, since theirs cannot be "
             "passed on; use a listener with SASL_SSL for the gateway (docs/gateway.md)"
         )
-    return Encryption(_for_clients(settings), _for_brokers(brokers))
+    return Encryption(_for_clients(settings), tls_context(brokers))
 
 
 @contextmanager
@@ -69,21 +68,6 @@ def _for_clients(settings: GatewaySettings) -> ssl.SSLContext | None:
             f"gateway.ssl_certificate_location {settings.ssl_certificate_location} and gateway.ssl_key_location "
             f"{settings.ssl_key_location} cannot be used together: {_reason(error)}"
         ) from None
-    return context
-
-
-def _for_brokers(security: Security) -> ssl.SSLContext | None:
-    if not security.has_tls:
-        return None
-    context = ssl.create_default_context(cadata=security.ssl_ca or None)
-    if security.ssl_endpoint_identification == "none":
-        context.check_hostname = False
-    if security.ssl_certificate:
-        with tempfile.TemporaryDirectory() as folder:  # the module takes files only
-            chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
-            chain.write_text(security.ssl_certificate)
-            key.write_text(security.ssl_key)
-            context.load_cert_chain(chain, key, security.ssl_key_password or None)
     return context
 
 

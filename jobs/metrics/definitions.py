@@ -125,7 +125,7 @@ STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the job was started; `gateway`, `apply` and `observe` tell it, too",
+    "when the job was started; `gateway`, `apply`, `observe` and `push` tell it, too",
     _QUERY,
 )
 LAST_BATCH = Metric(
@@ -191,6 +191,19 @@ OBSERVED_BROKEN = Metric(
 )
 OBSERVED_BEHIND = Metric(
     "mutation_quota_observed_behind_bytes", "gauge", "bytes", "written to the request logs and not read yet"
+)
+PUSH_DIFFERING = Metric(
+    "mutation_quota_push_differing_quotas",
+    "gauge",
+    "quotas",
+    "of the cluster that are not as the log has them: `changed`, `missing`, `not_removed`, or `only_there`",
+    ("difference",),
+)
+PUSH_COMPARED = Metric(
+    "mutation_quota_push_last_comparison_timestamp_seconds",
+    "gauge",
+    "s since the epoch",
+    "when the cluster's quotas were last compared with the log",
 )
 GATEWAY_CONNECTIONS = Metric(
     "mutation_quota_gateway_connections", "gauge", "connections", "of clients, open now; each has one to a broker"

@@ -14,9 +14,11 @@ from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.brokers.stats import PushStats
 from quota.observation.stats import FollowStats
 from quota.records.decision import Outcome
 from quota.records.request import Operation
+from quota.timeline.cluster_plan import KINDS
 
 _Samples = Iterable[tuple[tuple[str, ...], float]]
 
@@ -77,6 +79,14 @@ def observer_families(stats: FollowStats) -> Iterator[Family]:
     yield number_family(metric.OBSERVED_ASSUMED, stats.assumed_topics)
     yield number_family(metric.OBSERVED_BROKEN, stats.broken_lines)
     yield number_family(metric.OBSERVED_BEHIND, stats.behind_bytes)
+
+
+def push_families(stats: PushStats) -> Iterator[Family]:
+    """Yield the metrics of a service that pushes quotas; none before it has compared them."""
+    if stats.compared_at is not None:
+        differing = [((kind,), stats.differing.get(kind, 0)) for kind in KINDS]
+        yield _family(metric.PUSH_DIFFERING, differing)
+        yield number_family(metric.PUSH_COMPARED, stats.compared_at)
 
 
 def start_family(name: str, started_at: float) -> Family:

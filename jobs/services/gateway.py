@@ -4,7 +4,6 @@ import asyncio
 import logging
 import resource
 import threading
-from pathlib import Path
 
 from jobs.background import background
 from jobs.gateway.encryption import make_encryption
@@ -16,7 +15,7 @@ from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.gateway import GatewayMetrics
 from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import clients_jar
 from quota.gateway.gate import Gate
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
@@ -53,7 +52,7 @@ def serve_gateway(settings: Settings, stop: threading.Event, endpoint: MetricsEn
 async def _serve(settings: Settings, stop: threading.Event, endpoint: MetricsEndpoint) -> None:
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
-    protocol = Protocol.of_jar(Path(own.kafka_clients or jars_folder(settings.broker.jars)))
+    protocol = Protocol.of_jar(clients_jar(own.kafka_clients, settings.broker.jars))
     brokers = [broker for _, broker in own.ports] or target.addresses
     told = await told_addresses(brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds)
     listeners, addresses = plan_listeners(own, told)

@@ -28,6 +28,19 @@ def java_program() -> Path:
     return Path(home, "bin", "java") if home else Path(str(found))
 
 
+def clients_jar(own: str, broker_jars: str) -> Path:
+    """Return the jar of Kafka's clients whose protocol is spoken, or the folder that has it.
+
+    Args:
+        own: the setting `gateway.kafka_clients`; empty for the broker's.
+        broker_jars: the setting `broker.jars`.
+
+    Raises:
+        BadInput: that folder holds no jars.
+    """
+    return Path(own) if own else jars_folder(broker_jars)
+
+
 def jars_in(setting: str) -> list[Path]:
     """Return the jars in the folder that a setting names (`jars_folder`), in their order on a class path."""
     return sorted(jars_folder(setting).glob("*.jar"))

@@ -1,4 +1,4 @@
-"""Everything that talks to Kafka, with confluent-kafka: reading and writing topics, the clients and the applier.
+"""Everything that talks to Kafka: reading and writing topics, the clients and the applier, with confluent-kafka.
 
 May import: all of `quota` but `quota.testing`.
 """

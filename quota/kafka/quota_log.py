@@ -122,6 +122,11 @@ class QuotaLog:
         """The present, epoch ms; not before the latest change, which a broker with a clock ahead of ours may stamp."""
         return max(self._latest_timestamp, now_ms())
 
+    @property
+    def position(self) -> int:
+        """How far the log is read: the next offset, by which to see whether there was anything new."""
+        return sum(self._positions.values())
+
     def read_to_end(self) -> None:
         """Read everything up to the topic's present end.
 

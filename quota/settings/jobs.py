@@ -78,3 +78,10 @@ class ApplySettings(Section):
 
     auto_offset_reset: Literal["earliest", "latest"] = "earliest"
     """Position in the decisions topic at which a new group starts."""
+
+
+class PushSettings(Section):
+    """The service that keeps a cluster's own quotas as the log has them (`quotas push --follow`)."""
+
+    compare_seconds: Seconds = 30.0
+    """Time in seconds, above 0 and up to 86,400, after which the cluster's quotas are compared anew."""

@@ -6,7 +6,7 @@ from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import Connection
 from quota.settings.gateway import GatewaySettings
-from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MinutesSettings
+from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MinutesSettings, PushSettings
 from quota.settings.observe import ObserveSettings
 from quota.settings.sections import (
     BrokerSettings,
@@ -40,6 +40,7 @@ class Settings(BaseModel):
     audit: AuditSettings = Field(default_factory=AuditSettings)
     minutes: MinutesSettings = Field(default_factory=MinutesSettings)
     apply: ApplySettings = Field(default_factory=ApplySettings)
+    push: PushSettings = Field(default_factory=PushSettings)
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
     observe: ObserveSettings = Field(default_factory=ObserveSettings)
     client: ClientSettings = Field(default_factory=ClientSettings)

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import QuotaRecord, to_configs
+from quota.text import format_configs, format_time
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 
@@ -26,6 +27,13 @@ class Step:
         if self.before is None:
             return "+"
         return "-" if self.after is None else "~"
+
+    def __str__(self) -> str:
+        """Return the step as a line of a diff."""
+        values = [format_configs(to_configs(each)) for each in (self.before, self.after) if each is not None]
+        moment = self.record.effective_at
+        later = "" if moment is None else f" (scheduled for {format_time(moment)})"
+        return f"{self.sign} {self.record.entity}: {' -> '.join(values)}{later}"
 
 
 def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> list[Step]:

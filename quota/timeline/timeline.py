@@ -67,8 +67,12 @@ class QuotaTimeline:
 
     def configured(self, at: int) -> list[QuotaChange]:
         """Return the changes that set the quotas in force as of `at` (epoch ms), in a stable order."""
+        return [change for change in self.known(at) if change.quota]
+
+    def known(self, at: int) -> list[QuotaChange]:
+        """Return the latest change of each entity as of `at` (epoch ms), removals among them, in a stable order."""
         latest = (self.latest(entity, at) for entity in self._versions)
-        return sorted((change for change in latest if change and change.quota), key=lambda change: change.entity.key)
+        return sorted((change for change in latest if change), key=lambda change: change.entity.key)
 
     def scheduled(self, after: int) -> list[QuotaChange]:
         """Return the changes that take effect later than `after` (epoch ms), in the order of their moments."""

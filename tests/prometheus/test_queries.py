@@ -14,6 +14,7 @@ from jobs.metrics.families import (
     decision_families,
     gateway_families,
     number_family,
+    push_families,
     query_families,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
@@ -21,6 +22,7 @@ from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import free_port
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.brokers.stats import PushStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
 from quota.records.quota import Window
@@ -49,6 +51,7 @@ class Job:
         yield from query_families({"enforce": view, "audit": view})
         yield from applier_families(self._tally)
         yield from gateway_families(self._gateway, self._scrapes)
+        yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
         yield number_family(metric.QUOTA_RECORDS, self._scrapes)
         yield number_family(metric.FAILURES, self._scrapes)
 
@@ -227,6 +230,28 @@ def test_an_address_that_leads_past_the_gateway_is_told_of(fired, values, fires)
     told = ({"severity": "critical"}, summary)
     series = {"mutation_quota_gateway_foreign_addresses_total": values}
     fired("MutationQuotaGatewayLedPast", series, [told] if fires else [])
+
+
+@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x10 2x50", True), ("0x30 2x5 0x30", False)])
+def test_quotas_of_a_cluster_that_stay_otherwise_than_in_the_log_are_told_of(fired, values, fires):
+    """Of all kinds together; what is put right within minutes is not."""
+    series = {f'mutation_quota_push_differing_quotas{{difference="{each}"}}': values for each in ("changed", "missing")}
+    told = ({"severity": "warning"}, "4 quotas of the cluster are not as the quota log has them.")
+    fired("MutationQuotaDrift", series, [told] if fires else [])
+
+
+@pytest.mark.parametrize(("last", "fires"), [(290, True), (310, False)])
+def test_a_cluster_that_was_not_compared_for_five_minutes_is_told_of(fired, last, fires):
+    """By the time of the last comparison, as of ten minutes after the epoch."""
+    told = (
+        {"severity": "warning"},
+        "The quotas of the cluster were not compared with the quota log for 5m 10s.",
+    )
+    fired(
+        "MutationQuotaNotCompared",
+        {"mutation_quota_push_last_comparison_timestamp_seconds": f"{last}x60"},
+        [told] if fires else [],
+    )
 
 
 @pytest.mark.parametrize("starts", [1, 4, 5])

@@ -179,7 +179,10 @@ def _openssl(*args: str) -> None:
 
 _SECURITY_PAGE = CHECKOUT / "docs/security.md"
 _OPERATIONS = {each.title(): each for each in ("READ", "WRITE", "CREATE", "ALTER", "DELETE", "DESCRIBE")}
-_OPERATIONS["DescribeConfigs"] = "DESCRIBE_CONFIGS"
+_OPERATIONS |= {"DescribeConfigs": "DESCRIBE_CONFIGS", "AlterConfigs": "ALTER_CONFIGS"}
+
+_CLUSTER = ("BROKER", "kafka-cluster", "LITERAL")
+"""The cluster as a resource, which librdkafka calls a broker."""
 
 
 def documented_acls():
@@ -187,12 +190,12 @@ def documented_acls():
     found = {}
     for line in _SECURITY_PAGE.read_text().splitlines():
         if line.startswith("acls "):
-            words = shlex.split(line)[1:]
+            words = [word for word in shlex.split(line)[1:] if word != "--cluster"]
             options = list(zip(words[::2], words[1::2], strict=True))
             given = {name.removeprefix("--"): value for name, value in options}
-            (kind,) = {"topic", "group", "transactional-id"} & given.keys()
+            kinds = {"topic", "group", "transactional-id"} & given.keys()
             pattern = given.get("resource-pattern-type", "literal").upper()
-            where = (kind.replace("-", "_").upper(), given[kind], pattern)
+            where = next(((kind.replace("-", "_").upper(), given[kind], pattern) for kind in kinds), _CLUSTER)
             operations = [_OPERATIONS[value] for name, value in options if name == "--operation"]
             principal = given["allow-principal"].removeprefix("User:")
             found.setdefault(principal, []).extend((*where, operation) for operation in operations)

@@ -8,9 +8,16 @@ from typing import Annotated
 import msgspec
 import typer
 
-from jobs.cli.options import ConfigFile, Json, Overrides, Requests, read_settings
+from jobs.cli.options import (
+    ConfigFile,
+    Json,
+    Overrides,
+    Requests,
+    check_new_file,
+    read_settings,
+    write_new_file,
+)
 from jobs.cli.times import parse_period
-from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
 from quota.whatif.tenancy import Tenancy
 
@@ -52,7 +59,7 @@ def recommend(
         is_valid = 1 <= over_allocation < math.inf
         _check("--over-allocation", over_allocation, "a number of at least 1", is_valid=is_valid)
     first, last = parse_period(since, until)
-    _check_output(output)
+    check_new_file("--output", output)  # before the minutes that a recommendation takes
     settings = read_settings(context, overrides, config)
     from jobs.cli.analysis.recommendation_text import print_advice
     from jobs.whatif.recommend import RecommendOptions
@@ -70,10 +77,7 @@ def recommend(
         if not as_json:
             print("--output FILE writes these quotas for mutation-quota quotas apply.")
         return
-    try:
-        write_whole(output, write_quota_file(advice.quotas), new=True)
-    except OSError as error:
-        raise BadInput(f"--output {output}: {error.strerror}") from None
+    write_new_file("--output", output, write_quota_file(advice.quotas))
     if not as_json:
         print(f"Wrote {output}; mutation-quota quotas apply {output} --dry-run shows what it changes.")
 
@@ -95,13 +99,3 @@ def _read_capacity(given: float | None, experiment: Path | None) -> tuple[str, f
 def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:
     if not is_valid:  # NaN is valid nowhere: it compares as false
         raise BadInput(f"{option} {value:g}: expected {expected}")
-
-
-def _check_output(file: Path | None) -> None:
-    """Check that the file can be written before the minutes that a recommendation takes."""
-    if file is None:
-        return
-    if file.exists():
-        raise BadInput(f"--output {file}: there is such a file; move it away, or name another")
-    if not file.absolute().parent.is_dir():
-        raise BadInput(f"--output {file}: there is no folder {file.parent}")

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from jobs.cli.control.configs import kafka_configs_command
-from jobs.cli.control.quota_log import prepare_quota_topic, sign
+from jobs.cli.control.plans import DryRun, print_outcome, print_plan, write_steps
+from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.options import (
     At,
     BootstrapServer,
@@ -18,7 +19,6 @@ from jobs.cli.options import (
     EffectiveAt,
     Json,
     Overrides,
-    print_json,
     read_settings,
 )
 from jobs.cli.times import parse_future_time, parse_time
@@ -33,7 +33,6 @@ from quota.timeline.plan import Step, plan, quota_record, rollback_plan
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and do nothing.")]
 QuotaFile = Annotated[Path, typer.Argument(metavar="FILE", help="All quotas, in YAML; export writes such a file.")]
 
 
@@ -149,16 +148,7 @@ def _apply_plan(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    from jobs.cli.control.quota_text import plan_json, plan_line
-    from quota.kafka.quota_writer import write_records
-
-    if not as_json:
-        for step in steps:
-            print(plan_line(step))
+    print_plan(steps, as_json=as_json)
     if not dry_run and steps:
-        write_records(settings, [sign(step.record, settings, comment, effective_at) for step in steps])
-    if as_json:
-        print_json({"applied": not dry_run, "changes": [plan_json(step) for step in steps]})
-    else:
-        done = "would be made" if dry_run else "made"
-        print(f"{len(steps)} changes {done}." if steps else "Nothing to change.")
+        write_steps(settings, steps, effective_at, comment)
+    print_outcome(steps, dry_run=dry_run, as_json=as_json)

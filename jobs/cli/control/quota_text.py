@@ -38,13 +38,6 @@ def describe_lines(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaC
         yield f"Scheduled for {each.entity}: {format_quota(each.quota)} (from {format_time(each.moment)} on)"
 
 
-def plan_line(step: Step) -> str:
-    """Return a step of a plan as a line of a diff."""
-    values = [format_quota(each) for each in (step.before, step.after) if each is not None]
-    later = f" (scheduled for {format_time(step.record.effective_at)})" if step.record.effective_at is not None else ""
-    return f"{step.sign} {step.record.entity}: {' -> '.join(values)}{later}"
-
-
 def plan_json(step: Step) -> dict[str, Any]:
     """Return a step of a plan as JSON."""
     effective_at = step.record.effective_at

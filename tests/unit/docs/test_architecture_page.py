@@ -14,16 +14,18 @@ FILES = set(re.findall(r"`((?:quota|jobs|schemas|tests|conf)/[\w/.-]+?\.\w+)(?:`
 FUNCTIONS = sorted(set(re.findall(r"`((?:quota|jobs|schemas)/[\w/]+\.py):([\w.]+)`", PAGE)))
 FOLDERS = {path.parent for half in ("quota", "jobs", "schemas") for path in (CHECKOUT / half).rglob("__init__.py")}
 
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
 CONTRACTS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
 def defined(path):
     """The classes and functions of a file, with the methods of its classes."""
     for node in ast.parse((CHECKOUT / path).read_text()).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if isinstance(node, ast.ClassDef | _FUNCTIONS):
             yield node.name
         if isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef))
+            yield from (f"{node.name}.{each.name}" for each in node.body if isinstance(each, _FUNCTIONS))
 
 
 @pytest.mark.parametrize("path", sorted(FILES))

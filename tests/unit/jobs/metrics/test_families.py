@@ -7,12 +7,14 @@ from jobs.metrics.families import (
     decision_families,
     gateway_families,
     observer_families,
+    push_families,
     query_families,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.brokers.stats import PushStats
 from quota.observation.stats import FollowStats
 from quota.records.quota import Window
 from tests.support.factories import decided
@@ -117,6 +119,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         *applier_families(ApplierStats()),
         *observer_families(FollowStats()),
         *gateway_families(GatewayStats(), 0),
+        *push_families(PushStats(compared_at=1.0)),
     ]
     known = {metric.name.removesuffix("_total"): metric for metric in METRICS}
     for family in families:

@@ -1,0 +1,164 @@
+"""The service that keeps the quotas of a cluster, whose brokers enforce them, as the quota log has them."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from jobs.background import background
+from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.push import PushMetrics
+from jobs.services.progress import log_progress
+from jobs.services.signals import stop_signals
+from quota.errors import ClusterError
+from quota.kafka.brokers.client_quotas import ClusterQuotas
+from quota.kafka.brokers.stats import PushStats
+from quota.kafka.quota_log import KafkaQuotas, QuotaLog
+from quota.kafka.timing import Every, now_ms
+from quota.settings import Settings
+from quota.timeline.cluster_plan import Difference, Wanted, differences, wanted_rates
+from quota.timeline.plan import Step
+
+_log = logging.getLogger(__name__)
+
+
+class Repair(Enum):
+    """What is undone that somebody has changed on the cluster."""
+
+    NONE = "none"
+    KNOWN = "known"
+    """Changes of quotas that the log has, or had."""
+    ALL = "all"
+    """Quotas that the log never had, too."""
+
+
+_TICK_SECONDS = 1.0
+_MAX_TOLD = 20
+"""Changes that are logged one by one."""
+
+
+def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wanted], repair: Repair) -> None:
+    """Push all quotas of the log, and then what changes in it, until stopped.
+
+    If a cluster stops answering, the service waits for it.
+
+    Args:
+        settings: the settings.
+        cluster: the cluster whose brokers enforce.
+        first: pushes the quotas of the log, and returns what they are.
+        repair: what is undone that somebody has changed on the cluster.
+
+    Raises:
+        ClusterError: a cluster does not answer at the start.
+    """
+    stats = PushStats()
+    with MetricsEndpoint(settings.metrics) as endpoint:
+        follower = Follower(settings, cluster, first(), stats, repair)
+        with (
+            stop_signals() as stop,
+            background(lambda end: log_progress(stats, end), "progress"),
+            endpoint.following(settings, PushMetrics(stats)),
+        ):
+            _log.info("running: push, to %s", cluster.connection)
+            follower.run(stop)
+    _log.info("%s", stats)
+
+
+class Follower:
+    """Follows the quota log and a cluster, and pushes what changes in the one to the other."""
+
+    def __init__(
+        self, settings: Settings, cluster: ClusterQuotas, pushed: Wanted, stats: PushStats, repair: Repair
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._pushed = pushed
+        self._stats = stats
+        self._repair = repair
+        self._log: QuotaLog | None = None
+        self._compared_position = -1
+        self._next_moment: float = 0
+        self._compare = Every(settings.push.compare_seconds)
+        self._told: frozenset[Difference] = frozenset()
+        self._failure = ""
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow both until `stop` is set."""
+        while not stop.is_set():
+            try:
+                self._go_on()
+            except ClusterError as error:
+                self._compared_position = -1  # the next try compares, whatever is new
+                if self._failure != str(error):
+                    _log.warning("%s: trying again", error)
+                self._failure = str(error)
+            else:
+                if self._failure:
+                    _log.info("goes on")
+                self._failure = ""
+            stop.wait(_TICK_SECONDS)
+
+    def _go_on(self) -> None:
+        """Read what is new in the log, and compare if there is, if a change is due, or if it is time."""
+        log = self._read_log()
+        if self._compare.is_due() or log.position != self._compared_position or now_ms() >= self._next_moment:
+            now = log.now
+            self._compare_with(wanted_rates(log.timeline, now))
+            self._next_moment = min((each.moment for each in log.timeline.scheduled(now)), default=float("inf"))
+            self._compared_position = log.position
+
+    def _read_log(self) -> QuotaLog:
+        """Return the log, read to its end; one that fails is opened anew the next time."""
+        log, self._log = self._log, None
+        if log is None:
+            log = QuotaLog(KafkaQuotas.from_settings(self._settings, self._settings.kafka.timeout_seconds))
+        log.read_to_end()
+        self._log = log
+        return log
+
+    def _compare_with(self, wanted: Wanted) -> None:
+        """Compare the cluster with what it should have, and push what has changed in the log since the last time."""
+        found = differences(wanted, self._cluster.read())
+        self._stats.compare(found, time.time())
+        due = [each for each in found if self._is_due(each)]
+        drift = [each for each in found if not self._is_due(each)]
+        repaired = [each for each in drift if self._undoes(each)]
+        self._tell(drift)
+        if due or repaired:
+            self._cluster.push({each.entity: each.wanted for each in (*due, *repaired)})
+            self._stats.pushed += len(due)
+            self._stats.repaired += len(repaired)
+            left = [each for each in drift if not self._undoes(each)]
+            self._told = frozenset(left)
+            self._stats.compare(left, time.time())
+            _tell_each("pushed: %s", [each.step for each in due], logging.INFO)
+            _tell_each("put right: %s", [each.step for each in repaired], logging.INFO)
+        self._pushed = wanted
+
+    def _is_due(self, difference: Difference) -> bool:
+        """Return whether the log has changed the entity since it was last pushed."""
+        entity = difference.entity
+        is_known = difference.kind != "only_there"
+        return is_known and (entity not in self._pushed or self._pushed[entity] != difference.wanted)
+
+    def _undoes(self, difference: Difference) -> bool:
+        return self._repair is Repair.ALL or (self._repair is Repair.KNOWN and difference.kind != "only_there")
+
+    def _tell(self, drift: Sequence[Difference]) -> None:
+        """Log what somebody has changed on the cluster, once."""
+        _tell_each(
+            "changed on the cluster, and not in the log: %s",
+            [each.drift for each in drift if each not in self._told],
+            logging.WARNING,
+        )
+        if self._told and not drift:
+            _log.info("the cluster is as the log has it again")
+        self._told = frozenset(drift)
+
+
+def _tell_each(message: str, steps: Sequence[Step], level: int) -> None:
+    for step in steps[:_MAX_TOLD]:
+        _log.log(level, message, step)
+    if len(steps) > _MAX_TOLD:
+        _log.log(level, message, f"and {len(steps) - _MAX_TOLD} more")

@@ -1,0 +1,214 @@
+"""The quotas of clients as a cluster has them (KIP-546), of which `controller_mutation_rate` alone is read and set."""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
+
+from confluent_kafka import KafkaError
+from msgspec import UNSET
+
+from quota.errors import ClusterError, MutationQuotaError
+from quota.gateway.addresses import Address
+from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
+from quota.kafka.timing import Deadline
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import RATE_CONFIG
+from quota.settings.connection import Connection
+from quota.wire.protocol import Protocol
+
+T = TypeVar("T")
+
+Ask: TypeAlias = Callable[[BrokerCalls, Address], Awaitable[T]]
+
+_CLIENT_ID = "mutation-quota"
+_DESCRIBE_CLIENT_QUOTAS, _ALTER_CLIENT_QUOTAS = 48, 49
+_CLUSTER_AUTHORIZATION_FAILED = 31
+
+_MAX_ELEMENTS = 20_000_000
+_MAX_CHANGES = 1_000
+"""Of one request: a controller refuses what makes more than ten thousand records."""
+
+_POLL_SECONDS = 0.1
+
+
+class ClusterQuotas:
+    """The rates that are set on a cluster, by entity. Each call makes a connection of its own."""
+
+    def __init__(self, connection: Connection, protocol: Protocol, timeout_seconds: float) -> None:
+        """Take a cluster, which is connected to when it is asked.
+
+        Args:
+            connection: the cluster.
+            protocol: the codecs.
+            timeout_seconds: the time limit of a call.
+        """
+        self.connection = connection
+        self.protocol = protocol
+        self._timeout = timeout_seconds
+
+    def read(self) -> dict[QuotaEntity, float]:
+        """Return the rates, which may be NaN or infinite: Kafka takes that.
+
+        Entities without a rate, and those of other kinds than users and client-ids, are left out.
+
+        Raises:
+            ClusterError: the cluster cannot be reached, is too old, or does not let this principal.
+        """
+
+        async def describe(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, float]:
+            version = _version(calls, _DESCRIBE_CLIENT_QUOTAS)
+            request = {"components": [], "strict": False}
+            answer = await calls.call(_DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
+            check_answer(answer, "DescribeConfigs")
+            found = {}
+            for entry in answer["entries"] or ():
+                entity = _entity(entry["entity"])
+                for value in entry["values"]:
+                    if entity is not None and value["key"] == RATE_CONFIG:
+                        found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
+            return found
+
+        return self.ask("read the quotas of", describe)
+
+    def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
+        """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
+
+        Returns:
+            The entities whose change was refused, and the broker's reason.
+
+        Raises:
+            ClusterError: the cluster cannot be reached, is too old, or does not let this principal.
+        """
+        refused: dict[QuotaEntity, str] = {}
+        changes = iter(rates.items())
+        while batch := dict(islice(changes, _MAX_CHANGES)):
+            refused |= self._alter(batch)
+        return refused
+
+    def push(self, rates: Mapping[QuotaEntity, float | None]) -> None:
+        """Set or remove rates, and wait until the cluster shows them.
+
+        Raises:
+            ClusterError: as `alter`, or a change was refused, or cannot be seen in time; the others are made.
+        """
+        refused = self.alter(rates)
+        missing = {entity: rate for entity, rate in rates.items() if entity not in refused}
+        deadline = Deadline(self._timeout)
+        while missing:  # brokers hear of it from the controller a moment later
+            present = self.read()
+            missing = {entity: rate for entity, rate in missing.items() if present.get(entity) != rate}
+            if missing and deadline.has_passed:
+                break
+            if missing:
+                time.sleep(_POLL_SECONDS)
+        if refused:
+            entity, why = next(iter(refused.items()))
+            raise ClusterError(
+                f"Kafka at {self.connection} refuses {len(refused)} of {len(rates)} quotas, such as {entity}: {why}"
+            )
+        if missing:
+            raise ClusterError(
+                f"Kafka at {self.connection} has accepted {len(rates)} quotas and does not show {len(missing)} of "
+                f"them, such as {next(iter(missing))}: somebody may have changed it at the same time; "
+                "quotas drift tells how it stands"
+            )
+
+    def ask(self, action: str, ask: Ask[T]) -> T:
+        """Ask the first broker that can be reached.
+
+        Args:
+            action: what is done, for errors: "cannot `action` Kafka at …".
+            ask: makes the calls, on a connection that is logged in, to the broker with this address.
+
+        Raises:
+            ClusterError: no broker can be reached, or one does not accept the credentials, or refuses the calls.
+        """
+        return asyncio.run(self._ask(f"cannot {action} Kafka at", ask))
+
+    async def _ask(self, action: str, ask: Ask[T]) -> T:
+        security = self.connection.security
+        unreachable = []
+        for broker in self.connection.addresses:
+            where = f"{broker[0]}:{broker[1]}"
+            try:
+                async with (
+                    asyncio.timeout(self._timeout),
+                    connected(broker, tls_context(security), self.protocol, _CLIENT_ID) as calls,
+                ):
+                    await log_in(calls, security)
+                    return await ask(calls, broker)
+            except FAILURES as error:
+                if not isinstance(error, OSError | EOFError):  # the others would say the same
+                    raise ClusterError(f"{action} {where}: {failure_reason(error).removesuffix('.')}") from None
+                unreachable.append(f"{where}: {failure_reason(error)}")
+        raise ClusterError(f"{action} {', '.join(unreachable)}")
+
+    def _alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
+        async def alter(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, str]:
+            version = _version(calls, _ALTER_CLIENT_QUOTAS)
+            entries = [{"entity": _parts(entity), "ops": [_operation(rate)]} for entity, rate in rates.items()]
+            answer = await calls.call(
+                _ALTER_CLIENT_QUOTAS, version, {"entries": entries, "validateOnly": False}, _MAX_ELEMENTS
+            )
+            refused = {}
+            for entry in answer["entries"]:
+                if entry["errorCode"] == _CLUSTER_AUTHORIZATION_FAILED:
+                    check_answer(entry, "AlterConfigs")
+                entity = _entity(entry["entity"])
+                if entry["errorCode"] and entity is not None:
+                    refused[entity] = _reason(entry)
+            return refused
+
+        return self.ask("set the quotas of", alter)
+
+
+def check_answer(answer: Mapping[str, Any], operation: str) -> None:
+    """Check that an answer, or a part of one, is no error.
+
+    Args:
+        answer: has `errorCode` and `errorMessage`.
+        operation: what the principal has to be allowed on the cluster.
+
+    Raises:
+        ClusterError: it is one.
+    """
+    if answer["errorCode"] == _CLUSTER_AUTHORIZATION_FAILED:
+        raise ClusterError(
+            f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster (docs/security.md)"
+        )
+    if answer["errorCode"]:
+        raise ClusterError(_reason(answer))
+
+
+def _reason(answer: Mapping[str, Any]) -> str:
+    return answer["errorMessage"] or str(KafkaError(answer["errorCode"]).str())
+
+
+def _version(calls: BrokerCalls, key: int) -> int:
+    version = calls.version_of(key)
+    if version is None:
+        raise MutationQuotaError(
+            "it is too old: quotas of clients can be read and set since Kafka 2.6, and controller_mutation_rate "
+            "since 2.7"
+        )
+    return version
+
+
+def _operation(rate: float | None) -> dict[str, Any]:
+    return {"key": RATE_CONFIG, "value": 0.0 if rate is None else rate, "remove": rate is None}
+
+
+def _parts(entity: QuotaEntity) -> list[dict[str, Any]]:
+    named = (("user", entity.user), ("client-id", entity.client_id))
+    return [{"entityType": kind, "entityName": name} for kind, name in named if name is not UNSET]
+
+
+def _entity(parts: list[dict[str, Any]]) -> QuotaEntity | None:
+    """Return an entity; None for one of another kind, or with an empty name."""
+    names = {each["entityType"]: each["entityName"] for each in parts}
+    if not names or names.keys() - {"user", "client-id"} or "" in names.values():
+        return None
+    return QuotaEntity(names.get("user", UNSET), names.get("client-id", UNSET))

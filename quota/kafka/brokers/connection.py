@@ -1,0 +1,155 @@
+"""A connection to a broker: TLS, login, and calls, one at a time."""
+
+import asyncio
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from scramp import ScramClient, ScramException
+
+from quota.errors import ClusterError, MutationQuotaError
+from quota.gateway.addresses import Address
+from quota.gateway.api_keys import ApiKey
+from quota.settings.connection import Security
+from quota.wire.codec import MAX_ELEMENTS, Message
+from quota.wire.headers import RequestHeader, read_response_header, write_request
+from quota.wire.protocol import Protocol
+
+_LENGTH_BYTES = 4
+_MAX_ANSWER_BYTES = 256 * 1024 * 1024
+"""A hundred thousand quotas of long names are some tens of megabytes."""
+
+FAILURES = (OSError, EOFError, ScramException, MutationQuotaError)
+"""What a connection, a login and a call can raise; a time limit that has passed is an OSError."""
+
+
+def failure_reason(error: BaseException) -> str:
+    """Return the reason of a failure, for the end of a sentence."""
+    match error:
+        case TimeoutError():
+            return "no answer"
+        case EOFError():
+            return "it closes the connection, as a listener with another security protocol does"
+        case ssl.SSLCertVerificationError(verify_message=message):
+            return f"certificate verify failed: {message}"
+        case ssl.SSLError(reason=str(text)):
+            return f"TLS fails: {text.replace('_', ' ').lower()}"
+        case ConnectionRefusedError():
+            return "nobody listens there"
+        case _:
+            return str(error)
+
+
+def tls_context(security: Security) -> ssl.SSLContext | None:
+    """Return what connections to brokers are encrypted by; None where they are in plain text."""
+    if not security.has_tls:
+        return None
+    context = ssl.create_default_context(cadata=security.ssl_ca or None)
+    if security.ssl_endpoint_identification == "none":
+        context.check_hostname = False
+    if security.ssl_certificate:
+        with tempfile.TemporaryDirectory() as folder:  # the module takes files only
+            chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
+            chain.write_text(security.ssl_certificate)
+            key.write_text(security.ssl_key)
+            context.load_cert_chain(chain, key, security.ssl_key_password or None)
+    return context
+
+
+class BrokerCalls:
+    """Requests to a broker, one at a time."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, protocol: Protocol, client_id: str
+    ) -> None:
+        self.versions: Mapping[int, int] = {}
+        """The last version of each API that the broker knows, by its key."""
+        self._reader = reader
+        self._writer = writer
+        self._protocol = protocol
+        self._client_id = client_id
+
+    async def call(self, key: int, version: int, message: Message, max_elements: int = MAX_ELEMENTS) -> Message:
+        """Send a request, and return its answer.
+
+        Args:
+            key: the API's key.
+            version: one that both know.
+            message: the request.
+            max_elements: of all arrays of the answer together.
+
+        Raises:
+            MutationQuotaError: the request cannot be written, or what comes is no answer to it.
+            OSError: the connection broke, or EOFError where the broker closed it.
+        """
+        header = RequestHeader(key, version, 0, self._client_id)
+        body = self._protocol.request(key, version).write(message)
+        self._writer.write(write_request(header, body, self._protocol))
+        length = int.from_bytes(await self._reader.readexactly(_LENGTH_BYTES), signed=True)
+        if not 0 < length <= _MAX_ANSWER_BYTES:
+            raise ClusterError("this is not a broker, or its listener has another security protocol")
+        frame = await self._reader.readexactly(length)
+        found = read_response_header(frame, header, self._protocol)
+        if found is None:
+            raise ClusterError("an answer that ends within its header")
+        return self._protocol.response(key, version).read(frame, found.body, max_elements)
+
+    def version_of(self, key: int) -> int | None:
+        """Return the last version of an API that the broker and the protocol know; None if the broker has none."""
+        known = self.versions.get(key)
+        return None if known is None else min(known, self._protocol.apis[key].max_version)
+
+
+@asynccontextmanager
+async def connected(
+    broker: Address, context: ssl.SSLContext | None, protocol: Protocol, client_id: str
+) -> AsyncIterator[BrokerCalls]:
+    """Connect to a broker for as long as the block runs, and learn what it knows; nobody is logged in yet.
+
+    Args:
+        broker: its host and port.
+        context: TLS, if its listener requires it (`tls_context`).
+        protocol: the codecs.
+        client_id: how this program calls itself.
+
+    Raises:
+        OSError: the broker cannot be reached, or one of `FAILURES`.
+    """
+    reader, writer = await asyncio.open_connection(*broker, ssl=context, server_hostname=broker[0] if context else None)
+    try:
+        calls = BrokerCalls(reader, writer, protocol, client_id)
+        answer = await calls.call(ApiKey.API_VERSIONS, 0, {})
+        calls.versions = {each["apiKey"]: each["maxVersion"] for each in answer["apiKeys"]}
+        yield calls
+    finally:
+        writer.close()
+
+
+async def log_in(calls: BrokerCalls, security: Security) -> None:
+    """Authenticate by SASL, if the settings say so.
+
+    Raises:
+        ClusterError: the broker does not accept the credentials, or the mechanism.
+        ScramException: the broker does not know the password either.
+    """
+    if not security.has_sasl:
+        return
+    handshake = await calls.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": security.sasl_mechanism})
+    if handshake["errorCode"]:
+        raise ClusterError(f"{security.sasl_mechanism} is not enabled there, but {', '.join(handshake['mechanisms'])}")
+    if security.sasl_mechanism == "PLAIN":
+        await _send(calls, f"\0{security.sasl_username}\0{security.sasl_password}".encode())
+        return
+    client = ScramClient([security.sasl_mechanism], security.sasl_username, security.sasl_password)
+    client.set_server_first((await _send(calls, client.get_client_first().encode())).decode())
+    client.set_server_final((await _send(calls, client.get_client_final().encode())).decode())
+
+
+async def _send(calls: BrokerCalls, auth_bytes: bytes) -> bytes:
+    """Send a message of the SASL exchange, and return the broker's."""
+    answer = await calls.call(ApiKey.SASL_AUTHENTICATE, 1, {"authBytes": auth_bytes})
+    if answer["errorCode"]:
+        raise ClusterError(answer["errorMessage"] or f"authentication failed (error {answer['errorCode']})")
+    return bytes(answer["authBytes"])

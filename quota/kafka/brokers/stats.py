@@ -1,0 +1,29 @@
+"""Counts of what a service has pushed, which other threads may read while it runs."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from quota.timeline.cluster_plan import Difference
+
+
+@dataclass(slots=True)
+class PushStats:
+    """Counts since the service was started; one thread writes them, and others may read."""
+
+    pushed: int = 0
+    """Quotas set or removed on the cluster because the log had changed."""
+    repaired: int = 0
+    """Quotas set or removed there because somebody had changed them."""
+    differing: Mapping[str, int] = field(default_factory=dict)
+    """Quotas that differ, by the kind of difference, as of the last comparison."""
+    compared_at: float | None = None
+    """The end of the last comparison [s since the epoch]."""
+
+    def __str__(self) -> str:
+        return f"quotas: {self.pushed} pushed, {self.repaired} repaired, {sum(self.differing.values())} differ"
+
+    def compare(self, differences: Iterable[Difference], now: float) -> None:
+        """Take what a comparison has found."""
+        self.differing = Counter(each.kind for each in differences)
+        self.compared_at = now

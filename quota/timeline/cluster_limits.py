@@ -1,0 +1,135 @@
+"""What brokers that enforce quotas themselves cannot hold of a quota log: told before anything is pushed."""
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from msgspec import UNSET
+
+from quota.records.callback import CallbackSetting
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota, Window
+from quota.records.quota_log import to_configs
+from quota.records.request import NO_CLIENT_ID
+from quota.text import format_configs, format_time, printable, quoted
+from quota.timeline.cluster_plan import MAX_NAME_BYTES, Wanted, fits_protocol, wanted_rates
+from quota.timeline.levels import levels
+from quota.timeline.timeline import QuotaTimeline
+
+MAX_THROTTLE_MS = 2**31 - 1
+"""The longest throttle time that Kafka's protocol carries; where it is longer, a broker tells another one."""
+
+_ZOOKEEPER_DEFAULT = "<default>"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that will be otherwise on the cluster than here."""
+
+    kind: str
+    """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `name`, `rate`, `callback`, `exempt_user` or
+    `window`."""
+    message: str
+    entity: QuotaEntity | None = None
+    """Whom it is about; None for all."""
+
+    def __str__(self) -> str:
+        return self.message if self.entity is None else f"{self.entity}: {self.message}"
+
+
+def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[Note]:
+    """Yield what is otherwise of single quotas as of `at` (epoch ms), in a stable order.
+
+    Args:
+        timeline: the quota log.
+        at: the moment.
+        brokers: the window of the brokers.
+    """
+    wanted = wanted_rates(timeline, at)
+    unnamed = _unnamed(wanted)
+    for change in timeline.configured(at):
+        if change.quota is not None and change.quota.shadow:
+            wider = _wider(change.entity, wanted, unnamed)
+            instead = f"; in its place the quota of {wider} holds there" if wider else ""
+            yield Note(
+                "shadow", f"is in shadow, and not pushed, since brokers would enforce it{instead}", change.entity
+            )
+        elif change.quota is not None:
+            for kind, message in _quota_notes(change.entity, change.quota, brokers):
+                yield Note(kind, message, change.entity)
+    for change in timeline.scheduled(at):
+        new = "is removed" if change.quota is None else f"becomes {format_configs(to_configs(change.quota))}"
+        yield Note("scheduled", f"{new} from {format_time(change.moment)} on, and not before", change.entity)
+
+
+def exemption_notes(exempt: Collection[str], wanted: Wanted) -> Iterator[Note]:
+    """Yield the users that are exempt here, and for whom a quota holds on the cluster."""
+    unnamed = _unnamed(wanted)
+    for user in sorted(set(exempt)):
+        any_client = (entity for entity, rate in wanted.items() if rate is not None and entity.user in {user, UNSET})
+        holding = _first(levels(user, unnamed), wanted) or next(any_client, None)
+        if holding is not None:
+            yield Note(
+                "exempt_user",
+                f"user {quoted(user)} is exempt here (quota.exempt_users); brokers hold it to the quota of {holding}",
+            )
+
+
+def callback_note(setting: CallbackSetting) -> Iterator[Note]:
+    """Yield that another callback than the default one decides here."""
+    if not setting.is_default:
+        yield Note(
+            "callback",
+            f"the callback {printable(setting.class_name)} says here who shares a quota, and how large it is; brokers "
+            "take the most specific quota of Kafka's eight levels",
+        )
+
+
+def window_note(own: Window, brokers: Window) -> Iterator[Note]:
+    """Yield that the brokers' window is another one, so that bursts are others."""
+    if own.total_ms != brokers.total_ms:
+        yield Note(
+            "window",
+            f"the brokers' window is {brokers.num} x {brokers.size_seconds} s (controller.quota.window.num and "
+            f"size.seconds), here it is {own.num} x {own.size_seconds} s (quota.window_num and window_size_seconds): "
+            f"bursts are {brokers.burst(1.0):g} s of a quota there, and {own.burst(1.0):g} s here",
+        )
+
+
+def _quota_notes(entity: QuotaEntity, quota: Quota, brokers: Window) -> Iterator[tuple[str, str]]:
+    if not fits_protocol(entity):
+        yield "name", f"is not pushed: Kafka's protocol carries names of {MAX_NAME_BYTES} bytes at most"
+        return
+    if quota.burst is not None:
+        given = brokers.burst(quota.rate)
+        yield "burst", f"has a burst of {quota.burst:g} here, and of {given:g} there, which follows from the rate"
+    if quota.max_debt_ms is not None:
+        yield "max_debt_ms", f"has debts of {quota.max_debt_ms} ms at most here, and of any length there"
+    if 1000 / quota.rate > MAX_THROTTLE_MS:
+        yield "rate", "is so small that the time for which one mutation is paid off is more than a broker can tell"
+    if math.isinf(quota.rate * brokers.num * brokers.size_seconds):
+        yield "rate", "is so large that the burst is infinite there, and everything is admitted"
+    if _ZOOKEEPER_DEFAULT in entity.names.values():
+        yield "name", f"has the name {_ZOOKEEPER_DEFAULT}, which brokers with ZooKeeper take for the default"
+    if entity.client_id == NO_CLIENT_ID:
+        yield "no_client_id", "stands for clients without a client-id here, whom no quota of a client-id holds there"
+
+
+def _wider(entity: QuotaEntity, wanted: Wanted, unnamed: str) -> QuotaEntity | None:
+    """Return the entity whose rate holds where this one has none, for a part without a name by one that none names."""
+    user = entity.user if isinstance(entity.user, str) else unnamed
+    client_id = entity.client_id if isinstance(entity.client_id, str) else unnamed
+    candidates = levels(user, client_id)
+    place = next(index for index, (each, _) in enumerate(candidates) if each == entity)
+    return _first(candidates[place + 1 :], wanted)
+
+
+def _first(candidates: Collection[tuple[QuotaEntity, object]], wanted: Wanted) -> QuotaEntity | None:
+    return next((entity for entity, _ in candidates if wanted.get(entity) is not None), None)
+
+
+def _unnamed(wanted: Wanted) -> str:
+    """Return a name that no entity has."""
+    names = {name for entity in wanted for name in entity.names.values()}
+    return next(name for name in map(str, count()) if name not in names)

@@ -1,0 +1,117 @@
+"""Plans between the quota log and a cluster whose brokers enforce quotas themselves: they have rates, and no more."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from msgspec.structs import replace
+
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.timeline.plan import Step, quota_record
+from quota.timeline.timeline import QuotaTimeline
+
+Rates: TypeAlias = Mapping[QuotaEntity, float]
+"""The rates of a cluster [mutations/s], by entity."""
+
+Wanted: TypeAlias = Mapping[QuotaEntity, float | None]
+"""The rates that a cluster should have by the log, which knows nothing of other entities; None for none."""
+
+Kind: TypeAlias = Literal["changed", "missing", "not_removed", "only_there"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+MAX_NAME_BYTES = 32_767
+"""The longest name that Kafka's protocol carries, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An entity whose rate on the cluster is not that of the log."""
+
+    entity: QuotaEntity
+    kind: Kind
+    """`changed`: it has another rate; `missing`: it has none; `not_removed`: it has one, and by the log none;
+    `only_there`: the log never had one."""
+    wanted: float | None
+    present: float | None
+
+    @property
+    def step(self) -> Step:
+        """The step that makes the cluster's rate that of the log."""
+        return _step(self.entity, self.present, self.wanted)
+
+    @property
+    def drift(self) -> Step:
+        """The step by which the cluster became what it is, beside the log."""
+        return _step(self.entity, self.wanted, self.present)
+
+
+def wanted_rates(timeline: QuotaTimeline, at: int) -> dict[QuotaEntity, float | None]:
+    """Return the rates that a cluster should have as of `at` (epoch ms), in a stable order.
+
+    Entities whose quota was removed have None, and so have those in shadow, whose quota is not to be enforced. Left
+    out are entities that the log does not have yet, and names that Kafka's protocol cannot carry.
+    """
+    return {
+        change.entity: None if change.quota is None or change.quota.shadow else change.quota.rate
+        for change in timeline.known(at)
+        if fits_protocol(change.entity)
+    }
+
+
+def fits_protocol(entity: QuotaEntity) -> bool:
+    """Return whether Kafka's protocol carries an entity's names."""
+    return all(len(name.encode()) <= MAX_NAME_BYTES for name in entity.names.values())
+
+
+def differences(wanted: Wanted, present: Rates) -> list[Difference]:
+    """Return where a cluster is not as the log has it, in a stable order."""
+    entities = sorted({*wanted, *present}, key=lambda entity: entity.key)
+    found = (Difference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities)
+    return [each for each in found if each.wanted != each.present]
+
+
+def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> list[Step]:
+    """Return the steps by which the log takes over what a cluster has, from `at` (epoch ms) on.
+
+    Options that a cluster does not have stay where the rate stays, and where it changes; a quota that the brokers
+    enforce is not in shadow. Scheduled changes stay, and so do quotas of entities that have a rate there that is none.
+    """
+    return list(_pull_steps(present, timeline, at))
+
+
+def is_rate(rate: float) -> bool:
+    """Return whether the log takes a rate: Kafka takes NaN and infinity, too, and then admits everything."""
+    return math.isfinite(rate) and rate > 0
+
+
+def _pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Step]:
+    wanted, own = wanted_rates(timeline, at), {change.entity: change.quota for change in timeline.known(at)}
+    for difference in differences(wanted, present):
+        entity, before = difference.entity, own.get(difference.entity)
+        if difference.present is not None and not is_rate(difference.present):
+            continue
+        if difference.present is None:
+            yield Step(QuotaRecord(entity, None), before, None)
+        elif before is None:
+            yield Step(QuotaRecord(entity, difference.present), None, Quota(difference.present))
+        else:
+            after = Quota(difference.present, before.burst, before.max_debt_ms)
+            changed = [RATE_CONFIG, "shadow"] if before.shadow else [RATE_CONFIG]
+            yield Step(replace(quota_record(entity, after), altered_configs=changed), before, after)
+
+
+def _step(entity: QuotaEntity, before: float | None, after: float | None) -> Step:
+    old, new = (None if rate is None else Quota(rate) for rate in (before, after))
+    return Step(quota_record(entity, new), old, new)
+
+
+def _kind(entity: QuotaEntity, wanted: Wanted, present: Rates) -> Kind:
+    if entity not in wanted:
+        return "only_there"
+    if wanted[entity] is None:
+        return "not_removed"
+    return "changed" if entity in present else "missing"

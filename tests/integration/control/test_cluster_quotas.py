@@ -1,0 +1,374 @@
+"""`quotas push`, `pull` and `drift` on a real broker, whose quotas are set and looked at by Kafka's own tool."""
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from urllib.request import urlopen
+
+import pytest
+
+from jobs.sandbox.broker import Broker, embedded_broker, free_port
+from jobs.spark.installation import jars_folder
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import write_records
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import QuotaRecord
+from quota.wire.protocol import Protocol
+from tests.support.checkout import CHECKOUT
+from tests.support.deployment import as_options
+from tests.support.kafka_configs import kafka_configs, remove_all_quotas, set_by_kafka, shown_by_kafka
+from tests.support.programs import command_line, run
+from tests.support.waiting import until
+
+ALICE = QuotaEntity("alice")
+RATE = "controller_mutation_rate"
+SHADOW = "is in shadow, and not pushed, since brokers would enforce it"
+
+
+@pytest.fixture(scope="module")
+def broker(base_settings, tmp_path_factory):
+    """A broker of these tests alone, which has no quotas but theirs."""
+    data = tmp_path_factory.mktemp("enforcing")
+    with embedded_broker(base_settings, port=0, data=data) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def no_quotas(broker, base_settings):
+    """The quotas of the test before are gone."""
+    protocol = Protocol.of_jar(jars_folder(base_settings.broker.jars))
+    remove_all_quotas(broker.address, protocol)
+    until(lambda: not rates(broker.address))
+
+
+@pytest.fixture
+def wrote(deployment):
+    """Return a function that writes quotas to the log of the test."""
+    prepare_topics(deployment)
+    return lambda *records: write_records(deployment, records)
+
+
+@pytest.fixture
+def quotas(deployment, tmp_path):
+    """Return a function that runs a command of `quotas`, and returns what it printed, as JSON with --json."""
+
+    def _run(*args, exit_code=0, options=()):
+        done = run(*as_options(deployment), "--set", "quota.altered_by=ann", *options, "quotas", *args, cwd=tmp_path)
+        assert done.returncode == exit_code, done.stdout + done.stderr
+        return json.loads(done.stdout) if "--json" in args else (done.stdout.splitlines(), done.stderr.splitlines())
+
+    return _run
+
+
+def rates(address, *types):
+    """The rates that Kafka shows for entities of these types, users by default; others' quotas are left out."""
+    shown = shown_by_kafka(address, *(types or ("users",)))
+    return {entity: float(configs[RATE]) for entity, configs in shown.items() if RATE in configs}
+
+
+def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(broker, wrote, quotas):
+    """Names of any Unicode, defaults, and the same twice; what else a client may be limited by stays."""
+    address = broker.address
+    set_by_kafka(address, {"users": "alice"}, producer_byte_rate=1000, controller_mutation_rate=1)
+    set_by_kafka(address, {"users": "gone"}, consumer_byte_rate=2000, controller_mutation_rate=2)
+    set_by_kafka(address, {"users": "theirs"}, controller_mutation_rate=3)
+    kafka_configs(
+        address,
+        "--alter",
+        "--entity-type",
+        "ips",
+        "--entity-name",
+        "10.0.0.1",
+        "--add-config",
+        "connection_creation_rate=9",
+    )
+    wrote(
+        QuotaRecord(ALICE, 5.0, 500.0, 60_000),
+        QuotaRecord(QuotaEntity("gone"), 2.0),
+        QuotaRecord(QuotaEntity("gone"), None),
+        QuotaRecord(QuotaEntity(None), 1.0),
+        QuotaRecord(QuotaEntity(None, None), 2.5),
+        QuotaRecord(QuotaEntity("O=Ü, CN='дж' 100%/\u202e", "app ✓"), 0.1),
+        QuotaRecord(QuotaEntity(client_id="app"), 7.0),
+        QuotaRecord(QuotaEntity("shady"), 9.0, shadow=True),
+        QuotaRecord(QuotaEntity("later"), 9.0, effective_at=4_000_000_000_000),
+    )
+    plan, warnings = quotas("push", "--dry-run")
+    user = "\"O=Ü, CN='дж' 100%/\\u202e\" (spelled \"O=\\xdc, CN='\\u0434\\u0436' 100%/\\u202e\")"
+    assert plan == [
+        f"+ client-id 'app': {RATE}=7.0",
+        f"+ user-principal {user}, client-id 'app ✓' (spelled 'app \\u2713'): {RATE}=0.1",
+        f"~ user-principal 'alice': {RATE}=1.0 -> {RATE}=5.0",
+        f"- user-principal 'gone': {RATE}=2.0",
+        f"+ the default user-principal, the default client-id: {RATE}=2.5",
+        f"+ the default user-principal: {RATE}=1.0",
+        f"  user-principal 'theirs': {RATE}=3.0 (only on the cluster; --prune removes it)",
+        "6 changes would be made.",
+    ]
+    wider = "the default user-principal, the default client-id"
+    assert [each.partition(": ")[2] for each in warnings] == [
+        "user-principal 'alice': has a burst of 500 here, and of 55 there, which follows from the rate",
+        "user-principal 'alice': has debts of 60000 ms at most here, and of any length there",
+        f"user-principal 'shady': {SHADOW}; in its place the quota of {wider} holds there",
+        f"user-principal 'later': becomes {RATE}=9.0 from 2096-10-02T07:06:40.000Z on, and not before",
+    ]
+    assert shown_by_kafka(address, "users")["user-principal 'alice'"][RATE] == "1.0"
+
+    done = quotas("push", "--yes", "--json")
+    assert (done["applied"], len(done["changes"]), len(done["notes"])) == (True, 6, 4)
+    assert done["only_there"] == [{"entity": {"user": "theirs"}, RATE: 3.0}]
+    assert done["changes"][2] == {
+        "entity": {"user": "alice"},
+        "before": {RATE: 1.0, "controller_mutation_burst": None, "max_debt_ms": None, "shadow": False},
+        "after": {RATE: 5.0, "controller_mutation_burst": None, "max_debt_ms": None, "shadow": False},
+    }
+    assert shown_by_kafka(address, "users") == {
+        "user-principal 'alice'": {RATE: "5.0", "producer_byte_rate": "1000.0"},
+        "user-principal 'gone'": {"consumer_byte_rate": "2000.0"},
+        "user-principal 'theirs'": {RATE: "3.0"},
+        "the default user-principal": {RATE: "1.0"},
+    }
+    assert shown_by_kafka(address, "users", "clients") == {
+        "user-principal 'O=Ü, CN='дж' 100%/\u202e', client-id 'app ✓'": {RATE: "0.1"},
+        "the default user-principal, the default client-id": {RATE: "2.5"},
+    }
+    assert shown_by_kafka(address, "clients") == {"client-id 'app'": {RATE: "7.0"}}
+    assert "connection_creation_rate=9.0" in kafka_configs(address, "--describe", "--entity-type", "ips")
+    assert quotas("push", "--yes")[0][-1] == "Nothing to change."
+
+
+def test_a_quota_that_the_log_never_had_stays_unless_it_is_pruned(broker, wrote, quotas):
+    set_by_kafka(broker.address, {"users": "theirs", "clients": None}, controller_mutation_rate=3)
+    wrote(QuotaRecord(ALICE, 5.0))
+    assert quotas("push", "--yes")[0][-1] == "1 changes made."
+    plan, _ = quotas("push", "--yes", "--prune")
+    assert plan == [f"- user-principal 'theirs', the default client-id: {RATE}=3.0", "1 changes made."]
+    assert rates(broker.address, "users", "clients") == {}
+    assert rates(broker.address) == {"user-principal 'alice'": 5.0}
+
+
+def test_what_somebody_has_changed_on_the_cluster_is_told_and_exit_3(broker, wrote, quotas):
+    wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(QuotaEntity("bob"), 7.0))
+    quotas("push", "--yes")
+    assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are as the log has them."], [])
+    assert quotas("drift", "--json") == {"differs": False, "differences": []}
+    set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
+    set_by_kafka(broker.address, {"users": "bob"}, controller_mutation_rate=None)
+    set_by_kafka(broker.address, {"clients": None}, controller_mutation_rate=2)
+    lines, _ = quotas("drift", exit_code=3)
+    assert lines == [
+        f"+ the default client-id: {RATE}=2.0",
+        f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0",
+        f"- user-principal 'bob': {RATE}=7.0",
+        f"3 quotas of Kafka at {broker.address} are not as the log has them.",
+    ]
+    found = quotas("drift", "--json", exit_code=3)
+    assert (found["differs"], [each["difference"] for each in found["differences"]]) == (
+        True,
+        ["only_there", "changed", "missing"],
+    )
+    quotas("push", "--yes", "--prune")
+    quotas("drift")
+
+
+def test_the_quotas_of_a_cluster_are_taken_over_by_a_file(broker, wrote, quotas, tmp_path):
+    """And what is no quota here is left out, and told."""
+    wrote()
+    set_by_kafka(broker.address, {"users": "ж"}, controller_mutation_rate=5.5)
+    set_by_kafka(broker.address, {"users": None, "clients": "app"}, controller_mutation_rate=2, producer_byte_rate=9)
+    set_by_kafka(broker.address, {"users": "infinite"}, controller_mutation_rate="Infinity")
+    set_by_kafka(broker.address, {"users": "bytes"}, producer_byte_rate=9)
+    lines, warnings = quotas("pull")
+    assert [each.strip("- ") for each in lines if ":" in each] == [
+        "quotas:",
+        "user: ж",
+        f"{RATE}: 5.5",
+        "user-defaults: true",
+        "client: app",
+        f"{RATE}: 2.0",
+    ]
+    assert warnings == [
+        f"warning: user-principal 'infinite': {RATE}=inf admits everything there, and is no quota here: left out"
+    ]
+    assert quotas("pull", "--output", "-")[0] == lines
+    quotas("pull", "--output", "quotas.yaml")
+    assert (tmp_path / "quotas.yaml").read_text().splitlines() == lines
+    assert "there is such a file" in quotas("pull", "--output", "quotas.yaml", exit_code=2)[1][0]
+    quotas("apply", "quotas.yaml")
+    described = quotas("describe", "--json")
+    assert [(each["entity"], each[RATE]) for each in described] == [
+        ({"user": "ж"}, 5.5),
+        ({"user": None, "client-id": "app"}, 2.0),
+    ]
+
+
+def test_the_quotas_of_a_cluster_are_taken_over_into_the_log(broker, wrote, quotas, deployment):
+    """With who did it and why, without the options and scheduled changes that no broker has."""
+    wrote(
+        QuotaRecord(ALICE, 5.0, 500.0, 60_000),
+        QuotaRecord(ALICE, 50.0, effective_at=4_000_000_000_000),
+        QuotaRecord(QuotaEntity("bob"), 7.0),
+        QuotaRecord(QuotaEntity("shady"), 9.0, shadow=True),
+    )
+    set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9)
+    set_by_kafka(broker.address, {"users": None}, controller_mutation_rate=1)
+    plan, warnings = quotas("pull", "--apply", "--dry-run")
+    options = "controller_mutation_burst=500.0,max_debt_ms=60000"
+    assert plan == [
+        f"~ user-principal 'alice': {RATE}=5.0,{options} -> {RATE}=9.0,{options}",
+        f"- user-principal 'bob': {RATE}=7.0",
+        f"+ the default user-principal: {RATE}=1.0",
+        "3 changes would be made.",
+    ]
+    assert warnings == ["warning: user-principal 'alice': the change of 2096-10-02T07:06:40.000Z stays scheduled"]
+    assert quotas("pull", "--apply", "--yes", "--json")["applied"] is True
+    log = read_log(deployment, with_entries=True)
+    assert {each.entity.user: each.quota for each in log.timeline.configured(log.now)} == {
+        "alice": Quota(9.0, 500.0, 60_000),
+        None: Quota(1.0),
+        "shady": Quota(9.0, shadow=True),
+    }
+    assert [each.quota for each in log.timeline.scheduled(log.now)] == [Quota(50.0)]
+    last = log.entries[-1].record
+    assert (last.altered_by, last.comment) == ("ann", f"pulled from Kafka at {broker.address}")
+    assert quotas("pull", "--apply", "--yes")[0] == ["Nothing to change."]
+    set_by_kafka(broker.address, {"users": None}, controller_mutation_rate=3)
+    quotas("pull", "--apply", "--yes", "--comment", "agreed")
+    assert read_log(deployment, with_entries=True).entries[-1].record.comment == "agreed"
+
+
+def test_another_window_of_the_brokers_is_told(wrote, quotas):
+    wrote(QuotaRecord(ALICE, 5.0))
+    _, (warning,) = quotas("push", "--dry-run", options=("--set", "quota.window_num=100"))
+    assert warning.startswith("warning: the brokers' window is 11 x 1 s (controller.quota.window.num and size.seconds)")
+    assert warning.endswith("bursts are 11 s of a quota there, and 100 s here")
+
+
+def test_nobody_is_asked_without_a_terminal_and_nothing_is_done(broker, wrote, quotas):
+    wrote(QuotaRecord(ALICE, 5.0))
+    _, (line,) = quotas("push", exit_code=2)
+    assert "--yes" in line
+    assert rates(broker.address) == {}
+
+
+@contextmanager
+def following(deployment, *args, options=()):
+    """Run the service inside the block, and end it by Ctrl-C; its lines are in what is yielded."""
+    given = ["--set", "push.compare_seconds=1", "--set", "kafka.timeout_seconds=3", *options]
+    command = command_line(*as_options(deployment), *given, "quotas", "push", "--yes", "--follow", *args)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    lines = []
+
+    def read():
+        lines.extend(line.strip() for line in process.stderr)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        until(lambda: any(each.startswith("running: push") for each in lines))
+        yield lines
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0, lines
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
+
+
+def test_a_service_pushes_changes_as_they_come_and_scheduled_ones_when_they_are_due(broker, wrote, deployment):
+    wrote(QuotaRecord(ALICE, 5.0))
+    with following(deployment):
+        assert rates(broker.address) == {"user-principal 'alice'": 5.0}
+        due = round(time.time() * 1000) + 4_000
+        wrote(QuotaRecord(QuotaEntity("bob"), 7.0), QuotaRecord(ALICE, 50.0, effective_at=due))
+        until(lambda: rates(broker.address) == {"user-principal 'alice'": 5.0, "user-principal 'bob'": 7.0})
+        until(lambda: rates(broker.address) == {"user-principal 'alice'": 50.0, "user-principal 'bob'": 7.0})
+        assert time.time() * 1000 >= due
+        wrote(QuotaRecord(ALICE, None))
+        until(lambda: rates(broker.address) == {"user-principal 'bob'": 7.0})
+
+
+def metrics(port):
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        lines = page.read().decode().splitlines()
+    return {name: float(value) for name, _, value in (each.rpartition(" ") for each in lines if each[0] != "#")}
+
+
+def test_a_service_tells_of_drift_and_leaves_it(broker, wrote, deployment):
+    """In its log, and by its metrics, which say when it has looked."""
+    wrote(QuotaRecord(ALICE, 5.0))
+    port = free_port()
+    differing = "mutation_quota_push_differing_quotas"
+    with following(deployment, options=("--set", f"metrics.port={port}")) as lines:
+        until(lambda: f'{differing}{{difference="changed"}}' in metrics(port))
+        assert metrics(port)[f'{differing}{{difference="changed"}}'] == 0.0
+        before = metrics(port)["mutation_quota_push_last_comparison_timestamp_seconds"]
+        set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9)
+        set_by_kafka(broker.address, {"users": "theirs"}, controller_mutation_rate=3)
+        until(lambda: metrics(port)[f'{differing}{{difference="only_there"}}'] == 1.0)
+        found = metrics(port)
+        assert found[f'{differing}{{difference="changed"}}'] == 1.0
+        assert found["mutation_quota_push_last_comparison_timestamp_seconds"] > before
+    assert rates(broker.address) == {"user-principal 'alice'": 9.0, "user-principal 'theirs'": 3.0}
+    said = [each.partition(": ")[2] for each in lines if each.startswith("changed on the cluster, and not in the log")]
+    assert said == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", f"+ user-principal 'theirs': {RATE}=3.0"]
+
+
+def test_a_service_puts_drift_right_where_it_is_asked_to(broker, wrote, deployment):
+    """Of quotas that the log has; others stay without --prune."""
+    wrote(QuotaRecord(ALICE, 5.0))
+    with following(deployment, "--repair") as lines:
+        set_by_kafka(broker.address, {"users": "theirs"}, controller_mutation_rate=3)
+        set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
+        until(lambda: rates(broker.address)["user-principal 'alice'"] == 5.0)
+    assert f"put right: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
+    assert rates(broker.address)["user-principal 'theirs'"] == 3.0
+
+
+def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_settings, tmp_path):
+    """Another one than that of the log: what changed meanwhile is there when it is back."""
+    wrote(QuotaRecord(ALICE, 5.0))
+    with Broker(tmp_path / "target", jars_folder(base_settings.broker.jars)) as target:
+        options = ("--set", f"kafka.target_servers={target.address}")
+        with following(deployment, options=options) as lines:
+            assert rates(target.address) == {"user-principal 'alice'": 5.0}
+            target.stop()
+            wrote(QuotaRecord(ALICE, 9.0))
+            until(lambda: any("trying again" in each for each in lines))
+            target.start()
+            until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
+    expected = f"cannot read the quotas of Kafka at {target.address}: nobody listens there: trying again"
+    assert lines.count(expected) == 1
+    assert "goes on" in lines  # and has ended, by Ctrl-C, with 0
+
+
+PAGE = (CHECKOUT / "docs" / "push.md").read_text()
+EXAMPLES = re.findall(r"```sh\n(.*?)```\n\n(?:[^`]*\n\n)?```text\n(.*?)```", PAGE, re.DOTALL)
+UNTOLD = ("Updated config for entity", "Completed updating config")
+
+
+def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
+    """One after the other; what a change of one quota prints is left out there."""
+    wrote()
+    assert len(EXAMPLES) == 4
+    for commands, expected in EXAMPLES:
+        printed = []
+        for command in commands.splitlines():
+            program, *args = shlex.split(command)
+            if program == "kafka-configs.sh":
+                printed += sorted(kafka_configs(broker.address, *args[2:]).splitlines())
+            else:
+                assert (program, args[0]) == ("mutation-quota", "quotas")
+                out, warnings = quotas(*args[1:], exit_code=3 if "controller_mutation_rate=9" in commands else 0)
+                printed += warnings + out
+        told = [each for each in printed if each and not each.startswith(UNTOLD)]
+        for line, shown in zip(told, expected.replace("kafka-1:9092", broker.address).splitlines(), strict=True):
+            assert line.endswith(shown.removeprefix("…"))
+            assert line == shown or shown.startswith("…")

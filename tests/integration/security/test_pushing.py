@@ -1,0 +1,143 @@
+"""Quotas pushed to a cluster that authenticates and authorizes: who may, and what those are told who may not."""
+
+import pytest
+
+from quota.kafka.quota_writer import write_record
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.settings import load_settings
+from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
+from tests.support.programs import run
+
+PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
+RATE = "controller_mutation_rate"
+
+
+class Cluster:
+    """The broker, and how each principal reaches it."""
+
+    def __init__(self, secure, folder):
+        self.secure = secure
+        self.folder = folder
+        self._password_file = folder / "password"
+        self._password_file.write_text(f"{PASSWORD}\n")
+
+    def options(self, user, **more):
+        """Settings of a user with a password; with `tls`, of one with a certificate."""
+        named = {
+            "bootstrap_servers": self.secure.broker.address,
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": user,
+            "sasl_password_file": str(self._password_file),
+            "ssl_ca_location": str(self.secure.authority.path),
+            **more,
+        }
+        return [f"kafka.{name}={value}" for name, value in named.items()]
+
+    def quotas(self, user, *args, **more):
+        """Run a command of `quotas` as a user."""
+        options = [option for each in self.options(user, **more) for option in ("--set", each)]
+        return run(*options, "quotas", *args, cwd=self.folder)
+
+
+@pytest.fixture(scope="module")
+def cluster(base_settings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pushing")
+    acls = documented_acls()
+    with secure_broker(folder, base_settings.broker.jars) as secure:
+        for user in ("operator", "push", "watch"):
+            secure.add_user(user, PASSWORD)
+            secure.allow(user, acls[user])
+        cluster = Cluster(secure, folder)
+        admin = {"sasl_mechanism": "PLAIN", "sasl_password_file": "", "sasl_password": ADMIN_PASSWORD}
+        settings = load_settings(cluster.options(ADMIN, **admin), environment={}, with_default_file=False)
+        prepare_topics(settings)
+        write_record(settings, QuotaRecord(QuotaEntity("tenant"), 5.0))
+        yield cluster
+
+
+def test_each_principal_may_what_the_page_says_and_no_more(cluster):
+    """`watch` sees what `push` may set; `operator` may neither, who sets quotas in the log alone."""
+    told = cluster.quotas("operator", "drift")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == (
+        f"mutation-quota: cannot read the quotas of Kafka at {cluster.secure.broker.address}: "
+        "CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs on the cluster (docs/security.md)\n"
+    )
+    told = cluster.quotas("watch", "drift")
+    assert (told.returncode, told.stderr) == (3, "")
+    assert told.stdout.splitlines()[0] == f"- user-principal 'tenant': {RATE}=5.0"
+
+    told = cluster.quotas("watch", "push", "--yes")
+    assert told.returncode == 1
+    assert told.stderr == (
+        f"mutation-quota: cannot set the quotas of Kafka at {cluster.secure.broker.address}: "
+        "CLUSTER_AUTHORIZATION_FAILED; allow this principal AlterConfigs on the cluster (docs/security.md)\n"
+    )
+    told = cluster.quotas("push", "push", "--yes")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.splitlines() == [f"+ user-principal 'tenant': {RATE}=5.0", "1 changes made."]
+    assert cluster.quotas("watch", "drift").returncode == 0
+    told = cluster.quotas("watch", "pull")
+    assert "user: tenant" in told.stdout
+
+
+def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
+    """Of another connection than that of the log; who has no certificate is told so."""
+    own = cluster.secure.authority.sign("push-by-certificate", password="key xyzzy")  # noqa: S106
+    cluster.secure.allow("push-by-certificate", [("BROKER", "kafka-cluster", "LITERAL", "ALTER_CONFIGS")])
+    target = {
+        "kafka.target_servers": cluster.secure.tls_address,
+        "target.security_protocol": "SSL",
+        "target.ssl_ca_location": cluster.secure.authority.path,
+        "target.ssl_certificate_location": own.path,
+        "target.ssl_key_location": own.key,
+        "target.ssl_key_password": "key xyzzy",
+    }
+    options = [option for name, value in target.items() for option in ("--set", f"{name}={value}")]
+    told = cluster.quotas("watch", "push", "--yes", *options)
+    assert (told.returncode, told.stderr) == (0, "")
+    without = [each for name, value in list(target.items())[:3] for each in ("--set", f"{name}={value}")]
+    told = cluster.quotas("watch", "push", "--dry-run", *without)
+    assert told.returncode == 1
+    assert f"cannot read the quotas of Kafka at {cluster.secure.tls_address}: " in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"sasl_username": "nobody"}, "Authentication failed"),
+        ({"sasl_mechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256 is not enabled there, but "),
+        ({"ssl_ca_location": ""}, "certificate verify failed"),
+        (
+            {
+                "security_protocol": "PLAINTEXT",
+                "sasl_mechanism": "",
+                "sasl_username": "",
+                "sasl_password_file": "",
+                "ssl_ca_location": "",
+            },
+            "another security protocol",
+        ),
+    ],
+)
+def test_what_goes_wrong_at_the_target_is_one_line_without_the_secret(cluster, more, reason):
+    """The log is read with the right settings; the target's are wrong."""
+    named = {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_username": "push",
+        "sasl_password_file": cluster.folder / "password",
+        "ssl_ca_location": cluster.secure.authority.path,
+        **more,
+    }
+    given = [f"target.{name}={value}" for name, value in named.items() if value != ""]
+    told = cluster.quotas("push", "push", "--dry-run", *(option for each in given for option in ("--set", each)))
+    assert (told.returncode, told.stdout) == (1, "")
+    assert f"Kafka at {cluster.secure.broker.address}: " in told.stderr
+    assert reason in told.stderr
+    assert "xyzzy" not in told.stderr
+    assert told.stderr.count("\n") == 1

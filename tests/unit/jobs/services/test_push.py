@@ -1,0 +1,273 @@
+"""A service that follows the quota log and a cluster: what it pushes, what it only tells, and what it puts right."""
+
+import logging
+import threading
+
+import pytest
+
+from jobs.services import push
+from jobs.services.push import Follower, Repair
+from quota.errors import ClusterError
+from quota.kafka.brokers.stats import PushStats
+from quota.records.entity import QuotaEntity
+from quota.settings import load_settings
+from tests.support.factories import timeline
+
+ALICE, BOB, CAROL = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol")
+
+
+class Log:
+    """A quota log that is what the test says; reading it fails where the test says so."""
+
+    def __init__(self):
+        self.position = 0
+        self.now = 0
+        self.timeline = timeline()
+        self.failure = None
+        self.opened = 0
+
+    def set(self, *changes):
+        self.timeline = timeline(*changes)
+        self.position += 1
+
+    def read_to_end(self):
+        if self.failure:
+            raise ClusterError(self.failure)
+
+
+class Cluster:
+    """A cluster that has what was pushed, or what the test says."""
+
+    connection = "127.0.0.1:9092"
+
+    def __init__(self, rates):
+        self.rates = dict(rates)
+        self.pushed = []
+        self.reads = 0
+        self.failure = None
+
+    def read(self):
+        self.reads += 1
+        if self.failure:
+            raise ClusterError(self.failure)
+        return dict(self.rates)
+
+    def push(self, rates):
+        if self.failure:
+            raise ClusterError(self.failure)
+        self.pushed.append(dict(rates))
+        self.rates = {entity: rate for entity, rate in {**self.rates, **rates}.items() if rate is not None}
+
+
+@pytest.fixture
+def log(monkeypatch):
+    found = Log()
+
+    def opened(_quotas):
+        found.opened += 1
+        return found
+
+    monkeypatch.setattr(push, "QuotaLog", opened)
+    monkeypatch.setattr(push, "now_ms", lambda: found.now)
+    monkeypatch.setattr(push, "_TICK_SECONDS", 0)
+    return found
+
+
+@pytest.fixture
+def follow(log):
+    """Return a function that makes a follower which has pushed these rates, and one that lets it go round."""
+
+    def _follow(cluster, pushed, repair=Repair.NONE, compare_seconds=1e-9):
+        settings = load_settings(environment={})
+        settings = settings.model_copy(
+            update={"push": settings.push.model_copy(update={"compare_seconds": compare_seconds})}
+        )
+        stats = PushStats()
+        follower = Follower(settings, cluster, pushed, stats, repair)
+
+        def once():
+            stop = threading.Event()
+            read_to_end, log.read_to_end = log.read_to_end, lambda: (stop.set(), read_to_end())
+            follower.run(stop)
+            log.read_to_end = read_to_end
+
+        return once, stats
+
+    return _follow
+
+
+def test_a_change_of_the_log_is_pushed_and_nothing_else(log, follow):
+    cluster = Cluster({ALICE: 5.0, CAROL: 1.0})
+    log.set((ALICE, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0})
+    once()
+    assert cluster.pushed == []
+    log.set((ALICE, 9.0, 0), (BOB, 7.0, 0))
+    once()
+    assert cluster.pushed == [{ALICE: 9.0, BOB: 7.0}]
+    log.set((ALICE, None, 0), (BOB, 7.0, 0))
+    once()
+    assert cluster.pushed[1:] == [{ALICE: None}]
+    assert (stats.pushed, stats.repaired, dict(stats.differing)) == (3, 0, {"only_there": 1})
+    assert cluster.rates == {BOB: 7.0, CAROL: 1.0}
+
+
+def test_a_scheduled_change_is_pushed_when_it_is_due(log, follow):
+    """Without looking at the cluster before, where nothing is due and it is not time to compare."""
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0), (ALICE, 9.0, 100), (BOB, 7.0, 200))
+    once, _ = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
+    for now, pushed, reads in ((0, [], 1), (99, [], 1), (100, [{ALICE: 9.0}], 2), (150, [{ALICE: 9.0}], 2)):
+        log.now = now
+        once()
+        assert (cluster.pushed, cluster.reads) == (pushed, reads), now
+    log.now = 200
+    once()
+    assert cluster.rates == {ALICE: 9.0, BOB: 7.0}
+
+
+def test_drift_is_told_once_and_left(log, follow, caplog):
+    cluster = Cluster({ALICE: 9.0, CAROL: 1.0})
+    log.set((ALICE, 5.0, 0), (BOB, 7.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0, BOB: 7.0})
+    with caplog.at_level(logging.INFO):
+        once()
+        once()
+    rate, told = "controller_mutation_rate", "changed on the cluster, and not in the log:"
+    assert caplog.messages == [
+        f"{told} ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
+        f"{told} - user-principal 'bob': {rate}=7.0",
+        f"{told} + user-principal 'carol': {rate}=1.0",
+    ]
+    assert cluster.pushed == []
+    assert dict(stats.differing) == {"changed": 1, "missing": 1, "only_there": 1}
+
+
+def test_drift_that_is_over_is_told_and_told_again_when_it_comes_again(log, follow, caplog):
+    cluster = Cluster({ALICE: 9.0})
+    log.set((ALICE, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0})
+    with caplog.at_level(logging.INFO):
+        once()
+        cluster.rates[ALICE] = 5.0
+        once()
+        assert caplog.messages[-1] == "the cluster is as the log has it again"
+        assert dict(stats.differing) == {}
+        cluster.rates[ALICE] = 9.0
+        once()
+    assert len(caplog.messages) == 3
+
+
+@pytest.mark.parametrize(
+    ("repair", "expected", "left"),
+    [
+        (Repair.NONE, [], {"changed": 1, "missing": 1, "not_removed": 1, "only_there": 1}),
+        (Repair.KNOWN, [{ALICE: 5.0, BOB: 7.0, QuotaEntity("dora"): None}], {"only_there": 1}),
+        (Repair.ALL, [{ALICE: 5.0, BOB: 7.0, QuotaEntity("dora"): None, CAROL: None}], {}),
+    ],
+)
+def test_drift_is_put_right_as_far_as_it_is_asked_for(log, follow, repair, expected, left):
+    dora = QuotaEntity("dora")
+    cluster = Cluster({ALICE: 9.0, CAROL: 1.0, dora: 2.0})
+    log.set((ALICE, 5.0, 0), (BOB, 7.0, 0), (dora, 2.0, 0), (dora, None, 0))
+    once, stats = follow(cluster, {ALICE: 5.0, BOB: 7.0, dora: None}, repair)
+    once()
+    assert cluster.pushed == expected
+    assert dict(stats.differing) == left
+    assert stats.repaired == sum(len(each) for each in expected)
+    assert stats.pushed == 0
+
+
+def test_a_change_of_the_log_is_pushed_over_drift_of_the_same_entity(log, follow):
+    """And drift of another one stays."""
+    cluster = Cluster({ALICE: 9.0, BOB: 9.0})
+    log.set((ALICE, 5.0, 0), (BOB, 7.0, 0))
+    once, _ = follow(cluster, {ALICE: 5.0, BOB: 7.0})
+    once()
+    log.set((ALICE, 6.0, 0), (BOB, 7.0, 0))
+    once()
+    assert cluster.pushed == [{ALICE: 6.0}]
+    assert cluster.rates == {ALICE: 6.0, BOB: 9.0}
+
+
+def test_a_cluster_that_is_away_is_waited_for_and_what_came_meanwhile_is_pushed(log, follow, caplog):
+    """Told once, however long; and the log is not opened anew for it."""
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
+    with caplog.at_level(logging.INFO):
+        once()
+        compared_at = stats.compared_at
+        cluster.failure = "nobody listens there"
+        log.set((ALICE, 9.0, 0))
+        once()
+        once()
+        assert stats.compared_at == compared_at
+        cluster.failure = None
+        once()
+    assert cluster.pushed == [{ALICE: 9.0}]
+    rate = "controller_mutation_rate"
+    assert caplog.messages == [
+        "nobody listens there: trying again",
+        f"pushed: ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
+        "goes on",
+    ]
+    assert log.opened == 1
+
+
+def test_a_comparison_that_fails_is_made_again_before_the_next_one_is_due(log, follow, monkeypatch):
+    class Timer:
+        due = True
+
+        def is_due(self):
+            return self.due
+
+    timer = Timer()
+    monkeypatch.setattr(push, "Every", lambda _seconds: timer)
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0})
+    once()
+    cluster.rates, cluster.failure = {ALICE: 7.0}, "nobody listens there"
+    once()
+    timer.due, cluster.failure = False, None
+    once()
+    assert dict(stats.differing) == {"changed": 1}
+
+
+def test_a_log_that_cannot_be_read_is_opened_anew(log, follow):
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0))
+    once, _ = follow(cluster, {ALICE: 5.0})
+    once()
+    log.failure = "the topic is not the one that was read so far"
+    once()
+    log.failure = None
+    log.set((ALICE, 9.0, 0))
+    once()
+    assert log.opened == 2
+    assert cluster.pushed == [{ALICE: 9.0}]
+
+
+def test_a_log_that_was_begun_anew_removes_nothing(log, follow):
+    """Whoever deleted the topic did not mean to lift all quotas."""
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0}, Repair.KNOWN)
+    once()
+    log.set()
+    once()
+    assert cluster.rates == {ALICE: 5.0}
+    assert dict(stats.differing) == {"only_there": 1}
+
+
+def test_a_push_that_fails_is_tried_again(log, follow):
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 9.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
+    pushing, cluster.push = cluster.push, lambda _: (_ for _ in ()).throw(ClusterError("refused"))
+    once()
+    assert (dict(stats.differing), stats.pushed) == ({"changed": 1}, 0)
+    cluster.push = pushing
+    once()
+    assert cluster.rates == {ALICE: 9.0}

@@ -1,0 +1,299 @@
+"""Quotas of clients on a cluster, read and set by our own codecs, by a broker that answers as each test says."""
+
+import math
+import re
+import socket
+import threading
+from contextlib import ExitStack
+
+import pytest
+
+from quota.errors import ClusterError
+from quota.kafka.brokers.client_quotas import ClusterQuotas
+from quota.kafka.brokers.window import read_window
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
+from quota.settings.connection import Connection, Security
+from quota.wire.protocol import Protocol
+from tests.support.checkout import CHECKOUT
+from tests.support.scripted_broker import ScriptedBroker
+
+METADATA, SASL_HANDSHAKE, DESCRIBE_CONFIGS, SASL_AUTHENTICATE, DESCRIBE, ALTER = 3, 17, 32, 36, 48, 49
+ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
+SECONDS = 0.3
+
+
+@pytest.fixture(scope="module")
+def protocol():
+    return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
+
+
+@pytest.fixture
+def broker(protocol):
+    """Return a function that starts a broker with these answers, until the end of the test."""
+    with ExitStack() as stack:
+        yield lambda answers, versions=None: stack.enter_context(
+            ScriptedBroker(protocol, answers, versions).listening()
+        )
+
+
+def cluster(protocol, servers, security=None):
+    return ClusterQuotas(Connection(servers, security or Security()), protocol, SECONDS)
+
+
+def entry(parts, **values):
+    entity = [{"entityType": kind, "entityName": name} for kind, name in parts]
+    return {"entity": entity, "values": [{"key": key, "value": value} for key, value in values.items()]}
+
+
+def described(*entries):
+    return {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "entries": list(entries)}
+
+
+def altered(request, refused=None):
+    """The answer to a change, which refuses entities by their first name."""
+    results = []
+    for each in request["entries"]:
+        code, message = (refused or {}).get(each["entity"][0]["entityName"], (0, None))
+        results.append({"errorCode": code, "errorMessage": message, "entity": each["entity"]})
+    return {"throttleTimeMs": 0, "entries": results}
+
+
+def test_only_rates_of_users_and_client_ids_are_read(protocol, broker):
+    """An address has other quotas, and so may a user; the default is a name that is null."""
+    running = broker(
+        {
+            DESCRIBE: described(
+                entry([("user", "alice")], producer_byte_rate=1e6, controller_mutation_rate=5.0),
+                entry([("user", "bob")], producer_byte_rate=1e6),
+                entry([("user", None)], controller_mutation_rate=1.0),
+                entry([("client-id", None), ("user", "дж")], controller_mutation_rate=2.0),
+                entry([("client-id", "app")], controller_mutation_rate=math.inf),
+                entry([("ip", "10.0.0.1")], controller_mutation_rate=9.0),
+                entry([("ip", None), ("user", "alice")], controller_mutation_rate=9.0),
+                entry([("user", "")], controller_mutation_rate=9.0),
+                entry([("team", "pay")], controller_mutation_rate=9.0),
+            )
+        }
+    )
+    assert cluster(protocol, running.address).read() == {
+        ALICE: 5.0,
+        DEFAULT: 1.0,
+        QuotaEntity("дж", None): 2.0,
+        QuotaEntity(client_id="app"): math.inf,
+    }
+    assert running.requests[-1] == (DESCRIBE, {"components": [], "strict": False})
+
+
+def test_only_the_rate_is_set_or_removed(protocol, broker):
+    running = broker({ALTER: altered})
+    assert cluster(protocol, running.address).alter({QuotaEntity("alice", None): 5.0, DEFAULT: None}) == {}
+    ((_, request),) = [each for each in running.requests if each[0] == ALTER]
+    rate = {"key": "controller_mutation_rate"}
+    assert request == {
+        "entries": [
+            {
+                "entity": [
+                    {"entityType": "user", "entityName": "alice"},
+                    {"entityType": "client-id", "entityName": None},
+                ],
+                "ops": [{**rate, "value": 5.0, "remove": False}],
+            },
+            {"entity": [{"entityType": "user", "entityName": None}], "ops": [{**rate, "value": 0.0, "remove": True}]},
+        ],
+        "validateOnly": False,
+    }
+
+
+def test_many_changes_are_several_requests(protocol, broker):
+    """A controller takes ten thousand records of a request at most."""
+    running = broker({ALTER: altered})
+    cluster(protocol, running.address).alter({QuotaEntity(f"u{number}"): 1.0 for number in range(2_500)})
+    sizes = [len(request["entries"]) for key, request in running.requests if key == ALTER]
+    assert sizes == [1_000, 1_000, 500]
+
+
+def test_a_refused_change_is_told_with_the_brokers_reason(protocol, broker):
+    running = broker({ALTER: lambda request: altered(request, {"bob": (42, "it is Tuesday")})})
+    rates = {ALICE: 5.0, BOB: 7.0}
+    assert cluster(protocol, running.address).alter(rates) == {BOB: "it is Tuesday"}
+    running = broker(
+        {
+            ALTER: lambda request: altered(request, {"bob": (42, None)}),
+            DESCRIBE: described(entry([("user", "alice")], controller_mutation_rate=5.0)),
+        }
+    )
+    expected = (
+        f"Kafka at {running.address} refuses 1 of 2 quotas, such as user-principal 'bob': Broker: Invalid request"
+    )
+    with pytest.raises(ClusterError, match=re.escape(expected)):
+        cluster(protocol, running.address).push(rates)
+
+
+def test_a_change_is_pushed_once_the_cluster_shows_it(protocol, broker):
+    """A broker hears of it from the controller a moment later."""
+    shown = iter([described(), described(entry([("user", "alice")], controller_mutation_rate=5.0))])
+    running = broker({ALTER: altered, DESCRIBE: lambda _: next(shown)})
+    cluster(protocol, running.address).push({ALICE: 5.0, BOB: None})
+    assert [key for key, _ in running.requests if key in {ALTER, DESCRIBE}] == [ALTER, DESCRIBE, DESCRIBE]
+
+
+@pytest.mark.parametrize(
+    ("rates", "shown"),
+    [
+        ({ALICE: 5.0}, described()),
+        ({ALICE: 5.0}, described(entry([("user", "alice")], controller_mutation_rate=9.0))),
+        ({ALICE: None}, described(entry([("user", "alice")], controller_mutation_rate=5.0))),
+    ],
+)
+def test_a_change_that_does_not_take_is_an_error(protocol, broker, rates, shown):
+    running = broker({ALTER: altered, DESCRIBE: shown})
+    with pytest.raises(ClusterError, match="has accepted 1 quotas and does not show 1 of them, such as user-principal"):
+        cluster(protocol, running.address).push(rates)
+
+
+def test_a_principal_that_may_not_is_told_what_to_allow(protocol, broker):
+    denied = (31, "Cluster authorization failed.")
+    running = broker(
+        {
+            DESCRIBE: described() | {"errorCode": 31, "errorMessage": denied[1]},
+            ALTER: lambda request: altered(request, {"alice": denied}),
+        }
+    )
+    reason = f"Kafka at {running.address}: CLUSTER_AUTHORIZATION_FAILED; allow this principal"
+    with pytest.raises(ClusterError, match=re.escape(f"cannot read the quotas of {reason} DescribeConfigs on the")):
+        cluster(protocol, running.address).read()
+    with pytest.raises(ClusterError, match=re.escape(f"cannot set the quotas of {reason} AlterConfigs on the")):
+        cluster(protocol, running.address).alter({ALICE: 5.0})
+
+
+def test_a_broker_without_the_api_is_too_old(protocol, broker):
+    running = broker({}, versions={METADATA: 8, SASL_HANDSHAKE: 1, SASL_AUTHENTICATE: 1})
+    with pytest.raises(ClusterError, match="it is too old: quotas of clients"):
+        cluster(protocol, running.address).read()
+
+
+def test_an_older_version_of_the_api_will_do(protocol, broker):
+    running = broker({DESCRIBE: described(entry([("user", "alice")], controller_mutation_rate=5.0))}, {DESCRIBE: 0})
+    assert cluster(protocol, running.address).read() == {ALICE: 5.0}
+
+
+def test_the_next_server_is_asked_where_one_cannot_be_reached(protocol, broker):
+    running = broker({DESCRIBE: described()})
+    assert cluster(protocol, f"127.0.0.1:1,{running.address}").read() == {}
+
+
+def test_a_cluster_that_cannot_be_reached_is_one_line_with_each_server(protocol):
+    with pytest.raises(ClusterError) as error:
+        cluster(protocol, "127.0.0.1:1,127.0.0.1:2").read()
+    assert str(error.value) == (
+        "cannot read the quotas of Kafka at 127.0.0.1:1: nobody listens there, 127.0.0.1:2: nobody listens there"
+    )
+
+
+def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_settings_say(protocol):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(ClusterError, match=f"Kafka at 127.0.0.1:{port}: no answer"):
+            cluster(protocol, f"127.0.0.1:{port}").read()
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"", "it closes the connection, as a listener with another security protocol does"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "this is not a broker, or its listener has another security protocol"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "this is not a broker, or its listener has another security protocol"),
+        (b"\x00\x00\x00\x02\x00\x00", "an answer that ends within its header"),
+    ],
+)
+def test_what_is_no_broker_is_told_so(protocol, said, reason):
+    """A web server, and a listener with TLS, which answers with an alert."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ClusterError, match=re.escape(reason)):
+            cluster(protocol, f"127.0.0.1:{server.getsockname()[1]}").read()
+        thread.join()
+
+
+PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "ann", "secret")
+
+
+def test_who_logs_in_is_told_by_plain(protocol, broker):
+    running = broker(
+        {
+            SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["PLAIN"]},
+            SASL_AUTHENTICATE: {"errorCode": 0, "errorMessage": None, "authBytes": b"", "sessionLifetimeMs": 0},
+            DESCRIBE: described(),
+        }
+    )
+    assert cluster(protocol, running.address, PLAIN).read() == {}
+    assert (SASL_AUTHENTICATE, {"authBytes": b"\0ann\0secret"}) in running.requests
+
+
+@pytest.mark.parametrize(
+    ("handshake", "authenticate", "reason"),
+    [
+        (
+            {"errorCode": 33, "mechanisms": ["GSSAPI", "OAUTHBEARER"]},
+            None,
+            "PLAIN is not enabled there, but GSSAPI, OA",
+        ),
+        ({"errorCode": 0, "mechanisms": []}, "Authentication failed: Invalid password", "failed: Invalid password"),
+    ],
+)
+def test_a_login_that_is_refused_is_told_without_the_secret(protocol, broker, handshake, authenticate, reason):
+    """And no other server is asked."""
+    answer = {"errorCode": 58, "errorMessage": authenticate, "authBytes": b"", "sessionLifetimeMs": 0}
+    running = broker({SASL_HANDSHAKE: handshake, SASL_AUTHENTICATE: answer})
+    with pytest.raises(ClusterError) as error:
+        cluster(protocol, f"{running.address},127.0.0.1:1", PLAIN).read()
+    assert reason in str(error.value)
+    assert "secret" not in str(error.value)
+    assert "127.0.0.1:1" not in str(error.value).split(",")
+
+
+def configs(values, code=0):
+    shown = [
+        {"name": name, "value": value, "readOnly": True, "configSource": 4, "isSensitive": False, "synonyms": []}
+        for name, value in values.items()
+    ]
+    result = {"errorCode": code, "errorMessage": None, "resourceType": 4, "resourceName": "7", "configs": shown}
+    return {"throttleTimeMs": 0, "results": [result]}
+
+
+def metadata(node, host, port):
+    broker = {"nodeId": node, "host": host, "port": port, "rack": None}
+    return {"throttleTimeMs": 0, "brokers": [broker], "clusterId": None, "controllerId": node, "topics": []}
+
+
+NUM, SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
+
+
+def test_the_window_is_asked_of_a_broker_by_its_own_number(protocol, broker):
+    """Which tells its configs, and nobody else's: where another address was given, the broker's own is gone to."""
+    own = broker({})
+    own.answers |= {METADATA: metadata(7, "127.0.0.1", own.port), DESCRIBE_CONFIGS: configs({NUM: "100", SIZE: "2"})}
+    other = broker({METADATA: metadata(7, "127.0.0.1", own.port)})
+    for address in (own.address, other.address):
+        assert read_window(cluster(protocol, address)) == Window(100, 2)
+    asked = [request["resources"] for key, request in own.requests if key == DESCRIBE_CONFIGS]
+    assert asked == [[{"resourceType": 4, "resourceName": "7", "configurationKeys": [NUM, SIZE]}]] * 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"), [(configs({}, 31), "allow this principal DescribeConfigs"), (configs({}), "of Kafka 2.7")]
+)
+def test_a_window_that_is_not_told_is_an_error(protocol, broker, answer, reason):
+    running = broker({DESCRIBE_CONFIGS: answer})
+    running.answers[METADATA] = metadata(7, "127.0.0.1", running.port)
+    with pytest.raises(ClusterError, match=reason):
+        read_window(cluster(protocol, running.address))

@@ -1,0 +1,136 @@
+"""Between the quota log and a cluster whose brokers enforce: who should have which rate, and what differs."""
+
+import math
+
+import pytest
+
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import QuotaRecord
+from quota.timeline.change import QuotaCancellation, QuotaChange
+from quota.timeline.cluster_plan import differences, pull_steps, wanted_rates
+from quota.timeline.timeline import QuotaTimeline
+from tests.support.factories import timeline
+
+ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
+
+
+def quotas(*changes):
+    """A timeline of changes: entity, quota, moment."""
+    found = QuotaTimeline()
+    for entity, quota, moment in changes:
+        found.add(QuotaChange(entity, quota, moment))
+    return found
+
+
+def told(found):
+    return [(each.entity, each.kind, each.wanted, each.present) for each in found]
+
+
+def test_a_cluster_should_have_the_rates_in_force_and_none_where_one_was_removed():
+    log = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (BOB, None, 10), (CAROL, 1.0, 100))
+    assert wanted_rates(log, 50) == {ALICE: 5.0, BOB: None}
+    assert wanted_rates(log, 5) == {ALICE: 5.0, BOB: 7.0}
+    assert wanted_rates(log, 100) == {ALICE: 5.0, BOB: None, CAROL: 1.0}
+
+
+def test_a_quota_in_shadow_is_not_to_be_enforced():
+    assert wanted_rates(quotas((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, 99.0, 1000), 0)), 0) == {
+        ALICE: None,
+        BOB: 7.0,
+    }
+
+
+def test_an_entity_whose_only_change_was_taken_back_is_one_that_the_log_never_had():
+    log = timeline((ALICE, 5.0, 100))
+    log.add(QuotaCancellation(ALICE, 100))
+    assert wanted_rates(log, 200) == {}
+
+
+@pytest.mark.parametrize(("name", "fits"), [("x" * 32_767, True), ("x" * 32_768, False), ("ж" * 16_384, False)])
+def test_a_name_that_the_protocol_cannot_carry_is_left_out(name, fits):
+    """By its bytes in UTF-8."""
+    assert bool(wanted_rates(timeline((QuotaEntity("u", name), 5.0, 0)), 0)) is fits
+
+
+def test_differences_are_told_by_their_kind_in_a_stable_order():
+    dora, erin = QuotaEntity("dora"), QuotaEntity(client_id="app")
+    wanted = {ALICE: 5.0, BOB: None, CAROL: 1.0, dora: 2.0, QuotaEntity("removed there, too"): None}
+    present = {erin: 3.0, dora: 2.0, BOB: 7.0, ALICE: 9.0, DEFAULT: 4.0}
+    assert told(differences(wanted, present)) == [
+        (erin, "only_there", None, 3.0),
+        (ALICE, "changed", 5.0, 9.0),
+        (BOB, "not_removed", None, 7.0),
+        (CAROL, "missing", 1.0, None),
+        (DEFAULT, "only_there", None, 4.0),
+    ]
+
+
+def test_the_order_is_that_of_the_keys():
+    assert [each.entity for each in differences({}, {DEFAULT: 1.0, ALICE: 1.0})] == [ALICE, DEFAULT]
+
+
+def test_no_number_is_another_rate():
+    assert told(differences({ALICE: 5.0}, {ALICE: math.inf})) == [(ALICE, "changed", 5.0, math.inf)]
+    ((_, kind, _, present),) = told(differences({ALICE: 5.0}, {ALICE: math.nan}))
+    assert kind == "changed"
+    assert math.isnan(present)
+
+
+def test_a_difference_is_a_step_of_a_diff_one_way_and_the_other():
+    changed, missing, removed = differences({ALICE: 5.0, BOB: 7.0, CAROL: None}, {ALICE: 9.0, CAROL: 1.0})
+    rate = "controller_mutation_rate"
+    assert [str(each.step) for each in (changed, missing, removed)] == [
+        f"~ user-principal 'alice': {rate}=9.0 -> {rate}=5.0",
+        f"+ user-principal 'bob': {rate}=7.0",
+        f"- user-principal 'carol': {rate}=1.0",
+    ]
+    assert [str(each.drift) for each in (changed, missing, removed)] == [
+        f"~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
+        f"- user-principal 'bob': {rate}=7.0",
+        f"+ user-principal 'carol': {rate}=1.0",
+    ]
+    assert changed.step.record == QuotaRecord(ALICE, 5.0)
+    assert removed.step.record == QuotaRecord(CAROL, None)
+
+
+def test_the_log_takes_over_what_a_cluster_has_and_removes_what_it_has_not():
+    log = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (CAROL, 1.0, 0), (CAROL, None, 10))
+    steps = pull_steps({ALICE: 9.0, CAROL: 1.0, DEFAULT: 2.0}, log, 50)
+    assert [(each.sign, each.record.entity, each.before, each.after) for each in steps] == [
+        ("~", ALICE, Quota(5.0), Quota(9.0)),
+        ("-", BOB, Quota(7.0), None),
+        ("+", CAROL, None, Quota(1.0)),
+        ("+", DEFAULT, None, Quota(2.0)),
+    ]
+    assert [each.record for each in steps] == [
+        QuotaRecord(ALICE, 9.0, altered_configs=["controller_mutation_rate"]),
+        QuotaRecord(BOB, None),
+        QuotaRecord(CAROL, 1.0),
+        QuotaRecord(DEFAULT, 2.0),
+    ]
+
+
+def test_options_that_no_broker_has_stay_when_a_rate_is_taken_over():
+    log = quotas((ALICE, Quota(5.0, 99.0, 1000), 0), (BOB, Quota(7.0, 50.0), 0))
+    (step,) = pull_steps({ALICE: 9.0, BOB: 7.0}, log, 0)
+    assert (step.before, step.after) == (Quota(5.0, 99.0, 1000), Quota(9.0, 99.0, 1000))
+    assert step.record == QuotaRecord(ALICE, 9.0, 99.0, 1000, altered_configs=["controller_mutation_rate"])
+
+
+def test_a_quota_in_shadow_stays_so_unless_the_cluster_enforces_one():
+    log = quotas((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, shadow=True), 0))
+    (step,) = pull_steps({BOB: 8.0}, log, 0)
+    assert (step.record.entity, step.after) == (BOB, Quota(8.0))
+    assert step.record.altered_configs == ["controller_mutation_rate", "shadow"]
+
+
+def test_scheduled_changes_stay_when_a_cluster_is_taken_over():
+    """Which `quotas apply` takes back."""
+    assert pull_steps({ALICE: 5.0}, timeline((ALICE, 5.0, 0), (ALICE, 9.0, 100), (BOB, 1.0, 100)), 50) == []
+
+
+@pytest.mark.parametrize("rate", [math.nan, math.inf])
+def test_what_is_no_quota_here_changes_nothing(rate):
+    """A broker with such a rate admits everything; the log's own quota is not removed for it."""
+    assert pull_steps({ALICE: rate, BOB: rate}, timeline((ALICE, 5.0, 0)), 0) == []
