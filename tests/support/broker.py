@@ -147,20 +147,22 @@ class Authority:
         """The authority's own certificate, which clients trust."""
         return self._own.path
 
-    def sign(self, name: str, address: str | None = None, password: str | None = None) -> Certificate:
+    def sign(
+        self, name: str, address: str | None = None, password: str | None = None, subject: str | None = None
+    ) -> Certificate:
         """Create a certificate.
 
         Args:
-            name: The common name.
+            name: The common name, and that of the files.
             address: The IP address of a broker; None for a client.
             password: Encrypts the key; None leaves it in plain text.
+            subject: The whole subject as openssl takes it, in UTF-8; None for the common name alone.
         """
         made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         where = [] if address is None else ["-addext", f"subjectAltName=IP:{address}"]
         signer = ["-CA", str(self._own.path), "-CAkey", str(self._own.key)]
-        _openssl(
-            "req", "-x509", *_CURVE, "-nodes", *_files(made), *signer, "-days", _DAYS, "-subj", f"/CN={name}", *where
-        )
+        who = ["-utf8", "-subj", subject or f"/CN={name}"]
+        _openssl("req", "-x509", *_CURVE, "-nodes", *_files(made), *signer, "-days", _DAYS, *who, *where)
         if password is None:
             return made
         encrypted = Certificate(made.path, made.key.with_suffix(".encrypted"))

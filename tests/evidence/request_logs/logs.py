@@ -1,0 +1,56 @@
+"""The request logs of a cluster's nodes, cut to a size that can be kept; no line is altered."""
+
+import gzip
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.evidence.request_logs.log_settings import REQUEST_LOG
+from tests.evidence.request_logs.node import Node
+
+KEPT_OF_OTHERS = 8
+"""Lines of a node that are kept of each request that does not change topics."""
+
+_CHANGES = frozenset({"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS"})
+_NAME = re.compile(rb'"requestApiKeyName":"(\w+)"|apiKey=(\w+)')
+_LARGE = 200_000
+
+
+def sizes(nodes: tuple[Node, ...]) -> dict[str, int]:
+    """Return how long the logs are now, bytes."""
+    return {each.name: (each.folder / REQUEST_LOG).stat().st_size for each in nodes}
+
+
+def keep(nodes: tuple[Node, ...], begun: dict[str, int], folder: Path) -> None:
+    """Copy the logs into a folder for each node, compressed where the hour has turned or the file is large.
+
+    Args:
+        nodes: The nodes.
+        begun: How long the logs were when they began, bytes.
+        folder: For the copies.
+    """
+    for node in nodes:
+        counts: Counter[bytes] = Counter()
+        target = folder / node.name
+        target.mkdir()
+        paths = sorted(node.folder.glob(f"{REQUEST_LOG}*"), key=lambda path: (path.name == REQUEST_LOG, path.name))
+        for number, path in enumerate(paths):
+            data = path.read_bytes()[begun[node.name] if number == 0 else 0 :]
+            kept = b"".join(_kept(data, counts))
+            if len(kept) > _LARGE or path.name != REQUEST_LOG:
+                (target / f"{path.name}.gz").write_bytes(gzip.compress(kept, mtime=0))
+            else:
+                (target / path.name).write_bytes(kept)
+
+
+def _kept(data: bytes, counts: Counter[bytes]) -> Iterator[bytes]:
+    for line in io.BytesIO(data):
+        found = _NAME.search(line)
+        if found is not None:
+            name = found[1] or found[2]
+            counts[name] += 1
+            if name.decode() not in _CHANGES and counts[name] > KEPT_OF_OTHERS:
+                continue
+        yield line

@@ -1,0 +1,1 @@
+"""What clusters are driven with."""
