@@ -11,7 +11,7 @@ CLIENTS := .jars/clients/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -58,6 +58,9 @@ bench-observe: setup ## an imported request log of ten million lines beside grep
 
 observed: setup ## the experiment's storm by the broker's request log, and held by the quotas that follow; some ten minutes
 	@$(BIN)/python -m tests.evidence.observed
+
+request-logs: setup ## request logs of Kafka 2.7 to 4.2 by real brokers, into tests/data; about eight minutes
+	@$(BIN)/python -m tests.evidence.request_logs
 
 experiment: setup ## KIP-599's own experiment, without a quota and with one; about eleven minutes
 	@$(BIN)/python -m tests.evidence.experiment

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import tzinfo
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
-from zoneinfo import ZoneInfo
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -95,7 +95,7 @@ def import_logs(
             return Summary(logs, collection.forwarded, collection.copies, clocks, observer.counts)
 
 
-def _read_all(files: Sequence[Path], zone: ZoneInfo, folder: Path) -> list[Found]:
+def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
     """Read all files, and write what they tell of into a folder."""
     parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
     total = sum(part.bytes for part in parts)
@@ -129,7 +129,7 @@ def _processes(total: int) -> Iterator[Callable[..., Future[Found]]]:
             raise
 
 
-def _read_segment(segment: Segment, zone: ZoneInfo, part: Path) -> Found:
+def _read_segment(segment: Segment, zone: tzinfo, part: Path) -> Found:
     found, time = Found(), LogTime(zone)
     with PartWriter(part) as writer:
         for block in read_blocks(segment):

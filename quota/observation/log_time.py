@@ -1,9 +1,12 @@
 """The time at the head of a line of a log."""
 
 import re
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from quota.errors import BadInput
+
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d\d):?(\d\d)")
 _TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d):(\d\d)[.,](\d{3})\d*(?: ?(Z|[+-]\d\d:?\d\d))?")
 
 _HOUR_MS = 3_600_000
@@ -11,10 +14,27 @@ _STEP_BACK_MS = 1_800_000
 """By more than this a log steps back only where clocks are set back at the end of summer time."""
 
 
+def parse_zone(name: str) -> tzinfo:
+    """Return a time zone by its name, such as Europe/Berlin, or by its offset, such as +05:30.
+
+    Raises:
+        BadInput: there is no such zone.
+    """
+    if offset := _OFFSET.fullmatch(name):
+        sign, hours, minutes = offset.groups()
+        shift = timedelta(hours=int(hours), minutes=int(minutes))
+        if shift < timedelta(hours=24):
+            return timezone(-shift if sign == "-" else shift)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadInput(f"{name!r} is not a time zone, such as UTC, Europe/Berlin or +05:30") from None
+
+
 class LogTime:
     """Reads the times of one log, whose lines are about in the order of their times."""
 
-    def __init__(self, zone: ZoneInfo) -> None:
+    def __init__(self, zone: tzinfo) -> None:
         """Read the times of a log.
 
         Args:

@@ -7,7 +7,7 @@ import msgspec
 
 from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import LoggedRequest
-from quota.observation.topic_sizes import DONE, THROTTLING_QUOTA_EXCEEDED, TopicSizes
+from quota.observation.topic_sizes import THROTTLING_QUOTA_EXCEEDED, TopicSizes, is_done
 from quota.records.fields import EpochMs
 from quota.records.request import MutationRequest, Observed, Operation, TopicMutation
 
@@ -60,7 +60,7 @@ class Observer:
         codes, assumed = [], []
         for topic in logged.topics:
             cost = self._sizes.cost(logged, topic)
-            if topic.error_code not in DONE and topic.error_code != THROTTLING_QUOTA_EXCEEDED:
+            if topic.error_code != THROTTLING_QUOTA_EXCEEDED and not is_done(logged, topic):
                 self.counts.failed_topics[topic.error_code] += 1
                 continue
             if cost is None:

@@ -7,8 +7,19 @@ from quota.records.request import Operation
 
 NONE, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED = 0, 7, 89
 
-DONE = frozenset({NONE, REQUEST_TIMED_OUT})
-"""Errors of topics whose mutation is carried out; after a time limit it goes on."""
+_IDS_SINCE = 7
+"""The first version of CREATE_TOPICS whose answers have the ids of topics."""
+
+
+def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
+    """Return whether a mutation is carried out, or was refused by nothing: what timed out may go on.
+
+    With ZooKeeper it goes on, and the answer to a creation has the topic's id; a KRaft controller gives it up.
+    """
+    if topic.error_code == REQUEST_TIMED_OUT:
+        tells_ids = request.operation is Operation.CREATE_TOPICS and request.api_version >= _IDS_SINCE
+        return topic.topic_id is not None or not tells_ids
+    return topic.error_code == NONE
 
 
 class TopicSizes:
@@ -32,7 +43,7 @@ class TopicSizes:
     def cost(self, request: LoggedRequest, topic: LoggedTopic) -> int | None:
         """Return what a topic of a request costs [mutations], and take note of what was done; None if not known."""
         name = self.name(topic)
-        done = topic.error_code in DONE and not request.validate_only
+        done = is_done(request, topic) and not request.validate_only
         match request.operation:
             case Operation.CREATE_TOPICS:
                 return self._created(name, topic, done=done)

@@ -1,21 +1,22 @@
 """The settings by which brokers' request logs are read."""
 
 import socket
+from datetime import tzinfo
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field
 
 from quota.errors import BadInput
+from quota.observation.log_time import parse_zone
 from quota.observation.principals import PrincipalRules
 from quota.settings.types import Name, Section
 
 
 def _check_zone(name: str) -> str:
     try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is not a time zone, such as UTC or Europe/Berlin") from None
+        parse_zone(name)
+    except BadInput as error:
+        raise ValueError(str(error)) from None
     return name
 
 
@@ -43,9 +44,9 @@ class ObserveSettings(Section):
     """Name of the follower of these logs, of which one works at a time. Empty for `observe-` and the host's name."""
 
     @property
-    def zone(self) -> ZoneInfo:
+    def zone(self) -> tzinfo:
         """The time zone."""
-        return ZoneInfo(self.time_zone)
+        return parse_zone(self.time_zone)
 
     @property
     def group_name(self) -> str:

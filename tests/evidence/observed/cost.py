@@ -49,7 +49,8 @@ class LogCost:
 def measure_cost(there: Place, rounds: int, seconds: float, tell: Callable[[str], None]) -> LogCost:
     """Measure both levels in turn, under producers and a consumer at a fixed rate."""
     servers = {"bootstrap.servers": there.settings.kafka.bootstrap_servers}
-    AdminClient(servers).create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()
+    admin = AdminClient(servers)  # it has to outlive its futures
+    admin.create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()
     consumer = Consumer({**servers, "group.id": "load", "fetch.wait.max.ms": 100})
     consumer.subscribe([_TOPIC])
     costs = {level: Cost() for level in _LEVELS}

@@ -1,0 +1,157 @@
+"""Request logs of real brokers (`make request-logs`), beside what their clients have noted themselves."""
+
+import io
+import json
+from collections import Counter
+
+import pytest
+
+from jobs.observe.importing import import_logs
+from quota.errors import BadInput
+from quota.settings.observe import ObserveSettings
+from tests.support.checkout import CHECKOUT
+
+FOLDER = CHECKOUT / "tests" / "data" / "request_logs"
+SET_UPS = sorted(each.name for each in FOLDER.iterdir() if each.name != "2.7.2-zookeeper")
+
+BY_THE_CLUSTER = {"AUTOMATIC", "INTERNAL"}
+"""Operations that no client asked for."""
+
+TIMED_OUT, REFUSED = 7, 89
+SLACK_MS = 100
+"""Clocks of brokers and clients are the same; processes of a busy machine wait."""
+
+
+def driven(name):
+    """Return what was noted; `requests` are those of clients, `by_cluster` what the cluster has made itself."""
+    noted = json.loads((FOLDER / name / "driven.json").read_text())
+    by_cluster = [each for each in noted["requests"] if each["operation"] in BY_THE_CLUSTER]
+    return noted | {
+        "requests": [each for each in noted["requests"] if each not in by_cluster],
+        "by_cluster": by_cluster,
+    }
+
+
+def imported(name, noted, nodes="*"):
+    settings = ObserveSettings(time_zone=noted["time_zone"], default_partitions=noted["default_partitions"])
+    out = io.BytesIO()
+    logs = sorted((FOLDER / name).glob(f"{nodes}/kafka-request.log*"))
+    summary = import_logs(logs, settings, noted["before"], out)
+    return summary, [json.loads(each) for each in out.getvalue().splitlines()]
+
+
+def as_logged(noted, text):
+    """Return a name as the broker has logged it: that of 3.3.2 has a file encoding that knows ASCII alone."""
+    return text.encode("ascii", "replace").decode() if noted["kafka"] == "3.3.2" else text
+
+
+def asked(noted):
+    """Return what clients asked for, and what became of it: who, what, and each topic with its cost and error."""
+    found = Counter()
+    for request in noted["requests"]:
+        topics = [
+            (topic["name"], cost(noted, request, topic), topic["error"])
+            for topic in request["topics"]
+            if topic["error"] in {0, REFUSED}
+        ]
+        if topics:
+            user = request["principal"].partition(":")[2]
+            client_id = as_logged(noted, request["client_id"] or "")
+            found[request["operation"], user, client_id, request["validate_only"], tuple(sorted(topics))] += 1
+    return found
+
+
+def cost(noted, request, topic):
+    """Return the partitions that came, or went, as another client has seen; or that were asked for."""
+    done = topic["error"] == 0 and not request["validate_only"]
+    wanted = topic["asked"] or len(topic["assignments"] or ()) or noted["default_partitions"]
+    match request["operation"]:
+        case "CREATE_TOPICS":
+            return topic["after"] if done else wanted
+        case "CREATE_PARTITIONS":
+            return (topic["after"] if done else wanted) - topic["before"]
+        case "DELETE_TOPICS":
+            return topic["before"]
+
+
+def observed(requests):
+    found = Counter()
+    for each in requests:
+        codes = each["observed"]["error_codes"]
+        topics = sorted(
+            (topic["name"], topic["partitions"], code) for topic, code in zip(each["topics"], codes, strict=True)
+        )
+        found[each["operation"], each["user"], each["client_id"], each["validate_only"], tuple(topics)] += 1
+    return found
+
+
+@pytest.mark.parametrize("name", SET_UPS)
+def test_every_request_that_clients_noted_is_there_once_with_its_cost_and_answer(name):
+    noted = driven(name)
+    summary, requests = imported(name, noted)
+    expected, found = asked(noted), observed(requests)
+    timed_out = {topic["name"] for each in noted["requests"] for topic in each["topics"] if topic["error"] == TIMED_OUT}
+    missing = {key for key in expected - found if not timed_out & mates(noted, key)}
+    assert not missing
+    # What clients have not noted: their own retries, what the cluster has made itself, and what timed out.
+    unnoted = [each for each in noted["requests"] if each["retries"]] + noted["by_cluster"]
+    others = {topic["name"] for each in unnoted for topic in each["topics"]}
+    assert all({topic for topic, _, _ in key[-1]} & (others | timed_out) for key in found - expected)
+    assert not any(summary.counts.assumed_topics.values())
+    assert not any(log.broken for log in summary.logs.values())
+
+
+def mates(noted, key):
+    """Return the names of the topics that were in one request with those of a key, also of those that failed."""
+    names = {topic for topic, _, _ in key[-1]}
+    requests = ({topic["name"] for topic in each["topics"]} for each in noted["requests"])
+    return set().union(*(each for each in requests if names <= each))
+
+
+@pytest.mark.parametrize("name", [each for each in SET_UPS if "kraft" in each or "secured" in each])
+def test_what_the_controller_has_logged_too_counts_once(name):
+    noted = driven(name)
+    summary, requests = imported(name, noted)
+    assert summary.forwarded > 20
+    assert len({each["request_id"] for each in requests}) == len(requests)
+
+
+@pytest.mark.parametrize("name", ["3.9.2-kraft", "4.2.1-kraft", "4.2.1-secured"])
+def test_the_controllers_log_alone_tells_the_same(name):
+    noted = driven(name)
+    _, of_all = imported(name, noted)
+    _, of_controller = imported(name, noted, "controller-*")
+    assert observed(of_controller) == observed(of_all)
+
+
+@pytest.mark.parametrize("name", SET_UPS)
+def test_a_request_was_received_between_its_sending_and_its_answer(name):
+    """By the brokers' own time zones; of requests of which there is only one."""
+    noted = driven(name)
+    _, requests = imported(name, noted)
+    sent = {}
+    for each in noted["requests"]:
+        sent.setdefault(identity(each), []).append(each)
+    pairs = [(each["timestamp"], sent.get(identity(each), [])) for each in requests]
+    once = [(at, found[0]) for at, found in pairs if len(found) == 1 and not found[0]["retries"]]
+    assert len(once) > 5
+    assert all(each["sent_ms"] - SLACK_MS <= at <= each["answered_ms"] + SLACK_MS for at, each in once)
+
+
+def identity(request):
+    names = sorted(str(topic["name"]) for topic in request["topics"])
+    return request["operation"], request["client_id"] or "", request["validate_only"], *names
+
+
+def test_quotas_of_brokers_are_in_the_logs():
+    _, requests = imported("4.2.1-kraft", driven("4.2.1-kraft"))
+    strict = [each for each in requests if REFUSED in each["observed"]["error_codes"]]
+    old = [each for each in requests if each["observed"]["throttle_time_ms"] and each not in strict]
+    assert strict
+    assert all(each["observed"]["throttle_time_ms"] > 0 for each in strict)
+    assert old  # of API versions that are throttled and not refused
+
+
+def test_a_log_from_before_kafka_2_8_is_refused():
+    with pytest.raises(BadInput, match=r"kafka-request\.log\S*: a request log of Kafka before 2\.8, which is not JSON"):
+        imported("2.7.2-zookeeper", driven("2.7.2-zookeeper"))
