@@ -6,6 +6,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
 
@@ -101,7 +102,7 @@ class _Line(msgspec.Struct, rename="camel"):
     request: _Request
     response: _Response | None
     connection: str
-    total_time_ms: float
+    total_time_ms: Annotated[float, msgspec.Meta(ge=0, le=2**31 - 1)]
     principal: str
     is_forwarded: bool = False
 
@@ -146,7 +147,7 @@ def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
         found = _decode(message[: message.rfind(b"}") + 1])
     except msgspec.ValidationError as error:
         raise BadRecord(f"a request log of another version: {error}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRecord(f"a line that is cut off, or not JSON: {error}") from None
     operation = _OPERATIONS.get(found.request_header.request_api_key)
     return None if operation is None else _logged(found, operation, at)
