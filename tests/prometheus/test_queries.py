@@ -14,6 +14,7 @@ from jobs.metrics.families import (
     decision_families,
     gateway_families,
     number_family,
+    observer_families,
     push_families,
     query_families,
 )
@@ -23,6 +24,7 @@ from jobs.sandbox.broker import free_port
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.brokers.stats import PushStats
+from quota.observation.stats import FollowStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
 from quota.records.quota import Window
@@ -40,6 +42,7 @@ class Job:
         self._account = DecisionTotals(Window(), 2)
         self._tally = ApplierStats()
         self._gateway = GatewayStats()
+        self._observed = FollowStats()
         self._scrapes = 0
 
     def collect(self):
@@ -51,6 +54,7 @@ class Job:
         yield from query_families({"enforce": view, "audit": view})
         yield from applier_families(self._tally)
         yield from gateway_families(self._gateway, self._scrapes)
+        yield from observer_families(self._observed)
         yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
         yield number_family(metric.QUOTA_RECORDS, self._scrapes)
         yield number_family(metric.FAILURES, self._scrapes)
@@ -69,6 +73,8 @@ class Job:
             self._scrapes
         )
         self._gateway.add_decision(0.3)
+        self._observed.requests = self._observed.mutations = self._observed.refused_topics = self._scrapes
+        self._observed.assumed_topics = self._observed.broken_lines = self._scrapes
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +236,24 @@ def test_an_address_that_leads_past_the_gateway_is_told_of(fired, values, fires)
     told = ({"severity": "critical"}, summary)
     series = {"mutation_quota_gateway_foreign_addresses_total": values}
     fired("MutationQuotaGatewayLedPast", series, [told] if fires else [])
+
+
+@pytest.mark.parametrize(
+    ("values", "fires"), [("1000000x60", False), ("134217728x60", True), ("0x20 134217728x40", False)]
+)
+def test_a_follower_that_stays_behind_its_logs_is_told_of(fired, values, fires):
+    told = ({"severity": "warning"}, "128MiB of the request logs are not read yet.")
+    fired("MutationQuotaObserverBehind", {"mutation_quota_observed_behind_bytes": values}, [told] if fires else [])
+
+
+@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("7x60", False), ("0x30 3x30", True)])
+def test_lines_that_cannot_be_read_are_told_of(fired, values, fires):
+    told = ({"severity": "warning"}, "3 lines of the request logs of the last ten minutes cannot be read.")
+    fired(
+        "MutationQuotaObserverBrokenLines",
+        {"mutation_quota_observed_broken_lines_total": values},
+        [told] if fires else [],
+    )
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x10 2x50", True), ("0x30 2x5 0x30", False)])
