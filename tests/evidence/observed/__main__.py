@@ -90,7 +90,8 @@ def _observe(there: Place, arm: Arm) -> Observed:
     )
     there.command("report", "--requests", "requests.jsonl", "--out", "report.html")
     rates = {each["entity"].get("client-id"): each["controller_mutation_rate"] for each in advice["quotas"]}
-    return Observed(summary, rates[STORM_USER], sum(Path(each).stat().st_size for each in logs))
+    quota = rates.get(STORM_USER) or rates[None]  # a tenant that gets no more than the default has none of its own
+    return Observed(summary, quota, sum(Path(each).stat().st_size for each in logs))
 
 
 def _compare(there: Place, quotas: Path) -> dict:
