@@ -1,5 +1,6 @@
 """What a cluster has answered to requests, compared with our decisions on them, and why they differ."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.entity import Tags
 from quota.records.quota import Limit, Quota
 from quota.records.record import Record
-from quota.records.request import NO_CLIENT_ID, MutationRequest, Observed
+from quota.records.request import NO_CLIENT_ID, Mode, MutationRequest, Observed
 from quota.timeline.resolution import ResolvedRequest
 from quota.whatif.kafka_bucket import Difference, KafkaAnswer, KafkaBucket
 
@@ -27,6 +28,7 @@ _MAX_SHOWN = 1000
 """Differences that are kept with all that belongs to them."""
 
 _ROUNDED_MS = 1
+_SEVERAL = 2
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -75,6 +77,8 @@ class Comparison:
 class _Buckets:
     ours: Bucket | None = None
     kafka: KafkaBucket = field(default_factory=KafkaBucket)
+    slack_ms: int = 0
+    """By how much they may have been charged later than at the moments that are assumed: since they were full."""
 
 
 class _Case(NamedTuple):
@@ -95,19 +99,31 @@ class _Case(NamedTuple):
         topics = self.resolved.request.topics
         return sum(topic.partitions for topic, admit in zip(topics, self.admitted, strict=True) if admit)
 
-    @property
-    def moments(self) -> tuple[int, int]:
-        """When the cluster received the request, and when it answered [epoch ms]: it has decided in between."""
-        return self.observed.at, self.observed.at + self.observed.took_ms
+    def agrees(self, answer: Callable[[int], KafkaAnswer], slack_ms: int = 0) -> bool:
+        """Return whether the cluster's answer is this one at some time while it worked on the request.
 
-    def agrees(self, answer: Callable[[int], KafkaAnswer]) -> bool:
-        """Return whether the cluster's answer is this one at some time while it worked on the request."""
-        first, last = map(answer, self.moments)
-        if self.admitted not in (first.admitted, last.admitted):
+        The client is told how long is left when it is answered, which is up to `took_ms` less.
+
+        Args:
+            answer: the answer at a moment [epoch ms].
+            slack_ms: by how much the bucket may have been charged later than it is assumed to.
+        """
+        at, took = self.observed.at, self.observed.took_ms
+        answers = [answer(moment) for moment in (at - slack_ms, at, at + took)]
+        waits = [each.throttle_ms for each in answers if each.admitted == self.admitted]
+        if not any(waits):
+            return bool(waits)  # what the client was told then is the throttle time of its request quota
+        return min(waits) - took - _ROUNDED_MS <= self.observed.throttle_time_ms <= max(waits) + _ROUNDED_MS
+
+    def is_in_another_order(self, answer: KafkaAnswer) -> bool:
+        """Return whether the cluster may have admitted other topics with the same tokens, in an order of its own."""
+        request, admitted, tokens = self.resolved.request, self.admitted, answer.tokens
+        if admitted == answer.admitted:
             return False
-        if first.throttle_ms == last.throttle_ms == 0:
-            return True  # what the client was told then is the throttle time of its request quota
-        return last.throttle_ms - _ROUNDED_MS <= self.observed.throttle_time_ms <= first.throttle_ms + _ROUNDED_MS
+        costs = [topic.partitions for topic, admit in zip(request.topics, admitted, strict=True) if admit]
+        if request.mode is not Mode.STRICT or len(admitted) < _SEVERAL or tokens < 0 or not costs:
+            return False
+        return sum(costs) - max(costs) <= tokens and (all(admitted) or tokens < sum(costs))
 
 
 class Comparer:
@@ -152,7 +168,7 @@ class Comparer:
         buckets = self._buckets.setdefault(case.resolved.resolution.tags, _Buckets())
         found = self.found
         found.limited += 1
-        if case.agrees(lambda now: self._answer(buckets.ours, case.resolved, now)):
+        if case.agrees(lambda now: self._answer(buckets.ours, case.resolved, now), buckets.slack_ms):
             found.agreeing += 1
             found.refused_by_both += not all(case.admitted)
         else:
@@ -177,7 +193,10 @@ class Comparer:
     def _causes_in(self, buckets: _Buckets, case: _Case, quota: Quota) -> list[str]:
         """Return why the cluster has answered otherwise by the same quota: its bucket holds other tokens."""
         request, bucket = case.resolved.request, buckets.kafka
-        if case.agrees(lambda now: bucket.answer(request, quota, self._window, now)):
+        now = case.observed.at + case.observed.took_ms
+        if case.is_in_another_order(self._answer(buckets.ours, case.resolved, now)):
+            return [Difference.ORDER.value]
+        if case.agrees(lambda now: bucket.answer(request, quota, self._window, now), buckets.slack_ms):
             causes = bucket.causes | bucket.causes_of(request, quota, self._window, case.observed.at)
             if causes:
                 return sorted(each.value for each in causes)
@@ -192,7 +211,8 @@ class Comparer:
         """Return our answer at `now` [epoch ms]."""
         record = msgspec.structs.replace(resolved.record, timestamp=now)
         _, admission = self._algorithm.admit(bucket, msgspec.structs.replace(resolved, record=record))
-        return KafkaAnswer(list(admission.admitted), admission.controller_throttle_ms)
+        tokens = math.inf if admission.tokens_before is None else admission.tokens_before
+        return KafkaAnswer(list(admission.admitted), admission.controller_throttle_ms, tokens)
 
     def _charge(self, buckets: _Buckets, case: _Case) -> None:
         """Charge both buckets what the cluster has admitted."""
@@ -202,6 +222,9 @@ class Comparer:
         if limit is not None and not resolved.request.validate_only and list(ours.admitted) != case.admitted:
             after = Bucket(tokens_at(now, buckets.ours, limit, self._window) - case.cost, now, limit.quota)
         buckets.ours = after
+        if ours.tokens_before is None or ours.tokens_before == ours.burst:
+            buckets.slack_ms = 0
+        buckets.slack_ms = max(buckets.slack_ms, case.observed.took_ms)
         if case.kafka_limit is not None:
             buckets.kafka.charge(resolved.request, case.cost, case.kafka_limit.quota, self._window, now)
         if limit is not None:

@@ -21,6 +21,7 @@ class Difference(Enum):
     """A rule by which Kafka decides otherwise; the value is its row in docs/differences-from-kafka.md."""
 
     STATE = "state of the buckets"
+    ORDER = "the topics of a request"
     CLOCK = "a clock that steps back"
     QUOTA_CHANGED = "a quota that is changed"
     EXPIRED = "a debt of more than an hour"
@@ -34,10 +35,11 @@ class Difference(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaAnswer:
-    """The answer of a controller: whether it admits each topic, and its throttle time [ms]."""
+    """The answer of a controller: whether it admits each topic, its throttle time [ms], and its tokens before."""
 
     admitted: list[bool]
     throttle_ms: int
+    tokens: float
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class KafkaBucket:
 
     def answer(self, request: MutationRequest, quota: Quota, window: Window, now: int) -> KafkaAnswer:
         """Return how the controller answers at `now` [epoch ms], without a charge."""
-        tokens = self._tokens_at(quota, window, now)
+        before = tokens = self._tokens_at(quota, window, now)
         strict = request.mode is Mode.STRICT
         admitted = []
         for topic in request.topics:
@@ -62,7 +64,7 @@ class KafkaBucket:
                 tokens -= topic.partitions
             admitted.append(admit)
         throttled = not all(admitted) if strict else tokens < 0
-        return KafkaAnswer(admitted, max(round(-tokens / quota.rate * 1000), 0) if throttled else 0)
+        return KafkaAnswer(admitted, max(round(-tokens / quota.rate * 1000), 0) if throttled else 0, before)
 
     def charge(self, request: MutationRequest, cost: int, quota: Quota, window: Window, now: int) -> None:
         """Charge what the controller has admitted of a request at `now` [epoch ms]."""

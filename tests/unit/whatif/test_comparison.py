@@ -59,7 +59,23 @@ def test_what_is_answered_alike_agrees_whether_admitted_or_refused():
 def test_the_cluster_may_decide_at_any_moment_while_it_works_on_a_request():
     assert not causes(request(0, 15), request(3900, 1, took=200))
     assert not causes(request(0, 15), request(1000, -1, wait=2950, took=100))
-    assert causes(request(0, 15), request(1000, -1, wait=2850, took=100)) == [[UNEXPLAINED]]
+    assert causes(request(0, 15), request(1000, -1, wait=2750, took=100)) == [[UNEXPLAINED]]
+
+
+def test_a_client_is_told_what_is_left_of_its_wait_when_it_is_answered():
+    """Kafka takes off what has passed since the decision (KIP-599)."""
+    assert not causes(request(0, 15, -1, wait=3970, took=30))
+    assert causes(request(0, 15, -1, wait=3960, took=30)) == [[UNEXPLAINED]]
+
+
+def test_a_bucket_may_have_been_charged_later_than_its_request_was_received():
+    """The debt of 4 began up to 30 ms after 0, and is that much longer."""
+    assert not causes(request(0, 15, took=30), request(1000, -1, wait=3030))
+    assert causes(request(0, 15, took=30), request(1000, -1, wait=3040)) == [[UNEXPLAINED]]
+
+
+def test_topics_of_one_request_may_be_charged_in_another_order():
+    assert causes(request(0, -5, 12, -3)) == [[Difference.ORDER.value]]
 
 
 def test_a_controller_that_has_moved_forgets_debts_and_is_told_once():
@@ -109,7 +125,7 @@ def test_a_cost_that_is_assumed_is_no_difference_of_rules():
 
 
 def test_what_not_even_a_full_bucket_admits_tells_of_another_quota():
-    assert causes(request(0, 12, 1)) == [[OTHER_QUOTA]]
+    assert causes(request(0, 12, 12)) == [[OTHER_QUOTA]]
 
 
 def test_both_buckets_are_charged_what_the_cluster_admitted_so_that_one_difference_counts_once():
