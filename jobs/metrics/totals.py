@@ -56,7 +56,8 @@ class DecisionTotals:
             return
         counts = MutationCounts.of(answer)
         self.tenants.record(answer, counts)
-        self.latencies.add(at - answer.timestamp)
+        if answer.observed is None:  # otherwise nobody waits for it, and the log may be read much later
+            self.latencies.add(at - answer.timestamp)
         self.decisions[answer.outcome] += 1
         self.topics_admitted += counts.topics_admitted
         self.topics_refused += counts.topics_refused

@@ -17,8 +17,8 @@ from quota.observation.request_log import LoggedRequest
 _MEMORY = "1GB"
 """The memory of DuckDB, beyond which it uses its folder."""
 
-_TWIN_MS = 86_400_000
-"""How far apart the two lines of a forwarded request may be: clocks differ, and may be in different time zones."""
+_NEAR_MS = 60_000
+"""How far apart the two lines of a forwarded request may be, beyond what clocks differ by."""
 
 _ROWS = 20_000
 _KEY_BYTES = 12
@@ -39,20 +39,32 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(LoggedRequest).decode
 
 
-_TWINS = f"""
-CREATE TABLE twins AS
-SELECT forwarded.line AS line, forwarded.log AS log, asked.log AS asked_log,
-       min_by(
-         CASE WHEN forwarded.completed_at > asked.completed_at THEN forwarded.completed_at - asked.completed_at
-              WHEN forwarded.completed_at < asked.received_at THEN forwarded.completed_at - asked.received_at
-              ELSE 0 END,
-         abs(forwarded.completed_at - asked.completed_at)) AS ahead
-FROM seen AS forwarded JOIN seen AS asked USING (asked)
-WHERE forwarded.forwarded AND NOT asked.forwarded
-  AND abs(forwarded.completed_at - asked.completed_at) <= {_TWIN_MS}
+_AHEAD = """
+CASE WHEN forwarded.completed_at > asked.completed_at THEN forwarded.completed_at - asked.completed_at
+     WHEN forwarded.completed_at < asked.received_at THEN forwarded.completed_at - asked.received_at
+     ELSE 0 END
+"""
+"""How far the controller's clock is ahead of the broker's, at least [ms]."""
+
+_CLOCKS = f"""
+CREATE TABLE clocks AS
+WITH once AS (SELECT asked FROM seen GROUP BY asked HAVING count(*) = 2 AND count_if(forwarded) = 1)
+SELECT forwarded.log AS log, asked.log AS asked_log, median({_AHEAD})::BIGINT AS ahead
+FROM seen AS forwarded JOIN seen AS asked USING (asked) SEMI JOIN once USING (asked)
+WHERE forwarded.forwarded AND NOT asked.forwarded AND forwarded.log <> asked.log
 GROUP BY ALL
-"""  # noqa: S608 a number
-"""Requests that the controller has logged, and a broker as well; `ahead` is how far the controller's clock is."""
+"""  # noqa: S608 a constant
+"""By how much clocks differ, by requests of which there is only one in both logs."""
+
+_TWINS = """
+CREATE TABLE twins AS
+SELECT forwarded.line AS line
+FROM (SELECT line, asked, completed_at AS at FROM seen WHERE forwarded) AS forwarded
+ASOF JOIN (SELECT asked, completed_at AS at FROM seen WHERE NOT forwarded) AS asked
+  ON forwarded.asked = asked.asked AND forwarded.at + getvariable('near') >= asked.at
+WHERE forwarded.at - asked.at <= getvariable('near')
+"""
+"""Requests that the controller has logged, and a broker as well, at about the same time."""
 
 _COUNTS = """
 SELECT count(*), count(DISTINCT line), (SELECT count(DISTINCT line) FROM twins) FROM seen
@@ -62,10 +74,6 @@ _IN_ORDER = """
 SELECT line, request FROM seen ANTI JOIN twins USING (line) ORDER BY received_at, completed_at, line
 """
 """Copies of a line follow on each other."""
-
-_CLOCKS = """
-SELECT log, asked_log, median(ahead)::BIGINT FROM twins WHERE log <> asked_log GROUP BY ALL ORDER BY ALL
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +131,17 @@ class Collection:
         self._db.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
         self._db.execute("SET temp_directory = $folder", {"folder": str(folder)})
         self._db.read_parquet([str(each) for each in sorted(folder.glob("*.parquet"))]).create_view("seen")
+        self._db.execute(_CLOCKS)
+        ((furthest,),) = self._db.execute("SELECT coalesce(max(abs(ahead)), 0) FROM clocks").fetchall()
+        self._db.execute(f"SET VARIABLE near = {furthest + _NEAR_MS}")
         self._db.execute(_TWINS)
         ((lines, once, self.forwarded),) = self._db.execute(_COUNTS).fetchall()
         self.copies = lines - once
 
     def clock_differences(self) -> list[ClockDifference]:
         """Return by how much the clocks of logs differ, by the requests that are in two of them."""
-        return [ClockDifference(*row) for row in self._db.execute(_CLOCKS).fetchall()]
+        rows = self._db.execute("SELECT log, asked_log, ahead FROM clocks ORDER BY ALL").fetchall()
+        return [ClockDifference(*row) for row in rows]
 
     def in_order(self) -> Iterator[LoggedRequest]:
         """Yield each request once, by the time at which it was received."""

@@ -30,6 +30,9 @@ _PLACE_SECONDS = 5.0
 
 _MAX_ERRORS_LOGGED = 20
 
+_TRANSACTION_SECONDS = 60.0
+"""Requests of all others wait behind a follower that dies, so long at most."""
+
 _decoder = msgspec.json.Decoder(dict[str, LogPlace])
 
 
@@ -51,7 +54,8 @@ class Follower:
         """
         self._settings, self._stats = settings, stats
         own = settings.observe
-        self._writer = PlacedWriter(settings, "observer", own.group_name, settings.limits.max_request_bytes * 2)
+        largest = settings.limits.max_request_bytes * 2
+        self._writer = PlacedWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
         places = self._places()
         self._tails = {
             str(log): LogTail(log, places.pop(str(log.absolute()), None), from_beginning=from_beginning) for log in logs
@@ -75,6 +79,7 @@ class Follower:
         """
         while not stop.is_set():
             requests, is_idle = self._read()
+            requests = [each for each in requests if self._fits(each)]
             if requests or self._place_due.is_due() or (once and is_idle):
                 self._write(requests)
             if is_idle and once:
@@ -98,35 +103,33 @@ class Follower:
                 request = self._observer.observe(logged) if logged and not logged.forwarded else None
                 if request is not None:
                     requests.append(request)
+        self._stats.skipped_lines = sum(tail.skipped_lines for tail in self._tails.values())
         self._stats.behind_bytes = sum(tail.behind_bytes for tail in self._tails.values())
         return requests, is_idle
 
     def _write(self, requests: Sequence[MutationRequest]) -> None:
-        places = {name: tail.place for name, tail in self._tails.items()}
-        absolute = {str(Path(name).absolute()): place for name, place in places.items() if place is not None}
+        absolute = {str(Path(name).absolute()): tail.place for name, tail in self._tails.items()}
         self._writer.begin(codec.encode(self._others | absolute))
         with self._writer.errors("write requests"):
             for request in requests:
-                self._produce(request)
+                self._writer.produce(self._settings.topics.requests, codec.encode(request), request.user.encode())
         self._writer.commit()
-        counts = self._observer.counts
-        self._stats.requests += len(requests)
-        self._stats.mutations = sum(counts.mutations.values())
-        self._stats.refused_topics = counts.refused_topics
-        self._stats.assumed_topics = sum(counts.assumed_topics.values())
+        for request in requests:
+            self._stats.add(request)
 
-    def _produce(self, request: MutationRequest) -> None:
-        value = codec.encode(request)
-        if len(value) > self._settings.limits.max_request_bytes:
-            self._stats.too_large += 1
-            _log.warning(
-                "%s: a request of %d topics is larger than limits.max_request_bytes (%d) and is left out",
-                request.request_id,
-                len(request.topics),
-                self._settings.limits.max_request_bytes,
-            )
-            return
-        self._writer.produce(self._settings.topics.requests, value, request.user.encode())
+    def _fits(self, request: MutationRequest) -> bool:
+        """Return whether a request is small enough; one that is not is counted and left out."""
+        largest = self._settings.limits.max_request_bytes
+        if len(codec.encode(request)) + len(request.user.encode()) <= largest:
+            return True
+        self._stats.too_large += 1
+        _log.warning(
+            "%s: a request of %d topics is larger than limits.max_request_bytes (%d) and is left out",
+            request.request_id,
+            len(request.topics),
+            largest,
+        )
+        return False
 
     def _count_broken(self, name: str, error: BadRecord) -> None:
         self._stats.broken_lines += 1

@@ -25,8 +25,8 @@ from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
 from quota.settings.observe import ObserveSettings
 
-_OLD = b"Completed request:RequestHeader("
-"""The message of brokers before Kafka 2.7, whose request log is not JSON."""
+_JSON, _OLD = MARK + b"{", MARK + b"RequestHeader("
+"""The message of brokers, and of those before Kafka 2.8, whose request log is not JSON."""
 
 _FEW_BYTES = 32 * 1024 * 1024
 
@@ -80,6 +80,7 @@ def import_logs(
     Raises:
         BadInput: a file cannot be read, or is no request log.
     """
+    files = list({file.resolve(): file for file in reversed(files)}.values())[::-1]  # overlapping patterns
     sizes = TopicSizes(snapshot, settings.default_partitions or None)
     observer = Observer(sizes, PrincipalRules(settings.principal_mapping_rules))
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
@@ -106,8 +107,10 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
             for number, part in enumerate(parts)
         }
         for task in as_completed(tasks):
-            found[tasks[task].log].add(task.result())
+            task.result()
             advance(tasks[task].bytes)
+        for task, part in tasks.items():  # in the order of the files
+            found[part.log].add(task.result())
     for file, of_file in zip(files, found, strict=True):
         _check(file, of_file)
     return found
@@ -134,7 +137,7 @@ def _read_segment(segment: Segment, zone: tzinfo, part: Path) -> Found:
     with PartWriter(part) as writer:
         for block in read_blocks(segment):
             found.bytes += len(block)
-            found.is_request_log = found.is_request_log or MARK in block
+            found.is_request_log = found.is_request_log or _JSON in block
             found.is_old = found.is_old or _OLD in block
             for begin, end in mutation_lines(block):
                 try:
@@ -151,13 +154,14 @@ def _read_segment(segment: Segment, zone: tzinfo, part: Path) -> Found:
 
 def _check(file: Path, found: Found) -> None:
     """Check that a file is a request log; an empty one is."""
+    if found.is_request_log or not found.bytes:
+        return
     if found.is_old:
         raise BadInput(f"{file}: a request log of Kafka before 2.8, which is not JSON; 2.8 and newer can be read")
-    if found.bytes and not found.is_request_log:
-        raise BadInput(
-            f"{file}: no request log, no line of it has {MARK.decode()!r}; "
-            "brokers write it with kafka.request.logger at DEBUG"
-        )
+    raise BadInput(
+        f"{file}: no request log, no line of it has {MARK.decode()!r}; "
+        "brokers write it with kafka.request.logger at DEBUG"
+    )
 
 
 @contextmanager

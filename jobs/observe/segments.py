@@ -60,7 +60,7 @@ def read_blocks(segment: Segment) -> Iterator[bytes]:
                 return
             if segment.begin:
                 stream.seek(segment.begin - 1)
-                stream.readline()  # it has begun before
+                stream.readline(MAX_LINE_BYTES)  # it has begun before
             yield from _whole_lines(file, stream, segment.end)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise BadInput(f"{file}: {getattr(error, 'strerror', None) or error}") from None

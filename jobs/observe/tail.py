@@ -1,13 +1,15 @@
 """A log that is being written, followed over its rotations."""
 
 import logging
+import os
+from collections import deque
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from jobs.observe.compression import open_log
+from jobs.observe.compression import is_compressed, open_log
 from quota.errors import BadInput
 
 _log = logging.getLogger(__name__)
@@ -15,13 +17,14 @@ _log = logging.getLogger(__name__)
 _BLOCK_BYTES = 1024 * 1024
 _FIRST_LINE_BYTES = 65_536
 _MAX_LINE_BYTES = 64 * 1024 * 1024
+_REMEMBERED_FILES = 1000
 
 
 class LogPlace(msgspec.Struct, frozen=True):
     """A place in a log: how far a file of it has been read."""
 
     first_line: str
-    """What tells the file from others, whatever its name has become: a hash of its first line."""
+    """What tells the file from others, whatever its name has become: a hash of its first line; empty for none yet."""
     offset: int
     """The bytes that have been read of it, uncompressed."""
 
@@ -29,8 +32,9 @@ class LogPlace(msgspec.Struct, frozen=True):
 class LogTail:
     """Reads the lines of a log as they are written.
 
-    When the log is rotated, by a new name for the file or by cutting it off, the rest of the old file is read first.
-    A program that starts again finds its place in whichever file that has become, also a compressed one.
+    When the log is rotated by a new name, the rest of the old file is read first, then files that were rotated
+    meanwhile. When it is cut off in place, the rest is read from the copy that was made of it. A program that starts
+    again finds its place in whichever file that has become, also a compressed one.
     """
 
     def __init__(self, log: Path, place: LogPlace | None, *, from_beginning: bool = False) -> None:
@@ -45,22 +49,22 @@ class LogTail:
             BadInput: the log cannot be read.
         """
         self._path = log
-        self._rest = b""
-        self._stream: BinaryIO | None = None
-        self._status: tuple[int, int, int] = (0, 0, 0)  # device, inode and time of change
-        self._first_line = ""
-        self._offset = 0
-        if place is None:
-            self._open(log)
-            if not from_beginning:
-                self._skip_to_end()
-        else:
+        self._rest, self._offset, self._first_line = b"", 0, ""
+        self._read_before: deque[str] = deque(maxlen=_REMEMBERED_FILES)
+        self.skipped_lines = 0
+        """Lines that are too long to be read."""
+        if place is not None and place.first_line:
             self._resume(place)
+            return
+        self._open(log)
+        if place is None and not from_beginning:
+            while self._read_lines():
+                pass
 
     @property
-    def place(self) -> LogPlace | None:
-        """The place behind the lines that were read; None while the log is empty."""
-        return LogPlace(self._first_line, self._offset) if self._first_line else None
+    def place(self) -> LogPlace:
+        """The place behind the lines that were read."""
+        return LogPlace(self._first_line, self._offset)
 
     @property
     def behind_bytes(self) -> int:
@@ -69,8 +73,7 @@ class LogTail:
             status = self._path.stat()
         except OSError:
             return 0
-        is_present = (status.st_dev, status.st_ino) == self._status[:2]
-        return max(status.st_size - self._offset, 0) if is_present else status.st_size
+        return max(status.st_size - self._offset, 0) if self._is_open(status) else status.st_size
 
     def read(self) -> bytes:
         """Return the next whole lines, or nothing if there are none yet.
@@ -78,6 +81,8 @@ class LogTail:
         Raises:
             BadInput: the log cannot be read any more.
         """
+        if self._is_cut_off():
+            self._go_on_in_copy()
         lines = self._read_lines()
         if lines:
             return lines
@@ -85,51 +90,67 @@ class LogTail:
         if following is None:
             return b""
         lines = self._read_lines()  # what was written before the rotation was noticed
-        if not lines:
-            if self._rest:
-                _log.warning("%s: its last line was cut off by a rotation", self._path)
-            self._open(following)
-            lines = self._read_lines()
-        return lines
+        if lines:
+            return lines
+        if self._rest:
+            _log.warning("%s: its last line was cut off by a rotation", self._path)
+        self._open(following)
+        return self._read_lines()
 
     def _read_lines(self) -> bytes:
-        if self._stream is None:
-            return b""
+        """Return whole lines up to the end of the file; a line that is too long is passed over."""
         try:
-            block = self._rest + self._stream.read(_BLOCK_BYTES)
+            while not (end := self._rest.rfind(b"\n") + 1):
+                block = self._stream.read(_BLOCK_BYTES)
+                if not block:
+                    return b""
+                self._rest += block
+                if len(self._rest) > _MAX_LINE_BYTES and b"\n" not in self._rest:
+                    self._pass_over_line()
         except (OSError, EOFError) as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
-        end = block.rfind(b"\n") + 1
-        self._rest = block[end:]
-        if len(self._rest) > _MAX_LINE_BYTES:
-            raise BadInput(f"{self._path}: no log: a line of more than {_MAX_LINE_BYTES // 2**20} MB")
-        if end and not self._first_line:
-            self._first_line = _hash(block[:end])
-        self._offset += end
-        return block[:end]
+        return self._taken(end)
 
-    def _open(self, file: Path) -> None:
-        """Read a file from its beginning."""
-        if self._stream is not None:
+    def _taken(self, end: int) -> bytes:
+        lines, self._rest = self._rest[:end], self._rest[end:]
+        self._first_line = self._first_line or _hash(lines)
+        self._offset += end
+        return lines
+
+    def _pass_over_line(self) -> None:
+        """Pass over the rest of a line that is too long."""
+        self.skipped_lines += 1
+        _log.warning("%s: a line of more than %d MB is passed over", self._path, _MAX_LINE_BYTES // 2**20)
+        self._offset += len(self._rest)
+        self._rest = b""
+        while block := self._stream.read(_BLOCK_BYTES):
+            end = block.find(b"\n") + 1
+            self._offset += end or len(block)
+            if end:
+                self._rest = block[end:]
+                return
+
+    def _open(self, file: Path, offset: int = 0) -> None:
+        """Read a file, from its beginning or from an offset."""
+        if hasattr(self, "_stream"):
             self._stream.close()
+            self._read_before.append(self._first_line)
         try:
-            self._stream = open_log(file)
+            self._stream: BinaryIO = open_log(file)
             status = file.stat()
+            self._is_plain = not is_compressed(file)
         except OSError as error:
             raise BadInput(f"{file}: {error.strerror}") from None
-        self._status = status.st_dev, status.st_ino, status.st_mtime_ns
+        self._inode, self._written_at = (status.st_dev, status.st_ino), status.st_mtime_ns
         self._rest, self._offset = b"", 0
         self._first_line = _first_line(file)
-
-    def _skip_to_end(self) -> None:
-        while self._read_lines():
-            pass
+        while self._offset < offset and (block := self._stream.read(min(_BLOCK_BYTES, offset - self._offset))):
+            self._offset += len(block)
 
     def _resume(self, place: LogPlace) -> None:
         for file in [self._path, *reversed(self._rotated())]:
             if _first_line(file) == place.first_line:
-                self._open(file)
-                self._skip(place.offset)
+                self._open(file, place.offset)
                 return
         _log.warning(
             "%s: neither it nor a rotated copy has the line up to which it was read; it is read from its first line, "
@@ -138,13 +159,35 @@ class LogTail:
         )
         self._open(self._path)
 
-    def _skip(self, count: int) -> None:
-        assert self._stream is not None  # noqa: S101 it was opened
-        while self._offset < count:
-            block = self._stream.read(min(_BLOCK_BYTES, count - self._offset))
-            if not block:
-                break
-            self._offset += len(block)
+    def _is_open(self, status: os.stat_result) -> bool:
+        return (status.st_dev, status.st_ino) == self._inode
+
+    def _is_cut_off(self) -> bool:
+        """Return whether the file was cut off in place since it was looked at last."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return False
+        if not self._is_open(status) or status.st_mtime_ns == self._written_at or not self._is_plain:
+            return False
+        self._written_at = status.st_mtime_ns
+        is_shorter = status.st_size < self._offset + len(self._rest)
+        return is_shorter or (bool(self._first_line) and _first_line(self._path) != self._first_line)
+
+    def _go_on_in_copy(self) -> None:
+        """Read the rest of what was cut off in place from the copy of it, if there is one."""
+        place = self.place
+        for file in reversed(self._rotated()):
+            if _first_line(file) == place.first_line:
+                self._open(file, place.offset)
+                self._read_before.pop()  # it is the same
+                self._inode = (0, 0)  # the log itself follows
+                return
+        _log.warning(
+            "%s was cut off, and there is no copy of it: what was written since it was looked at is not observed",
+            self._path,
+        )
+        self._open(self._path)
 
     def _following(self) -> Path | None:
         """Return the file to read after the present one, if the log was rotated."""
@@ -154,24 +197,25 @@ class LogTail:
             return None  # between two files
         except OSError as error:
             raise BadInput(f"{self._path}: {error.strerror}") from None
-        same_file = (status.st_dev, status.st_ino) == self._status[:2]
-        if same_file and status.st_size >= self._offset:
+        if self._is_open(status):
             return None
-        later = [] if same_file else [file for file in self._rotated() if file.stat().st_mtime_ns > self._changed_at()]
+        written_at = os.fstat(self._stream.fileno()).st_mtime_ns if self._is_plain else self._written_at
+        read = {*self._read_before, self._first_line, ""}
+        later = [file for file in self._rotated() if _written(file) > written_at and _first_line(file) not in read]
         return later[0] if later else self._path
 
-    def _changed_at(self) -> int:
-        """Return when the present file was written last [ns]; under its first name it may be there no more."""
-        for file in [*self._rotated(), self._path]:
-            status = file.stat()
-            if (status.st_dev, status.st_ino) == self._status[:2]:
-                return status.st_mtime_ns
-        return self._status[2]
-
     def _rotated(self) -> list[Path]:
-        """Return the rotated files, the oldest first."""
-        others = [each for each in self._path.parent.glob(f"{self._path.name}?*") if each.is_file()]
-        return sorted(others, key=lambda file: file.stat().st_mtime_ns)
+        """Return the rotated files, the oldest first; what is gone by now is left out."""
+        others = [(_written(each), each) for each in self._path.parent.glob(f"{self._path.name}?*")]
+        return [file for written_at, file in sorted(others) if written_at and file.is_file()]
+
+
+def _written(file: Path) -> int:
+    """Return when a file was written last [ns]; 0 if it is gone."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _first_line(file: Path) -> str:

@@ -1,8 +1,10 @@
 """`observe compare`: what a cluster has answered to observed requests, beside our decisions on them."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pyarrow.dataset as ds
 
 from jobs.audit.decisions import row_to_decision
@@ -22,6 +24,11 @@ from quota.settings import Settings
 from quota.timeline.change import to_change
 from quota.whatif.comparison import Comparer, Comparison
 from quota.whatif.recorded import RecordedDecision
+from quota.whatif.simulation import read_timestamp
+
+_log = logging.getLogger(__name__)
+
+_ROWS = 10_000
 
 
 def compare_file(settings: Settings, requests: str, quotas: Path) -> Comparison:
@@ -32,16 +39,20 @@ def compare_file(settings: Settings, requests: str, quotas: Path) -> Comparison:
     """
     check_callbacks(settings.quota.callbacks)
     comparer = _comparer(settings, read_quotas_of_file(quotas, settings.quota.callbacks))
-    first_error = None
+    first_error, invalid = None, 0
     with open_lines(requests) as lines:
         for number, line in enumerate(lines):
-            record = Record(Source(settings.topics.requests, 0, number), MAX_EPOCH_MS, line.rstrip(b"\r\n"))
-            letter = comparer.compare(record)
-            if letter is not None and first_error is None:
-                first_error = f"line {number + 1}: {letter.error}"
+            value = line.rstrip(b"\r\n")
+            timestamp, error = read_timestamp(value)
+            letter = comparer.compare(Record(Source(settings.topics.requests, 0, number), timestamp or 0, value))
+            if letter is not None or error is not None:
+                invalid += 1
+                first_error = first_error or f"line {number + 1}: {error or (letter and letter.error)}"
     if not comparer.found.requests:
         reason = f"; {first_error}" if first_error else ""
         raise BadInput(f"{requests}: not one line is a request as mutation-quota observe import writes them{reason}")
+    if invalid:
+        _log.warning("%s: %d lines are no requests and do not count; %s", requests, invalid, first_error)
     return comparer.found
 
 
@@ -78,7 +89,7 @@ def _audited(settings: Settings) -> Iterator[Record]:
     days = sorted({ds.get_partition_keys(part.partition_expression)["date"] for part in table.get_fragments()})
     for day in days:
         rows = table.to_table(filter=(ds.field("date") == day) & ds.field("observed").is_valid())
-        for row in rows.sort_by("timestamp").to_pylist():
-            decision = row_to_decision(row)
+        decisions = [row_to_decision(row) for batch in rows.to_batches(_ROWS) for row in batch.to_pylist()]
+        for decision in sorted(decisions, key=lambda each: (each.timestamp, msgspec.structs.astuple(each.source))):
             request = RecordedDecision.of(decision).request
             yield Record(decision.source, decision.timestamp, codec.encode(request))

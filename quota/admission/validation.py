@@ -7,10 +7,13 @@ from quota.admission.policy import Policy
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.record import Record
-from quota.records.request import ANONYMOUS, MutationRequest, read_request
+from quota.records.request import ANONYMOUS, MutationRequest, Observed, read_request
 from quota.text import quoted
 
 _SHOWN_CHARS = 40  # of a name in an error
+
+MAX_OBSERVED_AGE_MS = 7 * 24 * 3600 * 1000
+"""How long after a request was observed it may be written: so long the quota topic holds all changes."""
 
 
 def valid_request(record: Record, policy: Policy) -> MutationRequest:
@@ -26,6 +29,8 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         )
     request = read_request(record.value)
     _check_limits(request, policy)
+    if request.observed is not msgspec.UNSET:
+        _check_observed(request.observed, len(request.topics), record, policy)
     request = _identified(request, record, policy)
     record.check_stamped()
     return request
@@ -58,6 +63,24 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
                 f"{field}: longer than the {limit} characters that limits.max_name_chars allows "
                 f"({len(name)}, value: {_shortened(name)})"
             )
+
+
+def _check_observed(observed: Observed, topics: int, record: Record, policy: Policy) -> None:
+    """Check what a request tells of the cluster's answer.
+
+    Raises:
+        BadRecord: it does not fit the request, is too old, or users write their requests themselves.
+    """
+    if policy.requests_of_users is not None:
+        raise BadRecord("observed: not allowed where users have topics of their own (topics.identity=topic)")
+    if len(observed.error_codes) != topics:
+        raise BadRecord(
+            f"observed.error_codes: expected one for each of the {topics} topics (value: {observed.error_codes[:10]})"
+        )
+    if any(index >= topics for index in observed.assumed):
+        raise BadRecord(f"observed.assumed: expected indexes of the {topics} topics (value: {observed.assumed[:10]})")
+    if record.timestamp - observed.at > MAX_OBSERVED_AGE_MS:
+        raise BadRecord(f"observed.at: more than seven days before the record (value: {observed.at})")
 
 
 def _identified(request: MutationRequest, record: Record, policy: Policy) -> MutationRequest:

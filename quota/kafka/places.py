@@ -14,7 +14,6 @@ from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import read_topic
 from quota.settings import Settings
 
-_TRANSACTION_SECONDS = 900.0
 _MIN_TIMEOUT_SECONDS = 30.0
 _LATEST_PLACES = 1000
 _FULL_QUEUE_SECONDS = 0.1
@@ -32,7 +31,9 @@ class PlacedWriter:
     The program that opened it last owns the group: no other one of the group can write, or begin, from then on.
     """
 
-    def __init__(self, settings: Settings, program: str, group: str, max_bytes: int) -> None:
+    def __init__(
+        self, settings: Settings, program: str, group: str, max_bytes: int, transaction_seconds: float
+    ) -> None:
         """Take over from the previous program of the group.
 
         Args:
@@ -40,6 +41,8 @@ class PlacedWriter:
             program: what the program is called in errors.
             group: the transactional id, and the key of the place.
             max_bytes: the size of the largest batch of records.
+            transaction_seconds: after this time without an end the broker ends a transaction. Until then those who read
+                its topics wait for it, if the program has died.
 
         Raises:
             ClusterError: the cluster does not answer in time.
@@ -50,7 +53,7 @@ class PlacedWriter:
         self._place = b""
         own: dict[str, str | float] = {
             "transactional.id": group,
-            "transaction.timeout.ms": int(_TRANSACTION_SECONDS * 1000),
+            "transaction.timeout.ms": int(transaction_seconds * 1000),
             "message.max.bytes": max_bytes,
             "linger.ms": 0,
         }

@@ -7,7 +7,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from quota.errors import BadInput
 
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d\d):?(\d\d)")
-_TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d):(\d\d)[.,](\d{3})\d*(?: ?(Z|[+-]\d\d:?\d\d))?")
+_TIME = re.compile(  # a zone that is not understood makes it no time
+    rb"(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d):(\d\d)[.,](\d{3})\d*(?: ?(Z|[+-]\d\d(?::?\d\d)?))?(?![\w+-]| ?[A-Z]{1,5}\])"
+)
 
 _HOUR_MS = 3_600_000
 _STEP_BACK_MS = 1_800_000

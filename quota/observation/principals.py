@@ -37,6 +37,8 @@ class PrincipalRules:
                 compiled = re.compile("(.*)" if default else pattern, re.DOTALL)
             except re.error as error:
                 raise BadInput(f"principal rules: {pattern!r} is not a regular expression: {error}") from None
+            if max(map(int, _GROUP.findall(replacement or "")), default=0) > compiled.groups:
+                raise BadInput(f"principal rules: {replacement!r} names a group that {pattern!r} does not have")
             self._rules.append((compiled, "$1" if default else replacement, _CASES[case or ""]))
         self.user = lru_cache(_CACHED)(self._user)
 

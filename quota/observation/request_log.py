@@ -22,6 +22,9 @@ _OPERATIONS = {19: Operation.CREATE_TOPICS, 20: Operation.DELETE_TOPICS, 37: Ope
 
 _NAMES = re.compile(rb'(?:TE_TOPICS|TE_PARTITIONS)"')
 """The ends of the names of the three APIs: twice as fast to look for as the names."""
+NO_ANSWER = -1
+"""The error code of a topic for which there is no answer, as where the connection was lost (UNKNOWN_SERVER_ERROR)."""
+
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id of a topic that is given by its name."""
 
@@ -90,6 +93,9 @@ class _AnsweredTopic(msgspec.Struct, rename="camel"):
     num_partitions: int = -1
 
 
+_UNANSWERED = _AnsweredTopic(error_code=NO_ANSWER)
+
+
 class _Response(msgspec.Struct, rename="camel"):
     throttle_time_ms: int = 0
     topics: list[_AnsweredTopic] = []
@@ -107,7 +113,12 @@ class _Line(msgspec.Struct, rename="camel"):
     is_forwarded: bool = False
 
 
+class _Head(msgspec.Struct, rename="camel"):
+    request_header: _Header
+
+
 _decode = msgspec.json.Decoder(_Line).decode
+_decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
@@ -146,11 +157,21 @@ def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
     try:
         found = _decode(message[: message.rfind(b"}") + 1])
     except msgspec.ValidationError as error:
+        if not _is_mutation(message):
+            return None  # another request, which only names one of these
         raise BadRecord(f"a request log of another version: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRecord(f"a line that is cut off, or not JSON: {error}") from None
     operation = _OPERATIONS.get(found.request_header.request_api_key)
     return None if operation is None else _logged(found, operation, at)
+
+
+def _is_mutation(message: bytes) -> bool:
+    try:
+        header = _decode_head(message[: message.rfind(b"}") + 1]).request_header
+    except msgspec.MsgspecError:
+        return True
+    return header.request_api_key in _OPERATIONS
 
 
 def _logged(line: _Line, operation: Operation, at: int) -> LoggedRequest:
@@ -179,7 +200,7 @@ def _topics(asked: list[_AskedTopic], answered: list[_AnsweredTopic]) -> Iterato
     by_key = {key: each for each in answered for key in (each.name, _id(each.topic_id)) if key}
     for topic in asked:
         topic_id = _id(topic.topic_id)
-        answer = by_key.get(topic.name or topic_id or "", _AnsweredTopic())
+        answer = by_key.get(topic.name or topic_id or "", _UNANSWERED)
         yield LoggedTopic(
             topic.name or answer.name,
             topic_id or _id(answer.topic_id),

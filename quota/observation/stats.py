@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
+from quota.records.request import MutationRequest
+
 
 @dataclass(slots=True)
 class FollowStats:
@@ -14,12 +18,23 @@ class FollowStats:
     assumed_topics: int = 0
     """Topics whose cost the log does not tell."""
     broken_lines: int = 0
+    skipped_lines: int = 0
+    """Lines that are too long to be read, since the last start or reopening."""
     too_large: int = 0
     """Requests that are larger than `limits.max_request_bytes`, and left out."""
     behind_bytes: int = 0
     """What is written of the logs and not read yet."""
     reopened: int = 0
     """Times that it went on because the cluster did not answer."""
+
+    def add(self, request: MutationRequest) -> None:
+        """Count a request that was written."""
+        self.requests += 1
+        if not request.validate_only:
+            self.mutations += sum(topic.partitions for topic in request.topics)
+        if request.observed is not UNSET:
+            self.refused_topics += sum(map(bool, request.observed.error_codes))
+            self.assumed_topics += len(request.observed.assumed)
 
     def __str__(self) -> str:
         return (

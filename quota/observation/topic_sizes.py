@@ -55,6 +55,8 @@ class TopicSizes:
                 is_known = before is not None and (before < topic.count or not done)
                 return max(topic.count - (before or 0), 0) if is_known else topic.assigned or None
             case Operation.DELETE_TOPICS:
+                if done:
+                    self._names.pop(topic.topic_id or "", None)
                 return self._sizes.pop(name, None) if done else self._sizes.get(name)
 
     def _created(self, name: str, topic: LoggedTopic, *, done: bool) -> int | None:

@@ -69,13 +69,13 @@ class Observed(msgspec.Struct, frozen=True):
 
     at: EpochMs
     """The moment at which the broker received the request [epoch ms]; the request is decided as of then."""
-    error_codes: list[int]
+    error_codes: list[Int16]
     """The cluster's answer for each topic, in the request's order: 0, or 89 (THROTTLING_QUOTA_EXCEEDED)."""
     throttle_time_ms: Int32 = 0
     """How long the cluster told the client to wait [ms]."""
     took_ms: Int32 = 0
     """How long the cluster took to answer [ms]."""
-    assumed: list[int] = []
+    assumed: list[Int32] = []
     """The indexes of topics whose cost the log does not tell; `partitions` is an assumption there."""
 
 

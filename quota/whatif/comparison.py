@@ -21,7 +21,7 @@ from quota.timeline.resolution import ResolvedRequest
 from quota.whatif.kafka_bucket import Difference, KafkaAnswer, KafkaBucket
 
 ASSUMED = "its cost is not told by the log"
-OTHER_QUOTA = "not even a full bucket: the cluster has another quota for it, or none"
+OTHER_QUOTA = "the cluster has another quota for it, or none: not even full buckets explain it"
 UNEXPLAINED = "not explained"
 
 _MAX_SHOWN = 1000
@@ -29,6 +29,7 @@ _MAX_SHOWN = 1000
 
 _ROUNDED_MS = 1
 _SEVERAL = 2
+_FAILOVER_MS = 3_600_000
 
 
 class Disagreement(msgspec.Struct, frozen=True):
@@ -77,6 +78,8 @@ class Comparison:
 class _Buckets:
     ours: Bucket | None = None
     kafka: KafkaBucket = field(default_factory=KafkaBucket)
+    filled_at: int | None = None
+    """When they were last taken for forgotten by the cluster [epoch ms]."""
     slack_ms: int = 0
     """By how much they may have been charged later than at the moments that are assumed: since they were full."""
 
@@ -201,8 +204,11 @@ class Comparer:
             if causes:
                 return sorted(each.value for each in causes)
         if case.agrees(lambda now: KafkaBucket().answer(request, quota, self._window, now)):
-            buckets.ours, buckets.kafka = None, KafkaBucket()  # as after a failover; what follows agrees again
-            return [Difference.STATE.value]
+            # As after a failover, and what follows agrees again; but controllers do not fail every few minutes.
+            at, before = case.observed.at, buckets.filled_at
+            buckets.ours, buckets.kafka, buckets.filled_at = None, KafkaBucket(), at
+            is_failover = before is None or at - before > _FAILOVER_MS
+            return [Difference.STATE.value if is_failover else OTHER_QUOTA]
         full = KafkaBucket().answer(request, quota, self._window, case.observed.at).admitted
         exceeds = any(theirs and not possible for theirs, possible in zip(case.admitted, full, strict=True))
         return [OTHER_QUOTA if exceeds else UNEXPLAINED]

@@ -52,7 +52,7 @@ def simulate(
         value = line.rstrip(b"\r\n")
         source = Source(topic if policy.requests_of_users is None else _read_topic(value) or topic, 0, number)
         record = Record(source, 0, value)
-        timestamp, error = _read_timestamp(value)
+        timestamp, error = read_timestamp(value)
         resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), quotas, policy)
         if isinstance(resolved, DeadLetter):
             yield msgspec.structs.replace(resolved, timestamp=timestamp)
@@ -92,7 +92,7 @@ def _read_topic(value: bytes) -> str | None:
         return None
 
 
-def _read_timestamp(value: bytes) -> tuple[int | None, str | None]:
+def read_timestamp(value: bytes) -> tuple[int | None, str | None]:
     """Return the timestamp of a line, or else the error in it."""
     try:
         return codec.decode(value, _timestamp_decoder).timestamp, None

@@ -26,6 +26,9 @@ _OFFSETS_PER_RESULT = 2
 """Each transaction also ends with a marker, which takes an offset of the results topic."""
 
 
+_TRANSACTION_SECONDS = 900.0
+
+
 class AppliedOffset(msgspec.Struct, frozen=True):
     """The position of an applier in one partition of the decisions.
 
@@ -66,7 +69,8 @@ class Ledger:
         self._max_done = _BATCHES * _OFFSETS_PER_RESULT * settings.enforce.max_requests_per_batch
         self._done: dict[tuple[str, int], None] = {}
         self._offsets: dict[int, AppliedOffset] = {}
-        self._writer = PlacedWriter(settings, "applier", self._group, max_answer_bytes(settings) + ENVELOPE)
+        largest = max_answer_bytes(settings) + ENVELOPE
+        self._writer = PlacedWriter(settings, "applier", self._group, largest, _TRANSACTION_SECONDS)
         with self._writer.errors("take over"):
             for message in self._writer.places():
                 self._offsets = _decoded(message, _offsets_decoder) or self._offsets

@@ -123,6 +123,19 @@ def test_an_observed_request_does_not_come_from_the_future():
     assert found.record.timestamp == 900
 
 
+def test_what_was_observed_more_than_a_week_ago_is_a_dead_letter():
+    week = 7 * 24 * 3600 * 1000
+    just = request_json(1, observed=observed(1))
+    assert isinstance(resolve(record(just, timestamp=week + 1), timeline(), Policy()), ResolvedRequest)
+    found = resolve(record(just, timestamp=week + 2), timeline(), Policy())
+    assert found.error == "observed.at: more than seven days before the record (value: 1)"
+
+
+def test_users_who_write_requests_themselves_may_not_write_observed_ones():
+    found = resolve(record(request_json(1, observed=observed(1))), timeline(), Policy(requests_of_users="requests"))
+    assert found.error == "observed: not allowed where users have topics of their own (topics.identity=topic)"
+
+
 def test_an_observed_mutation_is_not_carried_out_again():
     found = resolve(record(request_json(1, observed=observed(1), apply=True)), timeline(), Policy())
     _, (decision,) = decide(None, [found], TokenBucket(Window()))
@@ -133,6 +146,9 @@ def test_an_observed_mutation_is_not_carried_out_again():
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
+        ({"error_codes": [0, 0]}, "observed.error_codes: expected one for each of the 1 topics (value: [0, 0])"),
+        ({"error_codes": [2**40]}, "observed.error_codes[0]: expected int <= 32767 (value: 1099511627776)"),
+        ({"assumed": [1]}, "observed.assumed: expected indexes of the 1 topics (value: [1])"),
         ({"at": -1}, "observed.at: expected int >= 0 (value: -1)"),
         ({"error_codes": None}, "observed.error_codes: expected array, got null (value: null)"),
         ({"took_ms": 2**31}, "observed.took_ms: expected int <= 2147483647 (value: 2147483648)"),

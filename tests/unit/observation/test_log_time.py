@@ -20,6 +20,7 @@ def ms(text):
         (b"[2026-07-22 17:39:55,315] DEBUG ", "Europe/Berlin", "2026-07-22T15:39:55.315"),
         (b"2026-11-22T17:39:55.315123Z stdout F ", "Europe/Berlin", "2026-11-22T17:39:55.315"),
         (b"2026-11-22T17:39:55.315+0530 ", "UTC", "2026-11-22T12:09:55.315"),
+        (b"2026-11-22T17:39:55,315-07 ", "UTC", "2026-11-23T00:39:55.315"),
         (b"2026-11-22 17:39:55.315 -03:00 ", "UTC", "2026-11-22T20:39:55.315"),
     ],
 )
@@ -28,7 +29,15 @@ def test_a_time_is_read_in_the_zone_that_it_names_or_else_in_that_of_the_log(hea
 
 
 @pytest.mark.parametrize(
-    "head", [b"", b"DEBUG ", b"[17:39:55,315] ", b"[2026-13-22 17:39:55,315]", b"[2026-11-22 17:39]"]
+    "head",
+    [
+        b"",
+        b"DEBUG ",
+        b"[17:39:55,315] ",
+        b"[2026-13-22 17:39:55,315]",
+        b"[2026-11-22 17:39]",
+        b"[2026-11-22 17:39:55,315 CET]",
+    ],
 )
 def test_what_has_no_time_is_none(head):
     assert LogTime(ZoneInfo("UTC")).read(head) is None

@@ -53,7 +53,8 @@ def test_a_deletion_by_id_has_the_name_of_the_answer_and_none_if_that_tells_none
 
 
 def test_a_deletion_by_name_is_read_in_the_old_and_in_the_new_form():
-    old = line(AT, 20, {"topicNames": ["a", "b"]}, {"responses": [{"name": "b", "errorCode": 3}]}, api_version=4)
+    answered = [{"name": "b", "errorCode": 3}, {"name": "a", "errorCode": 0}]
+    old = line(AT, 20, {"topicNames": ["a", "b"]}, {"responses": answered}, api_version=4)
     assert [(each.name, each.topic_id, each.error_code) for each in read(old).topics] == [
         ("a", None, 0),
         ("b", None, 3),
@@ -61,6 +62,16 @@ def test_a_deletion_by_name_is_read_in_the_old_and_in_the_new_form():
     new = deleted(AT, "a")
     assert NO_ID.encode() in new
     assert [(each.name, each.topic_id) for each in read(new).topics] == [("a", "id-of-a")]
+
+
+def test_a_topic_without_an_answer_is_not_taken_for_done():
+    lost = created(AT, ("a", 1))
+    begin, end = lost.index(b'"response":') + len(b'"response":'), lost.index(b',"connection"')
+    assert [each.error_code for each in read(lost[:begin] + b"null" + lost[end:]).topics] == [-1]
+
+
+def test_a_request_of_a_client_that_is_called_like_an_api_is_no_broken_line():
+    assert read(line(AT, 3, {"topics": None}, {"topics": None}, client_id="CREATE_TOPICS")) is None
 
 
 def test_only_lines_of_mutations_are_found_in_a_block():

@@ -66,7 +66,8 @@ def test_a_topic_created_anew_has_its_new_size_also_where_that_is_not_known():
 def test_a_deletion_by_id_has_the_name_that_its_creation_told():
     sizes = TopicSizes()
     costs(sizes, created(AT, ("a", 3)))
-    by_id = line(AT, 20, {"topics": [{"name": None, "topicId": "id-of-a"}]}, {"responses": []})
+    answered = [{"name": None, "topicId": "id-of-a", "errorCode": 0}]
+    by_id = line(AT, 20, {"topics": [{"name": None, "topicId": "id-of-a"}]}, {"responses": answered})
     (topic,) = read_line(by_id, LogTime(ZoneInfo("UTC"))).topics
     assert sizes.name(topic) == "a"
     assert costs(sizes, by_id) == [[3]]

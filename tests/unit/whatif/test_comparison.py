@@ -128,6 +128,12 @@ def test_what_not_even_a_full_bucket_admits_tells_of_another_quota():
     assert causes(request(0, 12, 12)) == [[OTHER_QUOTA]]
 
 
+def test_a_cluster_that_forgets_debts_again_and_again_has_another_quota():
+    found = compare(*[request(number * 1000, 10) for number in range(50)])
+    assert found.causes[Difference.STATE.value] == 1
+    assert found.causes[OTHER_QUOTA] == found.differing - 1 > 10
+
+
 def test_both_buckets_are_charged_what_the_cluster_admitted_so_that_one_difference_counts_once():
     """The cluster has forgotten a debt, and admits 20 of 11; both are at -9 after it."""
     assert causes(request(0, 15), request(1000, 20), request(1000, -1, wait=9000)) == [[Difference.STATE.value]]

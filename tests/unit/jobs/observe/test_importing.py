@@ -69,6 +69,27 @@ def test_a_forwarded_request_counts_once_and_one_that_only_the_controller_has_co
     assert (clock.log, clock.asked_log, clock.ahead_ms) == (1, 0, 3500)
 
 
+def test_the_same_request_at_another_time_is_another_one(tmp_path):
+    """As by a job of each hour, of whose broker only the latest log is left."""
+    hours = [f"2026-11-22 {hour:02}:00:00,000" for hour in range(8, 15)]
+    broker = write(tmp_path, "broker", created(hours[-1], ("a", 3), errors=[36]), created(hours[-1], ("b", 1)))
+    forwarded = [created(each, ("b", 1), isForwarded=True, connection=each) for each in hours]
+    summary, requests = imported(broker, write(tmp_path, "controller", *forwarded))
+    assert names(requests) == ["b"] * 7
+    assert summary.forwarded == 1
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path):
+    log = write(tmp_path, "log", created(at(1), ("a", 3)))
+    summary, requests = imported(log, tmp_path / "." / "log")
+    assert (names(requests), summary.copies, len(summary.logs)) == (["a"], 0, 1)
+
+
+def test_a_client_cannot_pass_a_log_off_as_an_old_one(tmp_path):
+    log = write(tmp_path, "log", created(at(1), ("a", 3), client_id="Completed request:RequestHeader("))
+    assert names(imported(log)[1]) == ["a"]
+
+
 def test_the_log_of_the_controller_alone_is_enough(tmp_path):
     controller = write(tmp_path, "controller", created(at(1), ("a", 3), isForwarded=True), deleted(at(2), "a"))
     summary, requests = imported(controller)

@@ -188,7 +188,7 @@ def test_brokers_answer_as_we_would_but_for_the_differences_that_are_documented(
         quotas.add(QuotaChange(entity, Quota(1.0), 0))
     comparer = Comparer(quotas, Policy(), TokenBucket(Window(noted["quota_windows"])))
     for number, each in enumerate(requests):
-        assert comparer.compare(Record(Source("t", 0, number), 10**13, json.dumps(each).encode())) is None
+        assert comparer.compare(Record(Source("t", 0, number), each["timestamp"], json.dumps(each).encode())) is None
     found = comparer.found
     assert (found.requests, found.limited, dict(found.causes)) == (len(requests), limited, causes)
     assert found.agreeing == limited - sum(causes.values())

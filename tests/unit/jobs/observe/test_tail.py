@@ -3,6 +3,8 @@
 import gzip
 import os
 
+import pytest
+
 from jobs.observe.tail import LogPlace, LogTail
 
 
@@ -69,13 +71,66 @@ def test_two_rotations_between_two_looks_lose_nothing(tmp_path):
     assert read_all(tail) == b"two\nthree\n"
 
 
-def test_a_log_that_is_cut_off_in_place_is_read_from_its_beginning(tmp_path):
+@pytest.mark.parametrize("new", [b"new\n", b"a new line, longer than before\nand one more\n"])
+def test_a_log_that_is_cut_off_in_place_is_read_to_the_end_of_its_copy_first(tmp_path, new):
+    log = tmp_path / "log"
+    append(log, b"one\n", b"two\n")
+    tail = follow(log)
+    read_all(tail)
+    append(log, b"three\n")
+    log.with_name("log.1").write_bytes(log.read_bytes())
+    log.write_bytes(new)
+    os.utime(log, ns=(2 * 10**18, 2 * 10**18))
+    assert read_all(tail) == b"three\n" + new
+
+
+def test_a_log_that_is_cut_off_without_a_copy_is_told_of(tmp_path, caplog):
     log = tmp_path / "log"
     append(log, b"one\n", b"two\n")
     tail = follow(log)
     read_all(tail)
     log.write_bytes(b"new\n")
+    os.utime(log, ns=(2 * 10**18, 2 * 10**18))
     assert read_all(tail) == b"new\n"
+    assert "was cut off, and there is no copy of it" in caplog.text
+
+
+@pytest.mark.parametrize("keep_plain", [True, False])
+def test_a_file_that_is_compressed_after_its_rotation_is_not_read_again(tmp_path, keep_plain):
+    log = tmp_path / "log"
+    append(log, b"one\n")
+    tail = follow(log)
+    read_all(tail)
+    append(log, b"two\n")
+    rotate(log, "log.1")
+    (tmp_path / "log.1.gz").write_bytes(gzip.compress((tmp_path / "log.1").read_bytes()))
+    os.utime(tmp_path / "log.1.gz", ns=(2 * 10**18, 2 * 10**18))
+    if not keep_plain:
+        (tmp_path / "log.1").unlink()
+    append(log, b"three\n")
+    assert read_all(tail) == b"two\nthree\n"
+
+
+def test_a_rotation_to_an_empty_file_is_a_place_too(tmp_path):
+    log = tmp_path / "log"
+    append(log, b"one\n")
+    first = follow(log)
+    read_all(first)
+    rotate(log, "log.1")
+    assert read_all(first) == b""
+    append(log, b"two\n")
+    assert read_all(follow(log, first.place, from_beginning=False)) == b"two\n"
+
+
+def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setattr("jobs.observe.tail._BLOCK_BYTES", 10)
+    monkeypatch.setattr("jobs.observe.tail._MAX_LINE_BYTES", 100)
+    log = tmp_path / "log"
+    append(log, b"x" * 50 + b"\n", b"y" * 500 + b"\n", b"z\n")
+    tail = follow(log)
+    assert read_all(tail) == b"x" * 50 + b"\nz\n"
+    assert tail.skipped_lines == 1
+    assert tail.place.offset == log.stat().st_size
 
 
 def test_a_new_start_goes_on_at_its_place(tmp_path):
@@ -114,7 +169,7 @@ def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path)
     log = tmp_path / "log"
     log.touch()
     tail = follow(log, from_beginning=False)
-    assert tail.place is None
+    assert tail.place == LogPlace("", 0)
     append(log, b"one\n")
     assert read_all(tail) == b"one\n"
     assert tail.place.offset == 4
