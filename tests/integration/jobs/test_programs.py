@@ -167,7 +167,8 @@ def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program
     assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ("query", "audit")] > 0
     assert found["mutation_quota_metrics_failures_total",] == 0
     names = {metric.name for metric in METRICS} - {APPLIED.name, REOPENED.name}
-    of_the_job = {name for name in names if not name.startswith("mutation_quota_gateway_")}
+    others = tuple(f"mutation_quota_{program}_" for program in ("gateway", "observed", "push"))
+    of_the_job = {name for name in names if not name.startswith(others)}
     assert {name.removesuffix("_count") for name, *_ in found} >= of_the_job
     with urlopen(f"http://127.0.0.1:{port}/ready", timeout=30) as answer:
         assert answer.status == 200
