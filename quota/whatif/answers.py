@@ -10,11 +10,14 @@ _NAMES = {each.value: each.name for each in ErrorCode}
 
 
 def as_answered(decision: Decision) -> Decision:
-    """Return a decision with what the cluster has answered, if its request was observed."""
+    """Return a decision with what the cluster has answered, if its request was observed.
+
+    Without a quota here nobody shares a bucket; each sender, a user and client-id, has tags of its own.
+    """
     observed = decision.observed
-    if observed is None or len(observed.error_codes) != len(decision.topics):
-        return decision
-    return _with_answer(decision, observed.error_codes, observed.throttle_time_ms)
+    if decision.quota is None:
+        decision = msgspec.structs.replace(decision, user_tag=decision.user, client_tag=decision.client_id)
+    return decision if observed is None else _with_answer(decision, observed.error_codes, observed.throttle_time_ms)
 
 
 def as_enforced(decision: Decision) -> Decision:
