@@ -20,7 +20,9 @@ from tests.support.scripted_broker import ScriptedBroker
 
 METADATA, SASL_HANDSHAKE, DESCRIBE_CONFIGS, SASL_AUTHENTICATE, DESCRIBE, ALTER = 3, 17, 32, 36, 48, 49
 ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
-SECONDS = 0.3
+SECONDS = 60.0
+SHORT_SECONDS = 2.0
+"""Where a test waits for the end of it."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +39,8 @@ def broker(protocol):
         )
 
 
-def cluster(protocol, servers, security=None):
-    return ClusterQuotas(Connection(servers, security or Security()), protocol, SECONDS)
+def cluster(protocol, servers, security=None, seconds=SECONDS):
+    return ClusterQuotas(Connection(servers, security or Security()), protocol, seconds)
 
 
 def entry(parts, **values):
@@ -149,7 +151,7 @@ def test_a_change_is_pushed_once_the_cluster_shows_it(protocol, broker):
 def test_a_change_that_does_not_take_is_an_error(protocol, broker, rates, shown):
     running = broker({ALTER: altered, DESCRIBE: shown})
     with pytest.raises(ClusterError, match="has accepted 1 quotas and does not show 1 of them, such as user-principal"):
-        cluster(protocol, running.address).push(rates)
+        cluster(protocol, running.address, seconds=SHORT_SECONDS).push(rates)
 
 
 def test_a_principal_that_may_not_is_told_what_to_allow(protocol, broker):
@@ -195,7 +197,7 @@ def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_settings_sa
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(ClusterError, match=f"Kafka at 127.0.0.1:{port}: no answer"):
-            cluster(protocol, f"127.0.0.1:{port}").read()
+            cluster(protocol, f"127.0.0.1:{port}", seconds=SHORT_SECONDS).read()
 
 
 @pytest.mark.parametrize(
