@@ -1,9 +1,6 @@
 """Buckets in a file: what is read back, and the errors of files that are not valid."""
 
-import errno
-import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +9,7 @@ from hypothesis import strategies as st
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from quota.errors import BadInput
 from schemas.buckets import STATE, STATE_VERSION
+from tests.support.full_disk import fill_disk
 
 HEADER = BucketFileHeader(STATE_VERSION, 1, {"requests": "id"}, {"requests": {"0": 7, "1": 0}})
 BUCKET = SavedBucket('["user","alice"]', -0.1, 5, 1 / 3)
@@ -49,11 +47,7 @@ def test_an_existing_file_is_not_overwritten(file):
 
 
 def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
-    def full(self, *_):
-        self.touch()
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "write_bytes", full)
+    fill_disk(monkeypatch)
     with pytest.raises(OSError, match="No space left"):
         SavedBuckets(HEADER, [BUCKET]).write(tmp_path / "buckets.jsonl")
     assert list(tmp_path.iterdir()) == []

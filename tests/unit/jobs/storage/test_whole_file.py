@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.storage.whole_file import write_whole
+from tests.support.full_disk import fill_disk
 
 
 def names(folder):
@@ -30,11 +31,7 @@ def test_a_new_file_replaces_nothing(tmp_path):
 
 @pytest.mark.parametrize("new", [False, True])
 def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch, new):
-    def full(self, *_):
-        self.touch()
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "write_bytes", full)
+    fill_disk(monkeypatch)
     with pytest.raises(OSError, match="No space left"):
         write_whole(tmp_path / "a", "whole", new=new)
     assert names(tmp_path) == []

@@ -1,10 +1,7 @@
 """`mutation-quota report`: from tables to a file, and what it says where it cannot."""
 
-import errno
 import json
-import os
 import re
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,6 +11,7 @@ from jobs.report import library
 from jobs.report.page import encode_for_html
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
+from tests.support.full_disk import fill_disk
 from tests.support.tables import DAY, HOUR, decision, letter, write_tables
 
 NASTY = "</script><script>alert(1)</script><!--"
@@ -182,13 +180,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
     write_tables(settings, decisions=[decision(DAY)])
     page = tmp_path / "page.html"
     page.write_text("an old one")
-
-    def full(self, *_, **__):
-        with self.open("wb") as file:
-            file.write(b"half")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(Path, "write_bytes", full)
+    fill_disk(monkeypatch)
     with pytest.raises(BadInput, match=f"^--out {page}: No space left on device$"):
         report()
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
