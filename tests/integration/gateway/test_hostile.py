@@ -165,7 +165,7 @@ def test_a_produce_of_90_mb_passes_without_being_held_and_others_are_served_mean
     assert peak < before + 20 * MEBIBYTE
 
 
-def test_a_client_that_leaves_while_it_is_decided_leaves_no_topic(plain, client):
+def test_a_client_that_leaves_while_it_is_decided_leaves_no_topic(plain):
     """The decision comes, and nobody carries it out."""
     plain.job.silent = True
     taken, decided = plain.job.taken, len(plain.job.requests)
@@ -178,8 +178,9 @@ def test_a_client_that_leaves_while_it_is_decided_leaves_no_topic(plain, client)
     finally:
         plain.job.silent = False
     until(lambda: len(plain.job.requests) > decided)
-    assert errors(client.call(19, 7, creation("after"))) == [0]
-    assert errors(client.call(3, 12, metadata("left-behind"))) == [3]
+    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "good") as other:
+        assert errors(other.call(19, 7, creation("after"))) == [0]
+        assert errors(other.call(3, 12, metadata("left-behind"))) == [3]
 
 
 def test_a_muted_client_that_closes_frees_its_files_at_once(plain):
