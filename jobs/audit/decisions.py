@@ -17,6 +17,7 @@ from quota.records.request import TopicDetails
 from quota.settings import Settings
 
 _CHUNK = 100
+_ROWS = 10_000
 _MAX_DECISIONS = 2000
 """The most decisions of a bucket that are read: a refused client may retry for days."""
 
@@ -58,6 +59,13 @@ class AuditedDecisions:
     def after(self, decision: Decision) -> Iterator[Decision]:
         """Return the decisions of its bucket after it, in order; the first 2,000 at most."""
         return self._neighbours(decision, backwards=False)
+
+    def observed(self) -> Iterator[Decision]:
+        """Return the decisions on observed requests by their time, day by day."""
+        for day in self._days():
+            of_day = self._table.to_table(filter=(ds.field("date") == day) & ds.field("observed").is_valid())
+            decisions = [row_to_decision(row) for batch in of_day.to_batches(_ROWS) for row in batch.to_pylist()]
+            yield from sorted(decisions, key=lambda each: (each.timestamp, msgspec.structs.astuple(each.source)))
 
     def _neighbours(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
         """Read day by day, and of each day only the positions first: a tenant may have a million decisions."""

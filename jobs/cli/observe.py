@@ -8,8 +8,8 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, read_settings
-from jobs.storage.whole_file import new_file
+from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, check_new_file, print_json, read_settings
+from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput
 
 Logs = Annotated[
@@ -123,13 +123,11 @@ def snapshot(
     server: BootstrapServer = None,
 ) -> None:
     """Write the topics of the target cluster and their partitions to a file, for observe import."""
-    from jobs.observe.snapshot import Snapshot
-    from quota.kafka.reading import read_cluster
-    from quota.kafka.timing import now_ms
+    from jobs.observe.snapshot import take_snapshot
     from quota.records import codec
 
     settings = read_settings(context, overrides, config, server)
-    found = Snapshot.of(read_cluster(settings.target_connection, settings.kafka.timeout_seconds), now_ms())
+    found = take_snapshot(settings)
     with _output(output) as out:
         out.write(codec.encode(found) + b"\n")
 
@@ -150,10 +148,9 @@ def _output(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         yield sys.stdout.buffer
         return
+    check_new_file("--output", Path(name))
     try:
-        with new_file(Path(name)) as out:
+        with whole_file(Path(name), new=True) as out:
             yield out
-    except FileExistsError:
-        raise BadInput(f"--output {name}: there is such a file; move it away, or name another") from None
     except OSError as error:
         raise BadInput(f"--output {name}: {error.strerror}") from None

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from jobs.observe.snapshot import take_snapshot
 from jobs.observe.tail import LogPlace, LogTail
 from quota.errors import BadRecord
 from quota.kafka.places import PlacedWriter
-from quota.kafka.reading import message_source, read_cluster
 from quota.kafka.timing import Every
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer
@@ -56,17 +56,14 @@ class Follower:
         own = settings.observe
         largest = settings.limits.max_request_bytes * 2
         self._writer = PlacedWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
-        places = self._places()
+        places = self._writer.place(_decoder) or {}
         self._tails = {
             str(log): LogTail(log, places.pop(str(log.absolute()), None), from_beginning=from_beginning) for log in logs
         }
         self._others = places  # logs that are not followed now keep their places
         self._times = {name: LogTime(own.zone) for name in self._tails}
-        cluster = read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
-        known = {topic: len(leaders) for topic, leaders in cluster.topics.items()}
-        self._observer = Observer(
-            TopicSizes(known, own.default_partitions or None), PrincipalRules(own.principal_mapping_rules)
-        )
+        sizes = TopicSizes(take_snapshot(settings).partitions, own.default_partitions or None)
+        self._observer = Observer(sizes, PrincipalRules(own.principal_mapping_rules))
         self._place_due = Every(_PLACE_SECONDS)
         self._write([])  # where a log is begun, however soon this program ends
 
@@ -79,9 +76,9 @@ class Follower:
         """
         while not stop.is_set():
             requests, is_idle = self._read()
-            requests = [each for each in requests if self._fits(each)]
-            if requests or self._place_due.is_due() or (once and is_idle):
-                self._write(requests)
+            records = [(each, value) for each in requests if self._fits(each, value := codec.encode(each))]
+            if records or self._place_due.is_due() or (once and is_idle):
+                self._write(records)
             if is_idle and once:
                 return
             if is_idle:
@@ -107,20 +104,20 @@ class Follower:
         self._stats.behind_bytes = sum(tail.behind_bytes for tail in self._tails.values())
         return requests, is_idle
 
-    def _write(self, requests: Sequence[MutationRequest]) -> None:
+    def _write(self, records: Sequence[tuple[MutationRequest, bytes]]) -> None:
         absolute = {str(Path(name).absolute()): tail.place for name, tail in self._tails.items()}
         self._writer.begin(codec.encode(self._others | absolute))
         with self._writer.errors("write requests"):
-            for request in requests:
-                self._writer.produce(self._settings.topics.requests, codec.encode(request), request.user.encode())
+            for request, value in records:
+                self._writer.produce(self._settings.topics.requests, value, request.user.encode())
         self._writer.commit()
-        for request in requests:
+        for request, _ in records:
             self._stats.add(request)
 
-    def _fits(self, request: MutationRequest) -> bool:
+    def _fits(self, request: MutationRequest, value: bytes) -> bool:
         """Return whether a request is small enough; one that is not is counted and left out."""
         largest = self._settings.limits.max_request_bytes
-        if len(codec.encode(request)) + len(request.user.encode()) <= largest:
+        if len(value) + len(request.user.encode()) <= largest:
             return True
         self._stats.too_large += 1
         _log.warning(
@@ -135,13 +132,3 @@ class Follower:
         self._stats.broken_lines += 1
         if self._stats.broken_lines <= _MAX_ERRORS_LOGGED:
             _log.warning("%s: %s", name, error)
-
-    def _places(self) -> dict[str, LogPlace]:
-        """Return the places of the group by log; what is no place is passed over."""
-        places: dict[str, LogPlace] = {}
-        for message in self._writer.places():
-            try:
-                places = codec.decode(message.value(), _decoder)
-            except BadRecord as error:
-                _log.warning("%s is no place of an observer and is passed over: %s", message_source(message), error)
-        return places

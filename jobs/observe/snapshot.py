@@ -1,13 +1,15 @@
-"""The topics of a cluster at one moment, in a file."""
+"""The topics of a cluster at one moment."""
 
 from pathlib import Path
 
 import msgspec
 
 from quota.errors import BadInput, BadRecord
+from quota.kafka.reading import read_cluster
+from quota.kafka.timing import now_ms
 from quota.records import codec
 from quota.records.fields import EpochMs
-from quota.records.quota_log import Cluster
+from quota.settings import Settings
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -16,13 +18,18 @@ class Snapshot(msgspec.Struct, frozen=True):
     at: EpochMs
     partitions: dict[str, int]
 
-    @classmethod
-    def of(cls, cluster: Cluster, at: int) -> "Snapshot":
-        """Return the snapshot of a cluster at a moment [epoch ms]."""
-        return cls(at, {topic: len(leaders) for topic, leaders in cluster.topics.items()})
-
 
 _decoder = msgspec.json.Decoder(Snapshot)
+
+
+def take_snapshot(settings: Settings) -> Snapshot:
+    """Return the topics of the target cluster.
+
+    Raises:
+        ClusterError: the cluster cannot be reached.
+    """
+    cluster = read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
+    return Snapshot(now_ms(), {topic: len(leaders) for topic, leaders in cluster.topics.items()})
 
 
 def read_snapshot(file: Path) -> Snapshot:

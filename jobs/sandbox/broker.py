@@ -156,15 +156,8 @@ class Broker:
     def stop(self) -> None:
         """Stop the broker; kill it if it does not end in time."""
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            _log.warning("broker %d does not end, killing it", process.pid)
-            process.kill()
-            process.wait()
+        if process is not None:
+            stop_process(process, "broker")
 
     def check(self) -> None:
         """Check that the broker still runs.
@@ -230,6 +223,19 @@ class Broker:
             if deadline.has_passed:
                 raise ClusterError(f"the broker does not listen after {_START_SECONDS:.0f} s; see {self._log_file}")
             time.sleep(0.05)
+
+
+def stop_process(process: subprocess.Popen[bytes], name: str) -> None:
+    """Terminate a process that runs; kill it if it does not end in time."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        _log.warning("%s %d does not end, killing it", name, process.pid)
+        process.kill()
+        process.wait()
 
 
 def free_port() -> int:

@@ -1,8 +1,8 @@
 """The service that follows brokers' request logs."""
 
 import logging
-import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from jobs.background import background
@@ -10,16 +10,14 @@ from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.observer import ObserverMetrics
 from jobs.observe.following import Follower
 from jobs.services.progress import log_progress
+from jobs.services.reopening import open_again, run_reopening
 from jobs.services.signals import stop_signals
-from quota.errors import BadInput, ClusterError
-from quota.kafka.places import TakenOver
+from quota.errors import BadInput
 from quota.kafka.topics.preparation import prepare_topics
 from quota.observation.stats import FollowStats
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
-
-_RETRY_SECONDS = 1.0
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
@@ -43,36 +41,18 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     stats = FollowStats()
     with stop_signals() as stop, MetricsEndpoint(settings.metrics, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.places])
-        follower: Follower | None = Follower(settings, logs, stats, from_beginning=from_beginning)
+        follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with (
             background(lambda end: log_progress(stats, end), "progress"),
             endpoint.following(settings, ObserverMetrics(stats)),
         ):
-            while follower is not None and not _run_to_end(follower, stop, once=once):
-                stats.reopened += 1
-                follower = _reopen(settings, logs, stop, stats)
+            # A log that has no place by then was empty at the start.
+            again = partial(Follower, settings, logs, stats, from_beginning=True)
+            run_reopening(
+                follower,
+                lambda opened: opened.run(stop, once=once),
+                lambda: open_again(again, stop, tells=True),
+                stats,
+            )
     _log.info("%s", stats)
-
-
-def _run_to_end(follower: Follower, stop: threading.Event, *, once: bool) -> bool:
-    """Run the follower; return false if the cluster stopped answering and a new follower has to go on."""
-    try:
-        follower.run(stop, once=once)
-    except TakenOver:
-        raise
-    except ClusterError as error:
-        _log.warning("%s: trying again", error)
-        return False
-    return True
-
-
-def _reopen(settings: Settings, logs: Sequence[Path], stop: threading.Event, stats: FollowStats) -> Follower | None:
-    """Return a new follower, which goes on where the last transaction ended; None if `stop` is set before."""
-    while not stop.wait(_RETRY_SECONDS):
-        try:
-            # A log without a place was empty at the start.
-            return Follower(settings, logs, stats, from_beginning=True)
-        except ClusterError as error:
-            _log.warning("%s: trying again", error)
-    return None

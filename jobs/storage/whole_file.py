@@ -22,32 +22,30 @@ def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
         FileExistsError: `new`, and it exists.
         OSError: it cannot be written.
     """
-    part = file.with_name(f".{file.name}.part")
-    try:
-        part.write_bytes(content if isinstance(content, bytes) else content.encode())
-        if new:
-            _publish_new(part, file)
-        else:
-            part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(file, new=new) as out:
+        out.write(content if isinstance(content, bytes) else content.encode())
 
 
 @contextmanager
-def new_file(file: Path) -> Iterator[BinaryIO]:
-    """Provide a file to write to, which gets its name at the end of the block; after an error there is none.
+def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
+    """Provide a file to write to, which gets its name at the end of the block; after an error it has none.
+
+    Args:
+        file: the file; an existing one is replaced.
+        new: whether the file must not exist.
 
     Raises:
-        FileExistsError: there is such a file.
+        FileExistsError: `new`, and it exists.
         OSError: it cannot be written.
     """
-    if file.exists():
-        raise FileExistsError(errno.EEXIST, "there is such a file", str(file))
     part = file.with_name(f".{file.name}.part")
     try:
         with part.open("wb") as out:
             yield out
-        _publish_new(part, file)
+        if new:
+            _publish_new(part, file)
+        else:
+            part.replace(file)
     finally:
         part.unlink(missing_ok=True)
 

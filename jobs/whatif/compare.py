@@ -1,16 +1,11 @@
 """`observe compare`: what a cluster has answered to observed requests, beside our decisions on them."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-import pyarrow.dataset as ds
-
-from jobs.audit.decisions import row_to_decision
+from jobs.audit.decisions import AuditedDecisions
 from jobs.audit.quota_changes import read_quota_log
-from jobs.audit.tables.reader import open_table, read_errors
-from jobs.audit.tables.specs import DECISIONS
+from jobs.audit.tables.reader import read_errors
 from jobs.whatif.quotas import read_quotas_of_file
 from jobs.whatif.simulate import open_lines
 from quota.algorithms.token_bucket import TokenBucket
@@ -27,8 +22,6 @@ from quota.whatif.recorded import RecordedDecision
 from quota.whatif.simulation import read_timestamp
 
 _log = logging.getLogger(__name__)
-
-_ROWS = 10_000
 
 
 def compare_file(settings: Settings, requests: str, quotas: Path) -> Comparison:
@@ -69,8 +62,9 @@ def compare_tables(settings: Settings) -> Comparison:
         for entry in read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True):
             quotas.add(to_change(entry.record, entry.timestamp))
         comparer = _comparer(settings, quotas)
-        for record in _audited(settings):
-            comparer.compare(record)
+        for decision in AuditedDecisions(settings).observed():
+            request = RecordedDecision.of(decision).request
+            comparer.compare(Record(decision.source, decision.timestamp, codec.encode(request)))
     if not comparer.found.requests:
         raise BadInput(
             "the audit has kept no observed request: mutation-quota observe follow writes them, and enforce and audit "
@@ -81,15 +75,3 @@ def compare_tables(settings: Settings) -> Comparison:
 
 def _comparer(settings: Settings, quotas: CallbackTimeline) -> Comparer:
     return Comparer(quotas, settings.policy, TokenBucket(settings.quota.window))
-
-
-def _audited(settings: Settings) -> Iterator[Record]:
-    """Yield the requests of observed decisions by time, day by day."""
-    table = open_table(settings, DECISIONS)
-    days = sorted({ds.get_partition_keys(part.partition_expression)["date"] for part in table.get_fragments()})
-    for day in days:
-        rows = table.to_table(filter=(ds.field("date") == day) & ds.field("observed").is_valid())
-        decisions = [row_to_decision(row) for batch in rows.to_batches(_ROWS) for row in batch.to_pylist()]
-        for decision in sorted(decisions, key=lambda each: (each.timestamp, msgspec.structs.astuple(each.source))):
-            request = RecordedDecision.of(decision).request
-            yield Record(decision.source, decision.timestamp, codec.encode(request))

@@ -4,15 +4,23 @@ A place is a record of the compacted topic of places. A program that starts read
 whatever an earlier one of its group still wants to write is refused by the broker.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
+import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from quota.errors import ClusterError
+from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
-from quota.kafka.reading import read_topic
+from quota.kafka.reading import message_source, read_topic
+from quota.records import codec
 from quota.settings import Settings
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 _MIN_TIMEOUT_SECONDS = 30.0
 _LATEST_PLACES = 1000
@@ -62,10 +70,21 @@ class PlacedWriter:
         with self.errors("take over"):
             self.producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
 
-    def places(self) -> Iterator[Message]:
-        """Yield records with places of the group; the last one is in force.
+    def place(self, decoder: msgspec.json.Decoder[T]) -> T | None:
+        """Return the latest place of the group; a record that is none is passed over."""
+        place = None
+        for message in self._places():
+            try:
+                place = codec.decode(message.value(), decoder)
+            except BadRecord as error:
+                source = message_source(message)
+                _log.warning("%s is no record of an %s and is passed over: %s", source, self._program, error)
+        return place
 
-        It is among the topic's latest records unless another group is busy; then the whole topic is read.
+    def _places(self) -> Iterator[Message]:
+        """Yield records with places of the group, the oldest first.
+
+        The latest is among the topic's latest records unless another group is busy; then the whole topic is read.
         """
         for max_records in (_LATEST_PLACES, None):
             found = [

@@ -1,6 +1,7 @@
 """The settings by which brokers' request logs are read."""
 
 import socket
+from collections.abc import Callable
 from datetime import tzinfo
 from typing import Annotated
 
@@ -12,29 +13,26 @@ from quota.observation.principals import PrincipalRules
 from quota.settings.types import Name, Section
 
 
-def _check_zone(name: str) -> str:
-    try:
-        parse_zone(name)
-    except BadInput as error:
-        raise ValueError(str(error)) from None
-    return name
+def _checked_by(parse: Callable[[str], object]) -> AfterValidator:
+    """Return a validator of texts that a function can parse."""
 
+    def check(text: str) -> str:
+        try:
+            parse(text)
+        except BadInput as error:
+            raise ValueError(str(error)) from None
+        return text
 
-def _check_rules(text: str) -> str:
-    try:
-        PrincipalRules(text)
-    except BadInput as error:
-        raise ValueError(str(error)) from None
-    return text
+    return AfterValidator(check)
 
 
 class ObserveSettings(Section):
     """Reading the request logs of brokers."""
 
-    time_zone: Annotated[Name, AfterValidator(_check_zone)] = "UTC"
+    time_zone: Annotated[Name, _checked_by(parse_zone)] = "UTC"
     """Time zone of the logs' times, where they name none: that of the brokers, such as `Europe/Berlin`."""
 
-    principal_mapping_rules: Annotated[Name, AfterValidator(_check_rules)] = "DEFAULT"
+    principal_mapping_rules: Annotated[Name, _checked_by(PrincipalRules)] = "DEFAULT"
     """Users by their principals, as Kafka's `ssl.principal.mapping.rules`. By default `alice` of `User:alice`."""
 
     default_partitions: Annotated[int, Field(ge=0, le=1_000_000)] = 0

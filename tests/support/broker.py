@@ -7,21 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
+from confluent_kafka.admin import AdminClient, ScramMechanism
 
 from jobs.sandbox.broker import HOST, Broker, free_port
 from jobs.spark.installation import jars_folder
 from tests.support.checkout import CHECKOUT
+from tests.support.users import add_scram_users, allow
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
 
@@ -63,27 +54,24 @@ class SecureBroker:
 
     def add_user(self, name: str, password: str) -> None:
         """Create a user with a password (SCRAM-SHA-512)."""
-        credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-        upsertion = UserScramCredentialUpsertion(name, credential, password.encode())
-        for future in self.admin.alter_user_scram_credentials([upsertion]).values():
-            future.result(30)
+        add_scram_users(self.admin, ScramMechanism.SCRAM_SHA_512, {name: password})
 
     def allow(self, user: str, acls: Iterable[tuple[str, str, str, str]]) -> None:
-        """Allow a user operations: (kind of resource, name, LITERAL or PREFIXED, operation)."""
-        bindings = [
-            AclBinding(
-                ResourceType[kind],
-                name,
-                ResourcePatternType[pattern],
-                f"User:{user}",
-                "*",
-                AclOperation[operation],
-                AclPermissionType.ALLOW,
-            )
-            for kind, name, pattern, operation in acls
-        ]
-        for future in self.admin.create_acls(bindings).values():
-            future.result(30)
+        """Allow a user operations, as `tests.support.users.allow`."""
+        allow(self.admin, user, acls)
+
+    def options(self, user: str, password_file: Path, **more: object) -> list[str]:
+        """Return the settings by which a user with a password in a file connects; `more` are other keys of `kafka`."""
+        named = {
+            "bootstrap_servers": self.broker.address,
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": user,
+            "sasl_password_file": password_file,
+            "ssl_ca_location": self.authority.path,
+            **more,
+        }
+        return [f"kafka.{name}={value}" for name, value in named.items()]
 
 
 @contextmanager

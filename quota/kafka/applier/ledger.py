@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 import msgspec
 from confluent_kafka import Message
@@ -14,8 +13,6 @@ from quota.kafka.topics.record_sizes import ENVELOPE, max_answer_bytes
 from quota.records import codec
 from quota.records.result import MutationResult
 from quota.settings import Settings
-
-T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -72,12 +69,11 @@ class Ledger:
         largest = max_answer_bytes(settings) + ENVELOPE
         self._writer = PlacedWriter(settings, "applier", self._group, largest, _TRANSACTION_SECONDS)
         with self._writer.errors("take over"):
-            for message in self._writer.places():
-                self._offsets = _decoded(message, _offsets_decoder) or self._offsets
+            self._offsets = self._writer.place(_offsets_decoder) or {}
             results = self._topics.results
             self._max_done *= max(1, len(topic_partitions(self._writer.producer, results, self._timeout)))
             for message in read_topic(self._connection, results, self._timeout, self._max_done):
-                done = _decoded(message, _done_decoder)
+                done = _done(message)
                 if done is not None:
                     self.mark_done(done.decision_id, done.timestamp)
 
@@ -163,9 +159,9 @@ class Ledger:
         return codec.encode(msgspec.structs.replace(result, topics=[]))
 
 
-def _decoded(message: Message, decoder: msgspec.json.Decoder[T]) -> T | None:
+def _done(message: Message) -> _DoneDecision | None:
     try:
-        return codec.decode(message.value(), decoder)
+        return codec.decode(message.value(), _done_decoder)
     except BadRecord as error:
         _log.warning("%s is no record of an applier and is passed over: %s", message_source(message), error)
         return None

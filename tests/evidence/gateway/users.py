@@ -7,9 +7,7 @@ from confluent_kafka.admin import (
     AdminClient,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
     ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
 from quota.errors import MutationQuotaError
@@ -19,6 +17,7 @@ from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.wire.protocol import Protocol
 from tests.evidence.gateway.sides import USERS, Side
+from tests.support.users import add_scram_users
 from tests.support.wire_client import WireClient
 
 RATE, WINDOW_NUM = 1.0, 3
@@ -45,11 +44,8 @@ def add_users(admin: AdminClient, sides: tuple[Side, Side]) -> None:
             bindings += [_acl(*resource, side.user(DENIED_USER), AclOperation.CREATE, AclPermissionType.DENY)]
     for future in admin.create_acls(bindings).values():
         future.result(_SECONDS)
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
     users = [side.user(SCRAM_USER) for side in sides]
-    credentials = [UserScramCredentialUpsertion(user, info, f"{user}-scram".encode()) for user in users]
-    for future in admin.alter_user_scram_credentials(credentials).values():
-        future.result(_SECONDS)
+    add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {user: f"{user}-scram" for user in users})
 
 
 def _acl(

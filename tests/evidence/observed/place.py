@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
-from jobs.spark.installation import jars_folder
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+from tests.support.kafka_configs import kafka_configs
 from tests.support.programs import command_line
 
 REQUEST_LOGGER = "kafka.request.logger"
@@ -31,20 +31,16 @@ class Place:
         """The request log."""
         return self.folder / "broker" / "kafka-request.log"
 
-    def set_level(self, level: str) -> None:
-        """Set the level of the request log while the broker runs, by Kafka's own tool (KIP-412).
+    @property
+    def logs(self) -> list[str]:
+        """The request log and its rotated copies."""
+        return [str(each) for each in sorted(self.log.parent.glob(f"{self.log.name}*"))]
 
-        Raises:
-            MutationQuotaError: the tool fails.
-        """
-        where = ["--bootstrap-server", self.settings.kafka.bootstrap_servers]
+    def set_level(self, level: str) -> None:
+        """Set the level of the request log while the broker runs, by Kafka's own tool (KIP-412)."""
         which = ["--entity-type", "broker-loggers", "--entity-name", _BROKER_ID]
         change = ["--alter", "--add-config", f"{REQUEST_LOGGER}={level}"]
-        jars = jars_folder(self.settings.broker.jars)
-        command = ["java", "-cp", f"{jars}/*", "kafka.admin.ConfigCommand", *where, *which, *change]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise MutationQuotaError(f"the level of {REQUEST_LOGGER} cannot be set: {done.stderr or done.stdout}")
+        kafka_configs(self.settings.kafka.bootstrap_servers, *which, *change)
 
     def command(self, *args: str) -> str:
         """Run one of our commands in the folder, and return what it prints.

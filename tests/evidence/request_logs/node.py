@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.sandbox.broker import is_listening
+from jobs.sandbox.broker import is_listening, stop_process
 from jobs.spark.installation import java_program
 from quota.errors import ClusterError
 from quota.kafka.timing import Deadline
 
 _START_SECONDS = 90.0
-_STOP_SECONDS = 30.0
 _LAST = 2000
 
 
@@ -74,14 +73,8 @@ class Node:
     def stop(self) -> None:
         """Stop the process; kill it if it does not end in time."""
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None:
+            stop_process(process, self.name)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -25,16 +25,7 @@ class Cluster:
 
     def options(self, user, **more):
         """Settings of a user with a password; with `tls`, of one with a certificate."""
-        named = {
-            "bootstrap_servers": self.secure.broker.address,
-            "security_protocol": "SASL_SSL",
-            "sasl_mechanism": "SCRAM-SHA-512",
-            "sasl_username": user,
-            "sasl_password_file": str(self._password_file),
-            "ssl_ca_location": str(self.secure.authority.path),
-            **more,
-        }
-        return [f"kafka.{name}={value}" for name, value in named.items()]
+        return self.secure.options(user, self._password_file, **more)
 
     def quotas(self, user, *args, **more):
         """Run a command of `quotas` as a user."""

@@ -49,16 +49,7 @@ class Cluster:
 
     def options(self, user, **more):
         """Settings of a user with a password."""
-        named = {
-            "bootstrap_servers": self.secure.broker.address,
-            "security_protocol": "SASL_SSL",
-            "sasl_mechanism": "SCRAM-SHA-512",
-            "sasl_username": user,
-            "sasl_password_file": str(self.password_file),
-            "ssl_ca_location": str(self.secure.authority.path),
-            **more,
-        }
-        return [*(f"kafka.{name}={value}" for name, value in named.items()), f"storage.root={self.folder}/root"]
+        return [*self.secure.options(user, self.password_file, **more), f"storage.root={self.folder}/root"]
 
     def settings(self, user, **more):
         return load_settings(self.options(user, **more), environment={}, with_default_file=False)

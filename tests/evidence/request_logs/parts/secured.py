@@ -1,37 +1,25 @@
 """Users with passwords and certificates, some of whom are allowed something."""
 
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
+from confluent_kafka.admin import AdminClient, ScramMechanism
 
 from tests.evidence.request_logs.calls import Call, Client, Operation, Topic
 from tests.evidence.request_logs.observer import OBSERVER
 from tests.evidence.request_logs.stage import Stage
 from tests.evidence.request_logs.users import ADMIN, ALICE, CERTIFIED, DENIED, PASSWORDS, SCRAM, UMLAUT
+from tests.support.users import add_scram_users, allow
 
-_SECONDS = 30
-_ITERATIONS = 4096
-_ALL = (AclOperation.CREATE, AclOperation.ALTER, AclOperation.DELETE, AclOperation.DESCRIBE)
+_ALL = ("CREATE", "ALTER", "DELETE", "DESCRIBE")
 
 
 def prepare(stage: Stage) -> None:
     """Create the user with a stored password, and allow users what they do."""
     admin = AdminClient({**stage.librdkafka_config(OBSERVER, ADMIN), "log_level": 2})
-    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, _ITERATIONS)
-    upsertion = UserScramCredentialUpsertion(SCRAM, credential, PASSWORDS[SCRAM].encode())
-    for future in admin.alter_user_scram_credentials([upsertion]).values():
-        future.result(_SECONDS)
-    acls = [each for user in (ALICE, UMLAUT, SCRAM, CERTIFIED) for each in _acls(user)]
-    for future in admin.create_acls(acls).values():
-        future.result(_SECONDS)
+    add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {SCRAM: PASSWORDS[SCRAM]})
+    # Topics that begin with `own.`, and those of the strict, patient and permissive client.
+    prefixes = ("own.", "strict.", "patient.", "permissive.")
+    acls = [("TOPIC", prefix, "PREFIXED", operation) for prefix in prefixes for operation in _ALL]
+    for user in (ALICE, UMLAUT, SCRAM, CERTIFIED):
+        allow(admin, user, acls)
 
 
 def users(stage: Stage) -> None:
@@ -62,20 +50,3 @@ def denied(stage: Stage) -> None:
     ask(client, Call(Operation.GROW, (Topic("before.kept", 9),)))
     ask(client, Call(Operation.DELETE, (Topic("before.kept"),)))
     ask(client, Call(Operation.DELETE, (Topic(None, id=stage.drive.id_of("before.kept")),), by_id=True))
-
-
-def _acls(user: str) -> list[AclBinding]:
-    """Allow a user topics that begin with `own.` and the strict and patient client's."""
-    return [
-        AclBinding(
-            ResourceType.TOPIC,
-            prefix,
-            ResourcePatternType.PREFIXED,
-            f"User:{user}",
-            "*",
-            operation,
-            AclPermissionType.ALLOW,
-        )
-        for prefix in ("own.", "strict.", "patient.", "permissive.")
-        for operation in _ALL
-    ]

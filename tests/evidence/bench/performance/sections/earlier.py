@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
-
 from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import VERSION as AUDIT_VERSION
 from jobs.sandbox.broker import with_plaintext_cluster
+from quota.kafka.reading import EndOffsets
 from quota.settings import Settings, load_settings
 from quota.settings.storage import checkpoint_folder
 from tests.evidence.bench.performance.backlog import fill
@@ -97,11 +96,17 @@ def _starts(settings: Settings, folder: Path, tree: Path, rounds: int, tell: Cal
 
 def _start_seconds(code: Path, settings: Settings, *options: str) -> float:
     """Return the seconds from the start of the process until waiting requests are decided."""
-    before = _decided(settings)
+    ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+    partitions = [(settings.topics.decisions, number) for number in range(settings.topics.partitions)]
+
+    def decided() -> int:
+        return sum(ends.fetch(partitions).values())
+
+    before = decided()
     fill(settings, USERS, USERS)
     began = time.monotonic()
     with _running(code, "enforce", settings, *options) as process:
-        until(lambda: _decided(settings) >= before + USERS or process.poll() is not None, _DEADLINE_SECONDS, 0.05)
+        until(lambda: decided() >= before + USERS or process.poll() is not None, _DEADLINE_SECONDS, 0.05)
         return time.monotonic() - began
 
 
@@ -173,17 +178,6 @@ def _running(code: Path, command: str, settings: Settings, *options: str) -> Ite
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(_DEADLINE_SECONDS)
-
-
-def _decided(settings: Settings) -> int:
-    """Return the number of records of the decisions topic."""
-    topic = settings.topics.decisions
-    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "bench"})
-    try:
-        partitions = consumer.list_topics(topic).topics[topic].partitions
-        return sum(consumer.get_watermark_offsets(TopicPartition(topic, each))[1] for each in partitions)
-    finally:
-        consumer.close()
 
 
 def _run_git(git: str, *args: str) -> bool:

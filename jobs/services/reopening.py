@@ -1,0 +1,84 @@
+"""Work that is begun again where it was, when a cluster has stopped answering."""
+
+import logging
+import math
+import threading
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from quota.errors import ClusterError
+from quota.kafka.places import TakenOver
+from quota.kafka.timing import Deadline
+
+W = TypeVar("W")
+
+_log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
+
+
+class ReopenedStats(Protocol):
+    """Counts of such work."""
+
+    reopened: int
+    """Times that it was begun again."""
+
+
+def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: ReopenedStats) -> None:
+    """Do work to its end; if a cluster stops answering meanwhile, begin again.
+
+    Args:
+        opened: the work, as it is begun at first.
+        run: does it.
+        reopen: returns it anew, to go on as after a crash (`open_again`); None to stop.
+        stats: counts how often it was begun again.
+
+    Raises:
+        TakenOver: another program does the work now.
+        ClusterError: it could not be begun again.
+    """
+    work: W | None = opened
+    while work is not None and not _runs_to_end(run, work):
+        stats.reopened += 1
+        work = reopen()
+
+
+def open_again(
+    make: Callable[[], W], stop: threading.Event, seconds: float = math.inf, *, tells: bool = False
+) -> W | None:
+    """Return what `make` returns when the cluster answers again; None if `stop` is set first.
+
+    Args:
+        make: opens the work.
+        stop: ends the waiting.
+        seconds: the time after which it is given up.
+        tells: whether each failure is logged.
+
+    Raises:
+        ClusterError: the cluster does not answer in time.
+    """
+    deadline = Deadline(seconds)
+    while not stop.wait(_RETRY_SECONDS):
+        try:
+            return make()
+        except ClusterError as error:
+            if deadline.has_passed:
+                raise
+            if tells:
+                _tell(error)
+    return None
+
+
+def _runs_to_end(run: Callable[[W], None], work: W) -> bool:
+    try:
+        run(work)
+    except TakenOver:
+        raise
+    except ClusterError as error:
+        _tell(error)
+        return False
+    return True
+
+
+def _tell(error: ClusterError) -> None:
+    _log.warning("%s: trying again", error)
