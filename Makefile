@@ -41,8 +41,8 @@ test-integration: setup ## the slow part: a real broker, the jobs, Delta
 
 ##@ evidence
 
-bench: setup ## latency, throughput, state and audit beside their limits, into docs/performance.md; 15 to 25 minutes
-	@$(BIN)/python -m tests.evidence.bench.performance --out docs
+bench: setup ## latency, throughput, state and audit beside their limits, into docs/evidence/performance.md; 15 to 25 minutes
+	@$(BIN)/python -m tests.evidence.bench.performance --out docs/evidence
 
 bench-quick: setup ## the same of less, in three minutes, for the terminal
 	@$(BIN)/python -m tests.evidence.bench.performance --quick
@@ -65,7 +65,7 @@ request-logs: setup ## request logs of Kafka 2.7 to 4.2 by real brokers, into te
 experiment: setup ## KIP-599's own experiment, without a quota and with one; about eleven minutes
 	@$(BIN)/python -m tests.evidence.experiment
 
-algorithms: $(PACKAGES) ## the token bucket beside the two that KIP-599 rejected, over one burst, into docs/algorithms.svg; seconds
+algorithms: $(PACKAGES) ## the token bucket beside the two that KIP-599 rejected, over one burst, into docs/explanation/algorithms.svg; seconds
 	@$(BIN)/python -m tests.evidence.bench.algorithms
 
 storm: setup ## applications far above their quotas, and an applier that is killed; some minutes
@@ -76,13 +76,13 @@ conformance: setup ## buckets and the codec beside Kafka's own classes, and the 
 	@$(BIN)/python -m tests.evidence.conformance
 
 gateway-conformance: setup $(CLIENTS) ## unmodified clients at the gateway beside a broker that enforces the quotas, into docs; minutes
-	@$(BIN)/python -m tests.evidence.gateway --out docs
+	@$(BIN)/python -m tests.evidence.gateway --out docs/evidence/gateway
 
 gateway-cost: setup ## the gateway beside a direct connection, into docs; about four minutes
-	@$(BIN)/python -m tests.evidence.gateway.cost --out docs
+	@$(BIN)/python -m tests.evidence.gateway.cost --out docs/evidence/gateway
 
 gateway-kills: setup ## the gateway killed fifty times under load, into docs; four minutes
-	@$(BIN)/python -m tests.evidence.gateway.kills --out docs
+	@$(BIN)/python -m tests.evidence.gateway.kills --out docs/evidence/gateway
 
 gateway-fuzz: setup ## 100,000 broken and nearly right frames at the gateway; five minutes
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
@@ -101,7 +101,7 @@ guard: $(PACKAGES) ## the cheap ratios of the benchmark, which a change may lose
 
 ##@ develop
 
-schemas: $(PACKAGES) ## JSON Schemas of the records, and the columns in docs/tables.md, anew from the code
+schemas: $(PACKAGES) ## JSON Schemas of the records, and the columns in docs/reference/tables.md, anew from the code
 	@$(BIN)/python -m schemas.json_schemas
 	@$(BIN)/python -m schemas.table_docs
 

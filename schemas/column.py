@@ -1,4 +1,4 @@
-"""A column with its meaning, which Delta's DESCRIBE, `docs/tables.md` and the JSON Schemas show."""
+"""A column with its meaning, which Delta's DESCRIBE, `docs/reference/tables.md` and the JSON Schemas show."""
 
 from pyspark.sql.types import DataType, StructField
 

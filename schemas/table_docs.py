@@ -1,4 +1,4 @@
-"""The columns of the Delta tables for `docs/tables.md`; `python -m schemas.table_docs` writes them there."""
+"""The columns of the Delta tables for `docs/reference/tables.md`; `python -m schemas.table_docs` writes them there."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ DOCUMENTED = {
     "tenant_minutes": tenant_minutes.TABLE,
 }
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "tables.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs/reference/tables.md"
 
 _UNIT = re.compile(r"(?P<meaning>.*) \[(?P<unit>[^\]]+)\]")
 _SECTION = re.compile(r"(<!-- columns: (\w+) -->\n).*?(<!-- end of columns -->)", re.DOTALL)

@@ -50,7 +50,7 @@ def print_comparison(found: Comparison, examples: int) -> None:
         console.print(_table(found.shown[:examples]))
     if found.differing > examples:
         print(f"and {found.differing - examples:,} more; --examples N prints more of them, --json up to 1,000")
-    print("What Kafka does otherwise, and why: docs/differences-from-kafka.md.")
+    print("What Kafka does otherwise, and why: docs/explanation/differences-from-kafka.md.")
 
 
 def _described(cause: str) -> str:

@@ -100,7 +100,7 @@ def compare(
 ) -> None:
     """Compare what a cluster with controller_mutation_rate answered with our decisions on the same requests.
 
-    Where they differ the cause is named, as in docs/differences-from-kafka.md.
+    Where they differ the cause is named, as in docs/explanation/differences-from-kafka.md.
     """
     if (requests is None) != (quotas is None):
         raise BadInput("a file of requests needs --quotas, the quotas of the brokers; and the audit's tables have both")

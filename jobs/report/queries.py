@@ -62,7 +62,7 @@ SELECT to_json(map_from_entries(list_filter(
        )))::VARCHAR
 FROM ranks WHERE rank < $tenants ORDER BY rank
 """
-"""The names of the busiest tenants, in the form of `docs/tables.md`."""
+"""The names of the busiest tenants, in the form of `docs/reference/tables.md`."""
 
 OTHERS = """
 SELECT count(*) FROM ranks WHERE rank = $tenants

@@ -193,7 +193,8 @@ class AnswerReader:
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._forbidden:
             self._forbidden.add(topic)
             _log.warning(
-                "topic %s may not be read by this principal (docs/security.md), so its answers are missed", topic
+                "topic %s may not be read by this principal (docs/explanation/security.md), so its answers are missed",
+                topic,
             )
 
     def _assign_new_partitions(self, seconds: float, *, from_beginning: bool) -> None:

@@ -47,7 +47,7 @@ class Disagreement(msgspec.Struct, frozen=True):
     cluster_throttle_ms: int
     our_throttle_ms: int
     causes: list[str]
-    """Rows of docs/differences-from-kafka.md, or why it cannot be said."""
+    """Rows of docs/explanation/differences-from-kafka.md, or why it cannot be said."""
 
 
 @dataclass

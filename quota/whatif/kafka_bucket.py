@@ -1,7 +1,7 @@
 """A bucket as Kafka's controller keeps it, with its differences from ours by name.
 
 The rules are those of Kafka's `TokenBucket`, `ControllerMutationQuotaManager` and KRaft's controller; their names are
-in docs/differences-from-kafka.md.
+in docs/explanation/differences-from-kafka.md.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _EQUAL = 1e-6
 
 
 class Difference(Enum):
-    """A rule by which Kafka decides otherwise; the value is its row in docs/differences-from-kafka.md."""
+    """A rule by which Kafka decides otherwise; the value is its row in docs/explanation/differences-from-kafka.md."""
 
     STATE = "state of the buckets"
     ORDER = "the topics of a request"

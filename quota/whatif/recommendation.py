@@ -1,4 +1,4 @@
-"""Recommended quotas by KIP-599's "How to Define the Quota?"; docs/recommend.md has the rules in words.
+"""Recommended quotas by KIP-599's "How to Define the Quota?"; docs/how-to/recommend.md has the rules in words.
 
 All rates are in partition mutations per second.
 """

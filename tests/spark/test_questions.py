@@ -1,4 +1,4 @@
-"""What `docs/tables.md` shows analysts: views and questions, to tables of the audit, with Spark and without."""
+"""What `docs/reference/tables.md` shows analysts: views and questions, with Spark and without."""
 
 import json
 import re
@@ -26,7 +26,7 @@ from tests.support.rows import kafka_rows
 from tests.support.tables import audit_records
 from tests.support.waiting import finish
 
-DOCS = CHECKOUT / "docs"
+DOCS = CHECKOUT / "docs/reference"
 PAGE = (DOCS / "tables.md").read_text()
 SQL = (DOCS / "questions.sql").read_text()
 WHERE = "/srv/mutation-quota"

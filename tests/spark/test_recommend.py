@@ -26,7 +26,7 @@ from tests.support.factories import request_after as at
 from tests.support.programs import run as run_command
 from tests.support.tables import append_rows, decision_row, rows_of_a_day, write_tables
 
-PAGE = (CHECKOUT / "docs" / "recommend.md").read_text()
+PAGE = (CHECKOUT / "docs/how-to/recommend.md").read_text()
 GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
 
 REQUESTS = [

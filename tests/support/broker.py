@@ -167,7 +167,7 @@ def _openssl(*args: str) -> None:
     subprocess.run(["openssl", *args], check=True, capture_output=True)
 
 
-_SECURITY_PAGE = CHECKOUT / "docs/security.md"
+_SECURITY_PAGE = CHECKOUT / "docs/explanation/security.md"
 _OPERATIONS = {each.title(): each for each in ("READ", "WRITE", "CREATE", "ALTER", "DELETE", "DESCRIBE")}
 _OPERATIONS |= {"DescribeConfigs": "DESCRIBE_CONFIGS", "AlterConfigs": "ALTER_CONFIGS"}
 
@@ -176,7 +176,7 @@ _CLUSTER = ("BROKER", "kafka-cluster", "LITERAL")
 
 
 def documented_acls():
-    """Return the ACLs of each principal, from the commands in docs/security.md."""
+    """Return the ACLs of each principal, from the commands in docs/explanation/security.md."""
     found = {}
     for line in _SECURITY_PAGE.read_text().splitlines():
         if line.startswith("acls "):

@@ -41,7 +41,7 @@ def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) ->
 
 
 def rule_lines(advice: Advice, source: str) -> Iterator[str]:
-    """Yield the rules of docs/recommend.md in their order, with their numbers; rates in mutations/s."""
+    """Yield the rules of docs/how-to/recommend.md in their order, with their numbers; rates in mutations/s."""
     rules, count = advice.rules, len(advice.tenants)
     yield f"1. capacity         {_rounded(rules.capacity)}/s, {source}"
     yield f"2. available        {_rounded(rules.available)}/s: {rules.reserve:.0%} are kept in reserve"

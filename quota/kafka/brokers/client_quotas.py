@@ -177,7 +177,8 @@ def check_answer(answer: Mapping[str, Any], operation: str) -> None:
     """
     if answer["errorCode"] == _CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
-            f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster (docs/security.md)"
+            f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "
+            "(docs/explanation/security.md)"
         )
     if answer["errorCode"]:
         raise ClusterError(_reason(answer))

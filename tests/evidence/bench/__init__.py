@@ -1,1 +1,1 @@
-"""The benchmark: `performance` writes docs/performance.md, `algorithms` docs/algorithms.svg, the others a table."""
+"""The benchmark: `performance` and `algorithms` write pages and pictures of docs/, the others a table."""

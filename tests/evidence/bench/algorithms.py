@@ -1,4 +1,4 @@
-"""The three algorithms over the same requests as a picture: `make algorithms` writes docs/algorithms.svg."""
+"""The three algorithms over the same requests as a picture: `make algorithms` writes it."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -27,6 +27,8 @@ COURSE = [(0, BURST), *((second, SMALL) for second in range(4, 64, 4)), (120, AG
 Each entry is a time (seconds) and the partitions of each topic.
 """
 _FROM, _UNTIL, _STEP_MS = -6, 140, 100
+
+_OUT = Path("docs/explanation/algorithms.svg")
 
 _STYLE = {
     "svg.hashsalt": "algorithms",
@@ -145,7 +147,7 @@ def _draw_run(axes: Axes, drawn: Run) -> None:
 def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.algorithms", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/algorithms.svg"), metavar="FILE", help="svg or png")
+    parser.add_argument("--out", type=Path, default=_OUT, metavar="FILE", help="svg or png")
     options = parser.parse_args()
     runs = [run(name) for name in AlgorithmName]
     for each in runs:

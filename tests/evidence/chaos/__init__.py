@@ -1,1 +1,1 @@
-"""Proves that no kill of the job loses, doubles or changes a decision, into docs/chaos.md."""
+"""Proves that no kill of the job loses, doubles or changes a decision, into docs/evidence/chaos.md."""

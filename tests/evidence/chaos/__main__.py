@@ -56,7 +56,7 @@ def _options():
     parser.add_argument("--minutes", type=float, default=math.inf, metavar="M", help="after which no kill follows")
     parser.add_argument("--rate", type=float, default=40.0, metavar="R", help="requests a second; 40")
     parser.add_argument("--quick", action="store_true", help="some minutes, without the page")
-    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="FOLDER", help="for chaos.md; docs")
+    parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for chaos.md")
     options = parser.parse_args()
     if options.kills is None:
         options.kills = _QUICK_KILLS if options.quick else _KILLS

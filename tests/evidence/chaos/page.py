@@ -1,4 +1,4 @@
-"""The page docs/chaos.md and its tables."""
+"""The page docs/evidence/chaos.md and its tables."""
 
 import platform
 

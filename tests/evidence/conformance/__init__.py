@@ -1,1 +1,1 @@
-"""Proves that bucket and job decide as Kafka, but for documented differences, into docs/conformance.md."""
+"""Proves that bucket and job decide as Kafka, but for documented differences, into docs/evidence/conformance.md."""

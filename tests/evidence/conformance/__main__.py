@@ -46,7 +46,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="under a minute, without the page")
     parser.add_argument("--sequences", type=int, metavar="N", help=f"of the bucket; {_SEQUENCES}")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the sequences; 1")
-    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="FOLDER", help="for conformance.md; docs")
+    parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for conformance.md")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The page docs/conformance.md and its tables."""
+"""The page docs/evidence/conformance.md and its tables."""
 
 import platform
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def page(result: Result) -> str:
 # Conformance with Kafka
 
 Written by `make conformance`, which does it again. What differs, differs on purpose, and is in
-[differences from Kafka](differences-from-kafka.md).
+[differences from Kafka](../explanation/differences-from-kafka.md).
 
 ## The bucket
 

@@ -29,6 +29,7 @@ _OTHERS = 4000
 
 _BROKER_MEMORY = "1g"
 _QUICK_TOPICS = 100
+_OUT = Path("docs/evidence/experiment")
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--burst", type=float, metavar="B", help="mutations at once; as the settings' window has it")
     parser.add_argument("--limit", type=float, default=60.0, metavar="S", help="seconds for each of both phases; 60")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for experiment.md, .svg and .json; docs")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for experiment.md, .svg and .json")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     return parser.parse_args()
 
@@ -66,7 +67,7 @@ def _run(options: argparse.Namespace) -> None:
     plan = _plan(options, settings)
     if plan.embedded:
         settings = with_broker_memory(settings)
-    out = options.out or (settings.storage.local_folder("experiment") if options.quick else Path("docs"))
+    out = options.out or (settings.storage.local_folder("experiment") if options.quick else _OUT)
     out.mkdir(parents=True, exist_ok=True)
     console.print(plan.sentence())
     without = run_arm(plan, settings, console, Way.FREE, None)

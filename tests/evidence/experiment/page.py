@@ -1,4 +1,4 @@
-"""The page docs/experiment.md."""
+"""The page docs/evidence/experiment/experiment.md."""
 
 import os
 import platform
@@ -148,7 +148,7 @@ def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
         "**What the controller takes**: without a quota the storm was worked off at "
         f"{figures.created_per_second:,.0f} mutations a second created and {figures.deleted_per_second:,.0f} deleted, "
         "each from its first request until the cluster had caught up. `mutation-quota recommend --experiment "
-        "experiment.json` sizes quotas by the lower of the two ([how](recommend.md))."
+        "experiment.json` sizes quotas by the lower of the two ([how](../../how-to/recommend.md))."
     )
     return "\n".join(_filled(f"- {point}", "  ") for point in (answer, with_it, deletion, cost, capacity))
 

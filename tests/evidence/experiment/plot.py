@@ -1,4 +1,4 @@
-"""The picture docs/experiment.svg."""
+"""The picture docs/evidence/experiment/experiment.svg."""
 
 from collections import Counter
 from collections.abc import Sequence

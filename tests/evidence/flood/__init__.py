@@ -1,1 +1,1 @@
-"""Proves that a flood of garbage loses no request, and measures how it delays good ones, into docs/flood.md."""
+"""Proves that a flood of garbage loses no request, and measures how it delays others, into docs/evidence/flood.md."""

@@ -58,7 +58,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each phase at most; %(default)s")
     parser.add_argument("--records", type=int, default=100_000, help="bad ones of each phase at most; %(default)s")
     parser.add_argument("--quick", action="store_true", help="short phases, without the page")
-    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="FOLDER", help="for flood.md; docs")
+    parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for flood.md")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
     options = parser.parse_args()
     if options.quick:

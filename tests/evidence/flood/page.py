@@ -1,4 +1,4 @@
-"""The page docs/flood.md and its tables."""
+"""The page docs/evidence/flood.md and its tables."""
 
 import os
 import platform

@@ -15,6 +15,7 @@ from tests.evidence.gateway.programs import PROGRAMS
 from tests.evidence.pages import progress, terminal, write_page
 
 _COLUMNS = 180
+_OUT = Path("docs/evidence/gateway")
 
 
 def main() -> None:
@@ -44,7 +45,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a part of the programs, without the page")
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these programs, without the page")
     parser.add_argument("--slow", type=float, default=1.0, metavar="F", help="factor for the tolerances of time; 1")
-    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="FOLDER", help="for gateway-conformance.md")
+    parser.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER", help="for gateway-conformance.md")
     return parser.parse_args()
 
 

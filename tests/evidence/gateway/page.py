@@ -1,4 +1,4 @@
-"""The page docs/gateway-conformance.md and its tables."""
+"""The page docs/evidence/gateway/gateway-conformance.md and its tables."""
 
 import platform
 import time
@@ -83,7 +83,7 @@ Written by `make gateway-conformance`, which does it again. Last on {time.strfti
 {_HOW}
 ## What differs
 
-Only what [differs on purpose](differences-from-kafka.md), by the names there:
+Only what [differs on purpose](../../explanation/differences-from-kafka.md), by the names there:
 
 {difference_table(result).markdown()}
 

@@ -26,7 +26,7 @@ class Difference:
     """A difference on purpose, and what each side sees of it."""
 
     name: str
-    """The first column of docs/differences-from-kafka.md, without links."""
+    """The first column of docs/explanation/differences-from-kafka.md, without links."""
     kafka: str
     here: str
     told: bool = False

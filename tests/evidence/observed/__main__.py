@@ -27,6 +27,8 @@ from tests.evidence.observed.place import Place, place
 RESERVE = 0.75
 """A quarter of what the cluster can take is given away, as in `make experiment`."""
 
+_OUT = Path("docs/evidence/experiment")
+
 WITHOUT, PUSHED = "without a quota", "quotas pushed to the broker"
 
 
@@ -35,7 +37,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="observed", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tiny one of some minutes, to see that it works")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for observed.md and .svg; docs")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for observed.md and .svg")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     options = parser.parse_args()
     try:
@@ -52,7 +54,7 @@ def _run(options: argparse.Namespace) -> None:
     console = Console(soft_wrap=True)
     settings = with_broker_memory(load_settings(options.set))
     plan = quick_plan(embedded=True) if options.quick else embedded_plan()
-    out = options.out or (settings.storage.local_folder("observed") if options.quick else Path("docs"))
+    out = options.out or (settings.storage.local_folder("observed") if options.quick else _OUT)
     out.mkdir(parents=True, exist_ok=True)
     console.print(plan.sentence())
     with TemporaryDirectory(prefix="mutation-quota-") as name:

@@ -1,4 +1,4 @@
-"""The page docs/observed.md."""
+"""The page docs/evidence/experiment/observed.md."""
 
 import os
 import textwrap
@@ -68,8 +68,8 @@ def page(results: Results) -> str:
     return f"""\
 # A storm observed, and held by the brokers' own quotas
 
-Written by `make observed`, which does it again: [observe](observe.md) and [quotas push](push.md) end to end, with no
-part of this project in the clients' way.
+Written by `make observed`, which does it again: [observe](../../how-to/observe.md) and
+[quotas push](../../how-to/push.md) end to end, with no part of this project in the clients' way.
 
 {_filled(method)}
 

@@ -62,7 +62,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=random.SystemRandom().randrange(2**32), metavar="S", help="by chance"
     )
-    parser.add_argument("--out", type=Path, default=Path("docs"), metavar="FOLDER", help="for replay.md; docs")
+    parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for replay.md")
     return parser.parse_args()
 
 

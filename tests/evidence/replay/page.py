@@ -1,4 +1,4 @@
-"""The page docs/replay.md."""
+"""The page docs/evidence/replay.md."""
 
 import platform
 from collections.abc import Mapping

@@ -349,7 +349,7 @@ def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_sett
     assert "goes on" in lines  # and has ended, by Ctrl-C, with 0
 
 
-PAGE = (CHECKOUT / "docs" / "push.md").read_text()
+PAGE = (CHECKOUT / "docs/how-to/push.md").read_text()
 EXAMPLES = re.findall(r"```sh\n(.*?)```\n\n(?:[^`]*\n\n)?```text\n(.*?)```", PAGE, re.DOTALL)
 UNTOLD = ("Updated config for entity", "Completed updating config")
 

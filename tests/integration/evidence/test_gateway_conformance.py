@@ -33,7 +33,7 @@ def _sentence(row):
 
 
 def test_each_difference_of_the_programs_is_listed():
-    """In docs/differences-from-kafka.md, by its name there."""
+    """In docs/explanation/differences-from-kafka.md, by its name there."""
     named = {difference.name for program in PROGRAMS for difference in program.differences.values()}
     assert named
     assert named <= _listed()
@@ -41,7 +41,7 @@ def test_each_difference_of_the_programs_is_listed():
 
 def _listed():
     """The names of the listed differences, without links."""
-    rows = (CHECKOUT / "docs/differences-from-kafka.md").read_text().splitlines()
+    rows = (CHECKOUT / "docs/explanation/differences-from-kafka.md").read_text().splitlines()
     return {re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.split(" | ")[0].strip("| ")) for row in rows if row[:1] == "|"}
 
 

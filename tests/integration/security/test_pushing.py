@@ -55,7 +55,8 @@ def test_each_principal_may_what_the_page_says_and_no_more(cluster):
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr == (
         f"mutation-quota: cannot read the quotas of Kafka at {cluster.secure.broker.address}: "
-        "CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs on the cluster (docs/security.md)\n"
+        "CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs on the cluster "
+        "(docs/explanation/security.md)\n"
     )
     told = cluster.quotas("watch", "drift")
     assert (told.returncode, told.stderr) == (3, "")
@@ -65,7 +66,8 @@ def test_each_principal_may_what_the_page_says_and_no_more(cluster):
     assert told.returncode == 1
     assert told.stderr == (
         f"mutation-quota: cannot set the quotas of Kafka at {cluster.secure.broker.address}: "
-        "CLUSTER_AUTHORIZATION_FAILED; allow this principal AlterConfigs on the cluster (docs/security.md)\n"
+        "CLUSTER_AUTHORIZATION_FAILED; allow this principal AlterConfigs on the cluster "
+        "(docs/explanation/security.md)\n"
     )
     told = cluster.quotas("push", "push", "--yes")
     assert (told.returncode, told.stderr) == (0, "")

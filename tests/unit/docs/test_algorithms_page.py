@@ -1,4 +1,4 @@
-"""docs/algorithms.md says what the code does: its table is what is expected here."""
+"""docs/explanation/algorithms.md says what the code does: its table is what is expected here."""
 
 import re
 
@@ -8,7 +8,7 @@ from quota.algorithms.registry import AlgorithmName
 from tests.evidence.bench.algorithms import COURSE, RATE, WINDOW, run
 from tests.support.checkout import CHECKOUT
 
-PAGE = (CHECKOUT / "docs" / "algorithms.md").read_text()
+PAGE = (CHECKOUT / "docs/explanation/algorithms.md").read_text()
 ROWS = [
     tuple(cell.strip() for cell in row)
     for row in re.findall(r"^\| (\d+) s \|(.*?)\|(.*?)\|(.*?)\|(.*?)\|$", PAGE, re.MULTILINE)

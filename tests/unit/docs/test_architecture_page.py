@@ -1,4 +1,4 @@
-"""docs/architecture.md and CONTRIBUTING.md name what is there."""
+"""docs/explanation/architecture.md and CONTRIBUTING.md name what is there."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.checkout import CHECKOUT
 
-PAGE = (CHECKOUT / "docs" / "architecture.md").read_text()
+PAGE = (CHECKOUT / "docs/explanation/architecture.md").read_text()
 CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
 FILES = set(re.findall(r"`((?:quota|jobs|schemas|tests|conf)/[\w/.-]+?\.\w+)(?:`|:)", PAGE + CONTRIBUTING))
 FUNCTIONS = sorted(set(re.findall(r"`((?:quota|jobs|schemas)/[\w/]+\.py):([\w.]+)`", PAGE)))

@@ -5,7 +5,7 @@ import re
 
 from tests.support.checkout import CHECKOUT
 
-PAGE = (CHECKOUT / "docs" / "operations.md").read_text()
+PAGE = (CHECKOUT / "docs/how-to/operations.md").read_text()
 
 
 def said():

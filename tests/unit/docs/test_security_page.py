@@ -5,7 +5,7 @@ import re
 
 from tests.support.checkout import CHECKOUT
 
-PAGE = CHECKOUT / "docs/security.md"
+PAGE = CHECKOUT / "docs/explanation/security.md"
 
 
 def test_each_test_that_the_threat_model_names_is_there():

@@ -21,7 +21,7 @@ from tests.evidence.experiment.figures import (
 from tests.evidence.experiment.report import storm_table, tenant_tables
 from tests.support.checkout import CHECKOUT
 
-DOCS = CHECKOUT / "docs"
+DOCS = CHECKOUT / "docs/evidence/experiment"
 NO_BOUND = Room(None, None, None)
 
 

@@ -148,5 +148,5 @@ def test_requests_without_a_quota_or_without_an_answer_do_not_count():
 
 @pytest.mark.parametrize("difference", Difference)
 def test_each_cause_is_a_row_of_the_page(difference):
-    page = (CHECKOUT / "docs" / "differences-from-kafka.md").read_text()
+    page = (CHECKOUT / "docs/explanation/differences-from-kafka.md").read_text()
     assert f"\n| {difference.value} | " in page

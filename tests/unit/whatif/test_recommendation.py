@@ -1,4 +1,4 @@
-"""How a capacity is divided among tenants: by hand, by the rules of docs/recommend.md."""
+"""How a capacity is divided among tenants: by hand, by the rules of docs/how-to/recommend.md."""
 
 import pytest
 

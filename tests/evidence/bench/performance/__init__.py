@@ -1,1 +1,1 @@
-"""Measures latency, throughput, state and audit next to their limits, into docs/performance.md."""
+"""Measures latency, throughput, state and audit next to their limits, into docs/evidence/performance.md."""

@@ -1,4 +1,4 @@
-"""The picture docs/performance.svg: latency by rate, cost by active keys, and cost by the size of the state."""
+"""The picture performance.svg: latency by rate, cost by active keys, and cost by the size of the state."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -53,7 +53,7 @@ class Scenario:
     before: tuple[Topic, ...] = ()
     """Topics that exist before, made by a client without a quota."""
     difference: str = ""
-    """The difference in docs/differences-from-kafka.md that it shows."""
+    """The difference in docs/explanation/differences-from-kafka.md that it shows."""
 
 
 def _topic(name: str, partitions: int, count: int = 0) -> Topic:

@@ -42,7 +42,7 @@ import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
  * paid off, and the topic tried again.
  */
 public final class Oracle {
-    private static final double ROUNDING_ABSOLUTE = 1e-9; // docs/differences-from-kafka.md and the rules of the bucket
+    private static final double ROUNDING_ABSOLUTE = 1e-9; // differences-from-kafka.md and the rules of the bucket
     private static final double ROUNDING_RELATIVE = 1e-12;
 
     public static void main(String[] args) {

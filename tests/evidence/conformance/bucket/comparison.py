@@ -2,7 +2,7 @@
 
 Kafka plays a sequence first, then the project plays it at the resulting times. Admitted topics must be the same,
 tokens must be equal within the rounding of the bucket's additions, and throttle times must be equal to the millisecond
-but for the differences in docs/differences-from-kafka.md: rounded up, and capped. No expected value is computed by the
+but for differences-from-kafka.md: rounded up, and capped. No expected value is computed by the
 code under test.
 """
 

@@ -1,4 +1,4 @@
-"""The differences on purpose (docs/differences-from-kafka.md) of a bucket, as cases.
+"""The differences on purpose (docs/explanation/differences-from-kafka.md) of a bucket, as cases.
 
 Each case has both answers, calculated by hand, and both are checked. Kafka is played as it is.
 """

@@ -1,4 +1,4 @@
-"""The page docs/gateway-cost.md and its tables."""
+"""The page docs/evidence/gateway/gateway-cost.md and its tables."""
 
 import textwrap
 from collections.abc import Mapping, Sequence

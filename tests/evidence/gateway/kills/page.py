@@ -1,4 +1,4 @@
-"""The page docs/gateway-kills.md."""
+"""The page docs/evidence/gateway/gateway-kills.md."""
 
 import time
 
@@ -19,7 +19,7 @@ error 89 or no decision they send the same request again. Afterwards:
 - No growth and no deletion is charged twice: a gateway that is started again asks with the id of its predecessor, so
   that the job knows the request, and admits it once more for free. A creation cannot be known again, since one that is
   not there yet looks like the next of the same name: those are counted, and allowed
-  ([a gateway that ends](gateway.md#several-gateways-and-restarts)).
+  ([a gateway that ends](../../how-to/gateway.md#several-gateways-and-restarts)).
 - No call has waited longer than the client's own time limit of {limit:.0f} s; the gateway has logged no unexpected
   error.
 """

@@ -1,4 +1,4 @@
--- Five questions of a cluster's owner, to the views of docs/tables.md. One text for Spark and for DuckDB.
+-- Five questions of a cluster's owner, to the views of docs/reference/tables.md. One text for Spark and for DuckDB.
 
 -- 1. Who was refused the most?
 SELECT m.tenant,
