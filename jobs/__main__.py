@@ -14,6 +14,7 @@ from jobs.cli import dead_letters, observe, services, topics
 from jobs.cli.analysis import backtest, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
+from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfigFile, Overrides
 from quota.errors import BadInput, MutationQuotaError
 
@@ -160,7 +161,7 @@ def _build_app() -> typer.Typer:
 
 def _add_commands(to: typer.Typer, commands: dict[str, Command]) -> None:
     for name, command in commands.items():
-        to.command(name, cls=EntityCommand if command in _LONG_FORM else None)(command)
+        to.command(name, cls=EntityCommand if command in _LONG_FORM else None)(with_groups(command))
 
 
 def _store_global_options(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:

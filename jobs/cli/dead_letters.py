@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, read_settings
+from jobs.cli.options import BootstrapServer, ConfigFile, Json, KafkaOptions, Overrides, print_json, read_settings
+from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.times import parse_time
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import format_time, printable
+from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter
 
 if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
@@ -28,17 +30,15 @@ Containing = Annotated[
 
 
 def list_letters(
-    context: typer.Context,
     since: Since = None,
     error: Containing = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the latest.")] = 1000,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
     """List the dead letters that their topic still has; the table dead_letters keeps them all."""
-    settings = read_settings(context, overrides, config, server)
+    settings = kafka.read()
     matched = 0
 
     def counted() -> "Iterator[StoredDeadLetter]":
@@ -50,11 +50,15 @@ def list_letters(
     # Memory holds only the letters that are printed, however many there are.
     latest = nlargest(limit, counted(), key=_position)[::-1]
     left_out = matched - len(latest)
-    if as_json:
-        print_json({"dead_letters": [_to_json(each) for each in latest], "left_out": left_out})
-        return
-    for each in latest:
-        print(f"{format_time(each.at)}  {each.letter_id}  {_shortened(each.letter.error)}")
+
+    def table() -> None:
+        rows = ((format_time(each.at), each.letter_id, _shortened(each.letter.error)) for each in latest)
+        if latest:
+            print_table(("RECEIVED", "ID", "ERROR"), rows)
+        else:
+            print("No dead letters.")
+
+    output.print(DeadLetters([_to_item(each) for each in latest], left_out), table, items="dead_letters")
     if left_out:
         print(f"and {left_out} earlier ones (--limit)", file=sys.stderr)
 
@@ -71,7 +75,7 @@ def show(
     settings = read_settings(context, overrides, config, server)
     (stored,) = _read_by_id(settings, [letter_id])
     if as_json:
-        print_json(_to_json(stored))
+        print_json(_to_item(stored))
         return
     print(stored.letter.error, file=sys.stderr)
     sys.stdout.buffer.write(stored.letter.original_value + b"\n")
@@ -141,9 +145,9 @@ def _read_bytes(file: Path) -> bytes:
     return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
 
 
-def _to_json(stored: "StoredDeadLetter") -> dict[str, object]:
+def _to_item(stored: "StoredDeadLetter") -> ListedDeadLetter:
     letter = stored.letter
-    return {"id": stored.letter_id, "timestamp": letter.timestamp, "error": letter.error, "value": letter.value}
+    return ListedDeadLetter(stored.letter_id, letter.timestamp, letter.error, letter.value)
 
 
 def _shortened(error: str) -> str:

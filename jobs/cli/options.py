@@ -1,5 +1,6 @@
 """The options that commands share, and the settings that they select."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -38,6 +39,37 @@ Requests = Annotated[
 ]
 At = Annotated[str | None, typer.Option(metavar="TIME", help="As of then: ISO 8601, epoch ms, -2h. Now by default.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsOptions:
+    """The options that select settings."""
+
+    context: typer.Context
+    overrides: Overrides = None
+    config: ConfigFile = None
+
+    def read(self, *more: str) -> Settings:
+        """Load the settings that the options select, those before the command included.
+
+        Args:
+            more: settings as `--set` takes them, which win over it.
+
+        Raises:
+            BadInput: a setting or the file is invalid.
+        """
+        return read_settings(self.context, [*(self.overrides or []), *more], self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaOptions(SettingsOptions):
+    """The options that select settings, of a command that connects to Kafka."""
+
+    server: BootstrapServer = None
+
+    def read(self, *more: str) -> Settings:
+        """Load the settings; see the base class."""
+        return read_settings(self.context, [*(self.overrides or []), *more], self.config, self.server)
 
 
 def read_settings(

@@ -4,14 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jobs.cli.control.configs import format_quota
+from jobs.cli.output import print_table
 from quota.records.callback import CallbackSetting
 from quota.records.quota import Quota, Window
-from quota.records.quota_log import RATE_CONFIG, to_configs
-from quota.text import describe_sharing, format_time, printable
+from quota.records.quota_log import to_configs
+from quota.text import describe_sharing, display_name, format_time, printable
 from quota.timeline.change import QuotaChange
 from quota.timeline.plan import Step
 from quota.timeline.resolution import Resolution
 from quota.timeline.timeline import Level
+from schemas.documents.quotas import ListedQuota
+
+_COLUMNS = ("USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SHADOW")
+_NUMBERS = ("RATE/S", "BURST", "DEBT MS")
 
 
 def quota_json(quota: Quota | None) -> dict[str, Any] | None:
@@ -19,23 +24,46 @@ def quota_json(quota: Quota | None) -> dict[str, Any] | None:
     return None if quota is None else to_configs(quota)
 
 
-def describe_json(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> list[dict[str, Any]]:
-    """Return the quotas in force and the scheduled changes as JSON."""
+def listed_quotas(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> list[ListedQuota]:
+    """Return the quotas in force, and after them the scheduled changes."""
     return [
-        *({"entity": each.entity, **(quota_json(each.quota) or {}), "since": each.moment} for each in configured),
-        *(
-            {"entity": each.entity, **(quota_json(each.quota) or {RATE_CONFIG: None}), "scheduled_for": each.moment}
-            for each in scheduled
-        ),
+        *(_listed(each, since=each.moment) for each in configured),
+        *(_listed(each, scheduled_for=each.moment) for each in scheduled),
     ]
 
 
-def describe_lines(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> Iterator[str]:
-    """Yield the quotas in force and the scheduled changes as lines."""
-    for each in configured:
-        yield f"Quota configs for {each.entity} are {format_quota(each.quota)} (since {format_time(each.moment)})"
-    for each in scheduled:
-        yield f"Scheduled for {each.entity}: {format_quota(each.quota)} (from {format_time(each.moment)} on)"
+def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaChange]) -> None:
+    """Print a table of the quotas in force, and one of the scheduled changes."""
+    if configured:
+        print_table((*_COLUMNS, "SINCE"), map(_row, configured), numbers=_NUMBERS)
+    if scheduled:
+        print("Scheduled changes:")
+        print_table((*_COLUMNS, "FROM"), map(_row, scheduled), numbers=_NUMBERS)
+
+
+def _listed(change: QuotaChange, *, since: int | None = None, scheduled_for: int | None = None) -> ListedQuota:
+    quota = change.quota
+    return ListedQuota(
+        entity=change.entity,
+        controller_mutation_rate=quota.rate if quota else None,
+        controller_mutation_burst=quota.burst if quota else None,
+        max_debt_ms=quota.max_debt_ms if quota else None,
+        shadow=quota.shadow if quota else False,
+        since=since,
+        scheduled_for=scheduled_for,
+    )
+
+
+def _row(change: QuotaChange) -> list[str]:
+    parts = [display_name(each) or "-" for each in (change.entity.user, change.entity.client_id)]
+    quota = change.quota
+    if quota is None:
+        return [*parts, "removed", "-", "-", "-", format_time(change.moment)]
+    limits = [
+        f"{quota.rate:.10g}",
+        *("-" if each is None else f"{each:.10g}" for each in (quota.burst, quota.max_debt_ms)),
+    ]
+    return [*parts, *limits, "yes" if quota.shadow else "no", format_time(change.moment)]
 
 
 def plan_json(step: Step) -> dict[str, Any]:

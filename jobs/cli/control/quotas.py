@@ -24,12 +24,14 @@ from jobs.cli.options import (
     ConfigFile,
     EffectiveAt,
     Json,
+    KafkaOptions,
     Overrides,
     ScheduledAt,
     User,
     print_json,
     read_settings,
 )
+from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_future_time, parse_time
 from quota.admission.resolve import resolve_quota
 from quota.errors import BadInput, BadRecord, MutationQuotaError
@@ -38,6 +40,7 @@ from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import format_time, quoted
 from quota.timeline.plan import cancellation_record, quota_record
+from schemas.documents.quotas import Quotas
 
 
 def alter(
@@ -110,7 +113,6 @@ def cancel(
 
 
 def describe(
-    context: typer.Context,
     user: User = None,
     user_defaults: UserDefaults = False,
     any_user: AnyUser = False,
@@ -118,10 +120,9 @@ def describe(
     client_defaults: ClientDefaults = False,
     any_client: AnyClient = False,
     strict: Annotated[bool, typer.Option("--strict", help="No quotas with a part that is not asked for.")] = False,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
     """List the quotas that are set: all of them, or those that match (KIP-546)."""
     entity_filter = EntityFilter.parse(
@@ -133,20 +134,20 @@ def describe(
         any_client=any_client,
         strict=strict,
     )
-    settings = read_settings(context, overrides, config, server)
-    from jobs.cli.control.quota_text import describe_json, describe_lines
+    settings = kafka.read()
+    from jobs.cli.control.quota_text import listed_quotas, print_quotas
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
     configured = [each for each in log.timeline.configured(log.now) if entity_filter.matches(each.entity)]
     scheduled = [each for each in log.timeline.scheduled(log.now) if entity_filter.matches(each.entity)]
-    if as_json:
-        print_json(describe_json(configured, scheduled))
-        return
-    for line in describe_lines(configured, scheduled):
-        print(line)
-    if not configured:
-        print("No quotas are set." if entity_filter.is_open else "No such quota is set.")
+
+    def table() -> None:
+        print_quotas(configured, scheduled)
+        if not configured:
+            print("No quotas are set." if entity_filter.is_open else "No such quota is set.")
+
+    output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")
 
 
 def resolve(

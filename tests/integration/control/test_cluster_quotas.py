@@ -202,7 +202,7 @@ def test_the_quotas_of_a_cluster_are_taken_over_by_a_file(broker, wrote, quotas,
     assert (tmp_path / "quotas.yaml").read_text().splitlines() == lines
     assert "there is such a file" in quotas("pull", "--output", "quotas.yaml", exit_code=2)[1][0]
     quotas("apply", "quotas.yaml")
-    described = quotas("describe", "--json")
+    described = quotas("describe", "--json")["quotas"]
     assert [(each["entity"], each[RATE]) for each in described] == [
         ({"user": "ж"}, 5.5),
         ({"user": None, "client-id": "app"}, 2.0),

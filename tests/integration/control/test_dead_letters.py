@@ -77,4 +77,4 @@ def test_what_makes_no_sense_is_told(deployment, command):
     assert "which? give their ids" in command("dead-letters", "resend", exit_code=2)
     assert "which? give their ids" in command("dead-letters", "resend", "x-0-0", "--error", "y", exit_code=2)
     assert "give its id alone" in command("dead-letters", "resend", "a", "b", "--value", "f", exit_code=2)
-    assert command("dead-letters", "list") == ""
+    assert command("dead-letters", "list") == "No dead letters.\n"

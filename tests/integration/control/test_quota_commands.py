@@ -29,7 +29,7 @@ def test_quotas_are_set_changed_described_and_explained(command):
         "quotas", "alter", "--user", "bob", "--add-config", "shadow=true", exit_code=2
     )
 
-    described = command("quotas", "describe", "--json")
+    described = command("quotas", "describe", "--json")["quotas"]
     assert [(each["entity"], each["controller_mutation_rate"], each["max_debt_ms"]) for each in described[:2]] == [
         ({"user": "alice"}, 5.0, 60_000),
         ({"user": None, "client-id": "app"}, 2.0, None),
@@ -42,7 +42,7 @@ def test_quotas_are_set_changed_described_and_explained(command):
         (["--user-defaults", "--strict"], []),
         (["--client", "app"], [{"user": None, "client-id": "app"}]),
     ):
-        assert [each["entity"] for each in command("quotas", "describe", *filters, "--json")] == expected
+        assert [each["entity"] for each in command("quotas", "describe", *filters, "--json")["quotas"]] == expected
 
     explained = command("quotas", "resolve", "--user", "alice", "--client", "app", "--json")
     assert (explained["level"], explained["entity"], explained["bucket"]) == (3, {"user": "alice"}, {"user": "alice"})
@@ -87,7 +87,7 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
         '+ user-principal "o\'brien": controller_mutation_rate=1.0',
         "2 changes would be made.",
     ]
-    assert [each["entity"] for each in command("quotas", "describe", "--json")] == [{"user": "alice"}]
+    assert [each["entity"] for each in command("quotas", "describe", "--json")["quotas"]] == [{"user": "alice"}]
     assert command("quotas", "apply", "quotas.yaml").replace("made", "would be made") == plan
     assert command("quotas", "apply", "quotas.yaml") == "Nothing to change.\n"
     assert command("quotas", "export", "--format", "kafka-configs").splitlines()[1] == (
@@ -97,7 +97,7 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
 
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=9", "--effective-at", "+1d")
     assert "3 changes made" in command("quotas", "rollback", "--to", str(first))
-    (left,) = command("quotas", "describe", "--json")
+    (left,) = command("quotas", "describe", "--json")["quotas"]
     assert (left["controller_mutation_rate"], left["controller_mutation_burst"]) == (5.0, 100.0)
     (tmp_path / "exported.yaml").write_text(command("quotas", "export"))
     assert command("quotas", "apply", "exported.yaml") == "Nothing to change.\n"
@@ -119,7 +119,7 @@ def test_a_scheduled_change_is_taken_back(command):
         "quotas", "cancel", "--user", "alice", "--effective-at", "2098-01-01", exit_code=2
     )
     command("quotas", "cancel", "--user", "alice", "--effective-at", "2099-01-01")
-    assert command("quotas", "describe", "--json") == []
+    assert command("quotas", "describe", "--json")["quotas"] == []
     assert [each["kind"] for each in command("quotas", "history", "--json")] == ["quota", "cancel"]
 
 

@@ -1,0 +1,55 @@
+"""Groups of options: a command takes a dataclass, and the command line has an option for each of its fields."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
+
+import typer
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose groups of options are replaced by the options themselves, which come last in its help.
+
+    Args:
+        command: a function for Typer. A parameter whose type is a dataclass is a group of options: each field is
+            annotated as an option of Typer, or is the context.
+    """
+    parameters = inspect.signature(command, eval_str=True).parameters
+    groups = {
+        name: each.annotation
+        for name, each in parameters.items()
+        if isinstance(each.annotation, type) and is_dataclass(each.annotation)
+    }
+    own = {
+        name: each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, each in parameters.items()
+        if name not in groups
+    }
+    shared = {each.name: each for group in groups.values() for each in _parameters(group)}
+
+    @functools.wraps(command)
+    def run(**given: object) -> None:
+        made = {
+            name: group(**{each.name: given[each.name] for each in fields(group)}) for name, group in groups.items()
+        }
+        command(**{name: given[name] for name in own}, **made)
+
+    everything = [*own.values(), *(each for name, each in shared.items() if name not in own)]
+    run.__annotations__ = {each.name: each.annotation for each in everything}
+    vars(run)["__signature__"] = inspect.Signature(everything)
+    return run
+
+
+def _parameters(group: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if hints[each.name] is typer.Context else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(group)
+    ]

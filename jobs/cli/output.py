@@ -1,0 +1,100 @@
+"""The option `--output` of commands that print data, and the one way to print it."""
+
+import enum
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import typer
+
+from quota.errors import BadInput
+from quota.records import codec
+from quota.text import printable
+
+_PIPED_WIDTH = 10_000
+"""Characters of a line where the output is not a terminal: a row of a table is always one line."""
+
+
+class OutputFormat(enum.Enum):
+    """A format of printed data."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    JSONL = "jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """The options that choose the format of printed data."""
+
+    output: Annotated[
+        OutputFormat | None,
+        typer.Option("--output", "-o", help="Print a table (the default), JSON, YAML or JSON lines."),
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --output json.")] = False
+
+    def __post_init__(self) -> None:
+        """Check that the options agree.
+
+        Raises:
+            BadInput: they do not.
+        """
+        if self.as_json and self.output not in {None, OutputFormat.JSON}:
+            raise BadInput("--json is the same as --output json: give only one of them")
+
+    @property
+    def format(self) -> OutputFormat:
+        """The chosen format."""
+        return OutputFormat.JSON if self.as_json else self.output or OutputFormat.TABLE
+
+    @property
+    def for_people(self) -> bool:
+        """Whether people read the output, and not a program."""
+        return self.format is OutputFormat.TABLE
+
+    def print(self, document: msgspec.Struct, table: Callable[[], None], *, items: str | None = None) -> None:
+        """Print a document to standard output in the chosen format.
+
+        Args:
+            document: the data, one of `schemas.documents`.
+            table: prints the text for people.
+            items: the name of the document's list, of which JSON lines print an element each; None for a document
+                that is one item itself.
+        """
+        match self.format:
+            case OutputFormat.TABLE:
+                table()
+            case OutputFormat.JSON:
+                print(codec.encode(document).decode())
+            case OutputFormat.YAML:
+                print(msgspec.yaml.encode(document).decode(), end="")
+            case OutputFormat.JSONL:
+                for each in [document] if items is None else getattr(document, items):
+                    print(codec.encode(each).decode())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> None:
+    """Print a table: aligned to the width of a terminal, or with a line for each row where the output is piped.
+
+    Args:
+        columns: the headings.
+        rows: the cells of each row. Control characters in them are escaped.
+        numbers: the headings of columns that are aligned to the right.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))  # a name may look like markup
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        print(line.rstrip())
