@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import typer
 
-from jobs.cli import dead_letters, observe, services, topics
+from jobs.cli import dead_letters, decisions, observe, services, topics
 from jobs.cli.analysis import backtest, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
@@ -75,6 +75,7 @@ GROUPS = (
         "Give users topics of their own for requests, so that nobody can name somebody else.",
         {"prepare": tenants.prepare},
     ),
+    Group("decisions", "List the decisions that the audit has kept.", {"list": decisions.list_decisions}),
     Group(
         "dead-letters",
         "See what was no request, and send it again once it is mended.",

@@ -1,6 +1,7 @@
-"""Reads of the decisions table: one decision by its id, and those of its bucket before and after it."""
+"""Reads of the decisions table: one decision by its id, its bucket's before and after it, and the latest."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.dataset as ds
 
 from jobs.audit.tables.reader import at_source, open_table, to_epoch_ms
 from jobs.audit.tables.specs import DECISIONS
-from quota.records.decision import Decision
+from quota.records.decision import Decision, Outcome
 from quota.records.entity import QuotaEntity
 from quota.records.record import Source
 from quota.records.request import TopicDetails
@@ -34,6 +35,41 @@ _ORDER = ["timestamp", "topic", "partition", "offset"]
 """The order of the requests of one bucket."""
 
 _NULLABLE = ("callback", "quota", "burst", "max_debt_ms", "quota_entity", "shadow", "tokens_before", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which decisions to read; None stands for any."""
+
+    user: str | None = None
+    client_id: str | None = None
+    refused: bool = False
+    """Only those that refuse a topic."""
+    start: int | None = None
+    """The earliest time of the request [epoch ms]."""
+    end: int | None = None
+    """The time of the request that comes after the latest one [epoch ms]."""
+
+    def condition(self) -> ds.Expression:
+        """Return the filter of the table's rows."""
+        found = ds.scalar(value=True)
+        if self.user is not None:
+            found &= ds.field("user") == self.user
+        if self.client_id is not None:
+            found &= ds.field("client_id") == self.client_id
+        if self.refused:
+            found &= ds.field("outcome") != Outcome.ADMITTED.value
+        if self.start is not None:
+            found &= ds.field("timestamp") >= _moment(self.start)
+        if self.end is not None:
+            found &= ds.field("timestamp") < _moment(self.end)
+        return found
+
+    def includes(self, day: date) -> bool:
+        """Return whether it has times of a day (UTC)."""
+        return (self.start is None or _moment(self.start).date() <= day) and (
+            self.end is None or day <= _moment(self.end).date()
+        )
 
 
 class AuditedDecisions:
@@ -60,6 +96,29 @@ class AuditedDecisions:
         """Return the decisions of its bucket after it, in order; the first 2,000 at most."""
         return self._neighbours(decision, backwards=False)
 
+    def latest(self, selection: Selection, limit: int) -> list[Decision]:
+        """Return the newest decisions of a selection, in the order of their requests' times.
+
+        Args:
+            selection: which decisions.
+            limit: the largest number of decisions.
+        """
+        found: list[Decision] = []
+        for day in reversed(self._days()):
+            if len(found) == limit:
+                break
+            if not selection.includes(day):
+                continue
+            of_day = selection.condition() & (ds.field("date") == day)
+            # Of each day the positions first: it may have millions of decisions.
+            positions = self._table.to_table(columns=_POSITION, filter=of_day).sort_by(
+                [(each, "ascending") for each in _ORDER]
+            )
+            ids = positions["decision_id"].to_pylist()[-(limit - len(found)) :]
+            if ids:
+                found = [*self._read(of_day, ids), *found]
+        return found
+
     def observed(self) -> Iterator[Decision]:
         """Return the decisions on observed requests by their time, day by day."""
         for day in self._days():
@@ -71,7 +130,7 @@ class AuditedDecisions:
         """Read day by day, and of each day only the positions first: a tenant may have a million decisions."""
         left = _MAX_DECISIONS
         of_bucket = _of_bucket(decision)
-        own_day = datetime.fromtimestamp(decision.timestamp / 1000, tz=UTC).date()
+        own_day = _moment(decision.timestamp).date()
         for day in reversed(self._days()) if backwards else self._days():
             if day > own_day if backwards else day < own_day:
                 continue
@@ -107,6 +166,10 @@ class AuditedDecisions:
         """Return the days that have decisions."""
         keys = (ds.get_partition_keys(part.partition_expression) for part in self._table.get_fragments())
         return sorted({each["date"] for each in keys})
+
+
+def _moment(epoch_ms: int) -> datetime:
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
 
 
 def row_to_decision(row: dict[str, Any]) -> Decision:

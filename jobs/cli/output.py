@@ -76,13 +76,20 @@ class OutputOptions:
                     print(codec.encode(each).decode())
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[str] = ()) -> None:
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: Collection[str] = (),
+    whole: Collection[str] = (),
+) -> None:
     """Print a table: aligned to the width of a terminal, or with a line for each row where the output is piped.
 
     Args:
         columns: the headings.
         rows: the cells of each row. Control characters in them are escaped.
         numbers: the headings of columns that are aligned to the right.
+        whole: the headings of columns whose cells stay on one line, such as ids, however narrow the terminal is.
     """
     from rich.console import Console
     from rich.table import Table
@@ -90,7 +97,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, number
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        justify = "right" if column in numbers else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))  # a name may look like markup
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)

@@ -47,10 +47,13 @@ def parse_period(since: str | None, until: str | None) -> tuple[int | None, int 
         Both times, epoch ms; None for one that is not given.
 
     Raises:
-        BadInput: one of them is not a time.
+        BadInput: one of them is not a time, or there is no time between them.
     """
     start = None if since is None else parse_time("--from", since)
-    return start, None if until is None else parse_time("--to", until)
+    end = None if until is None else parse_time("--to", until)
+    if start is not None and end is not None and start >= end:
+        raise BadInput(f"--from {since} must be before --to {until}")
+    return start, end
 
 
 def parse_future_time(option: str, text: str | None) -> int | None:

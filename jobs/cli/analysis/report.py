@@ -39,8 +39,6 @@ def report(
     """
     first, end = parse_period(since, until)
     last = None if end is None else end - 1
-    if first is not None and last is not None and last < first:
-        raise BadInput(f"--from {since} --to {until}: there is no time between them")
     if quotas is not None and requests is None:
         raise BadInput(f"--quotas {quotas}: only with --requests; backtest tries quotas on what the audit has kept")
     settings = read_settings(context, overrides, config)

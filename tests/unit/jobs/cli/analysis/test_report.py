@@ -190,7 +190,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (["--from", "2026-11-22", "--to", "2026-11-21"], "--from 2026-11-22 --to 2026-11-21: there is no time between"),
+        (["--from", "2026-11-22", "--to", "2026-11-21"], "--from 2026-11-22 must be before --to 2026-11-21"),
         (["--from", "yesterday"], "--from 'yesterday': expected a time"),
         (["--out", "/nowhere/page.html"], "--out /nowhere/page.html: not a file in a folder that is there"),
         (

@@ -1,0 +1,60 @@
+"""`mutation-quota decisions`: the decisions that the audit has kept."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.cli.options import KafkaOptions
+from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.times import parse_period
+from quota.text import format_time
+from schemas.documents.decisions import Decisions
+
+if TYPE_CHECKING:
+    from quota.records.decision import Decision
+
+_COLUMNS = ("DECISION", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "WAIT S")
+_WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "WAIT S")
+
+
+def list_decisions(
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of a user.")] = None,
+    client: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of a client-id.")] = None,
+    refused: Annotated[bool, typer.Option("--refused", help="Only those that refuse a topic.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Only later ones: ISO 8601, epoch ms, -2h.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Only earlier ones: ISO 8601, epoch ms, -2h.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="The largest number of decisions.")] = 20,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """List the newest decisions that the audit has kept; `explain` explains one."""
+    settings = kafka.read()
+    start, end = parse_period(since, until)
+    from jobs.audit.decisions import AuditedDecisions, Selection
+    from jobs.audit.tables.reader import read_errors
+
+    with read_errors(settings.storage.tables):
+        found = AuditedDecisions(settings).latest(Selection(user, client, refused, start, end), limit)
+
+    def table() -> None:
+        if found:
+            print_table(_COLUMNS, map(_row, found), numbers=_COLUMNS[-1:], whole=_WHOLE)
+        else:
+            print("No such decisions.")
+
+    output.print(Decisions(found), table, items="decisions")
+
+
+def _row(decision: "Decision") -> tuple[str, ...]:
+    return (
+        decision.decision_id,
+        format_time(decision.timestamp),
+        f"{decision.user} / {decision.client_id}",
+        decision.outcome.value,
+        f"{decision.throttle_time_ms / 1000:g}",
+    )

@@ -1,0 +1,12 @@
+"""Documents on decisions."""
+
+import msgspec
+
+from quota.records.decision import Decision
+
+
+class Decisions(msgspec.Struct, frozen=True):
+    """The output of `decisions list`."""
+
+    decisions: list[Decision]
+    """The newest decisions, in the order of their requests' times."""

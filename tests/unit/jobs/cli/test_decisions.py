@@ -1,0 +1,60 @@
+"""`decisions list`: what the audit has kept, for people and for programs."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.__main__ import app
+from quota.errors import BadInput
+from quota.settings import load_settings
+from tests.support.factories import decided
+from tests.support.tables import append_rows, decision_row
+
+NOON = 1_728_043_200_000
+
+
+@pytest.fixture
+def listed(tmp_path, monkeypatch):
+    """Runs `decisions list` on one decision that admits and one that refuses."""
+    monkeypatch.chdir(tmp_path)
+    root = f"storage.root={tmp_path}"
+    settings = load_settings([root], environment={}, with_default_file=False)
+    append_rows(settings, "decisions", decision_row(decided(3, at=NOON, client_id="app", offset=1)))
+    append_rows(settings, "decisions", decision_row(decided(4, at=NOON + 1, state=-10.0, user="bob", offset=2)))
+
+    def run(*args):
+        return CliRunner().invoke(app, ["--set", root, "decisions", "list", *args], catch_exceptions=True)
+
+    return run
+
+
+def test_a_decision_is_a_line(listed):
+    heading, *lines = listed().output.splitlines()
+    assert [each.strip() for each in heading.split("  ") if each] == [
+        "DECISION",
+        "REQUESTED",
+        "USER / CLIENT-ID",
+        "OUTCOME",
+        "WAIT S",
+    ]
+    assert [each.split() for each in lines] == [
+        ["mutation-requests-0-1", "2024-10-04T12:00:00.000Z", "alice", "/", "app", "ADMITTED", "0"],
+        ["mutation-requests-0-2", "2024-10-04T12:00:00.001Z", "bob", "/", "<none>", "REJECTED", "2"],
+    ]
+
+
+def test_json_has_the_records_of_the_decisions_topic(listed):
+    (decision,) = json.loads(listed("--refused", "--json").output)["decisions"]
+    assert (decision["user"], decision["outcome"], decision["throttle_time_ms"]) == ("bob", "REJECTED", 2000)
+    assert decision["topics"][0]["error"] == "THROTTLING_QUOTA_EXCEEDED"
+
+
+def test_nothing_found_is_said(listed):
+    assert listed("--user", "carol").output == "No such decisions.\n"
+
+
+def test_a_period_without_time_in_it_is_refused(listed):
+    error = listed("--from", "2024-10-05", "--to", "2024-10-04").exception
+    assert isinstance(error, BadInput)
+    assert str(error) == "--from 2024-10-05 must be before --to 2024-10-04"
