@@ -4,7 +4,7 @@ import enum
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -97,7 +97,7 @@ def print_table(
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        justify = "right" if column in numbers else "left"
+        justify: Literal["left", "right"] = "right" if column in numbers else "left"
         table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))  # a name may look like markup

@@ -1,6 +1,17 @@
 """A disk without space."""
 
+import errno
+import io
+import os
 from pathlib import Path
+
+
+class _FullFile(io.RawIOBase):
+    def writable(self):
+        return True
+
+    def write(self, _):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def fill_disk(monkeypatch):
@@ -12,6 +23,6 @@ def fill_disk(monkeypatch):
         if mode != "wb":
             return file
         file.close()
-        return opened(Path("/dev/full"), mode)
+        return _FullFile()
 
     monkeypatch.setattr(Path, "open", full)
