@@ -11,7 +11,7 @@ CLIENTS := .jars/clients/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas docs docs-serve lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -105,7 +105,13 @@ schemas: $(PACKAGES) ## JSON Schemas of the records, and the columns in docs/ref
 	@$(BIN)/python -m schemas.json_schemas
 	@$(BIN)/python -m schemas.table_docs
 
-lint: $(PACKAGES) ## ruff, mypy, and the direction of imports
+docs: $(PACKAGES) ## the documentation as a site, in .site; any broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file conf/docs/mkdocs.yml
+
+docs-serve: $(PACKAGES) ## the same on http://127.0.0.1:8000, built again with each change; Ctrl-C ends it
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
+
+lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, and the links of the documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -133,8 +139,8 @@ package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=P
 
 clients: $(CLIENTS) ## the jar of Kafka Streams, for gateway-conformance, into .jars/clients
 
-clean: ## remove what was installed and kept: .venv, .jars, .data, dist
-	rm -rf $(VENV) .jars .data dist
+clean: ## remove what was installed, kept and built: .venv, .jars, .data, .site, dist
+	rm -rf $(VENV) .jars .data .site dist
 
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

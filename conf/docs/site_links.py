@@ -1,0 +1,95 @@
+"""A hook of MkDocs: links to files of the repository outside docs/ lead to pages of the site.
+
+Pages link as GitHub wants it, by paths in the repository. The Markdown files at its top become pages of `project/`; any
+other file that is linked, and each file of a linked folder, becomes a page of `source/` with its text. A link to a file
+that does not exist stays as it is, so that the strict build reports it.
+"""
+
+import logging
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+_DOCS, _PROJECT, _SOURCE = "docs/", "project/", "source/"
+_LINK = re.compile(r"(?P<start>\]\()(?P<target>(?![a-z]+:)[^)#\s]+)(?P<end>(?:#[^)\s]*)?\))")
+_CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+_LANGUAGES = {"": "docker", "jsonl": "json", "py": "python", "sh": "bash"}
+
+
+def on_startup(command: str, *, dirty: bool) -> None:
+    """Let a build be quiet unless something is wrong."""
+    del dirty
+    if command == "build":
+        logging.getLogger("mkdocs").setLevel(logging.WARNING)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages of the repository that are linked, and those at its top."""
+    for page in CHECKOUT.glob("*.md"):
+        files.append(File.generated(config, f"{_PROJECT}{page.name}", content=page.read_text("utf-8")))
+    css = CHECKOUT / "conf/docs/site.css"
+    files.append(File.generated(config, css.name, content=css.read_text("utf-8")))
+    linked = {path for file in files.documentation_pages() for path in _linked(file)}
+    shown = {path for path in linked if _uri(path).startswith(_SOURCE) and (CHECKOUT / path).exists()}
+    shown |= {f"{path}/{name}" for path in shown if (CHECKOUT / path).is_dir() for name in _names(path)}
+    for path in sorted(shown):
+        files.append(File.generated(config, _uri(path), content=_as_page(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make links between files of the repository links between pages of the site."""
+    del config, files
+    if page.file.src_uri.startswith(_SOURCE):
+        return markdown
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def relink(link: re.Match[str]) -> str:
+        path = _target(page.file, link["target"])
+        target = posixpath.relpath(_uri(path), folder) if (CHECKOUT / path).exists() else link["target"]
+        return f"{link['start']}{target}{link['end']}"
+
+    parts = _CODE.split(markdown)
+    return "".join(part if number % 2 else _LINK.sub(relink, part) for number, part in enumerate(parts))
+
+
+def _linked(file: File) -> Iterator[str]:
+    for part in _CODE.split(file.content_string)[::2]:
+        for link in _LINK.finditer(part):
+            yield _target(file, link["target"])
+
+
+def _target(file: File, target: str) -> str:
+    """Return the path in the repository that a link of a page means."""
+    uri = file.src_uri
+    here = uri.removeprefix(_PROJECT) if uri.startswith(_PROJECT) else _DOCS + uri
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
+    return f"{path}/README.md" if (CHECKOUT / path / "README.md").is_file() and path != "." else path
+
+
+def _uri(path: str) -> str:
+    """Return the place in the site of a file of the repository."""
+    if path.startswith(_DOCS):
+        return path.removeprefix(_DOCS)
+    return f"{_PROJECT}{path}" if path.endswith(".md") else f"{_SOURCE}{path}.md"
+
+
+def _names(folder: str) -> list[str]:
+    return sorted(each.name for each in (CHECKOUT / folder).iterdir() if each.is_file())
+
+
+def _as_page(path: str) -> str:
+    head = f"---\ntitle: {path}\nsearch:\n  exclude: true\n---\n\n# `{path}`\n\n"
+    if (CHECKOUT / path).is_dir():
+        name = posixpath.basename(path)
+        return head + "".join(f"- [{each}]({name}/{each}.md)\n" for each in _names(path))
+    suffix = posixpath.splitext(path)[1].removeprefix(".")
+    text = (CHECKOUT / path).read_text("utf-8").rstrip()
+    return f"{head}````{_LANGUAGES.get(suffix, suffix)}\n{text}\n````\n"
