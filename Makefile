@@ -132,7 +132,7 @@ package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=P
 	@$(BIN)/python -m jobs.spark.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
 	@cp -r .jars/spark dist/jars
 	@cp .jars/broker/kafka-clients-*.jar dist/kafka-clients
-	@cp jobs/submit.py dist
+	@cp conf/spark/submit.py dist
 	@cp conf/spark-defaults.conf conf/log4j2.properties conf/mutation-quota.toml dist/conf
 	@rm -rf build
 	@ls dist

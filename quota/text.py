@@ -12,6 +12,11 @@ def quoted(name: str) -> str:
     return literal if literal == spelled else f"{literal} (spelled {spelled})"
 
 
+def legible(name: str) -> str:
+    """Return a name as it is if no other name looks the same; else quoted and spelled out."""
+    return name if name.isascii() and name.isprintable() else quoted(name)
+
+
 def printable(text: str) -> str:
     """Return text from outside the program without control characters, which a terminal would obey."""
     return text if text.isprintable() else repr(text)

@@ -13,7 +13,7 @@ from jobs.metrics.totals import DecisionTotals
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.decision import Decision
 from quota.records.quota import Window
-from quota.text import quoted
+from quota.text import legible
 
 _RATE_SECONDS = 10.0
 _MAX_ROWS = 20
@@ -88,7 +88,7 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
     if not tenant.is_limited:
         table.add_row("*", "*", "unlimited", "", "", "", admitted, refused)
         return
-    user, client = (_legible(tag) if tag else "*" for tag in (last.user_tag, last.client_tag))
+    user, client = (legible(tag) if tag else "*" for tag in (last.user_tag, last.client_tag))
     tokens, throttled = tenant.tokens(now_ms), max(0.0, last.retry_at / 1000 - now)
     table.add_row(
         Text(user),
@@ -100,11 +100,6 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
         admitted,
         Text(refused, style="red" if tenant.topics_refused else ""),
     )
-
-
-def _legible(name: str) -> str:
-    """Return a name as it is if no other name looks the same; else quoted."""
-    return name if name.isascii() and name.isprintable() else quoted(name)
 
 
 def _percentile(values: Sequence[int], percent: int) -> str:

@@ -1,5 +1,7 @@
 """A writer of the quota log: each change of a quota, of the callback or of the cluster's metadata is a record."""
 
+import getpass
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -105,6 +107,14 @@ def write_record(settings: Settings, record: QuotaLogRecord) -> int:
     """
     (entry,) = write_records(settings, [record])
     return max(entry.timestamp, record.effective_at or 0)
+
+
+def author(settings: Settings) -> str:
+    """Return the name to record with a change: `quota.altered_by`, or the user of the operating system."""
+    try:
+        return settings.quota.altered_by or getpass.getuser()
+    except (KeyError, OSError):  # the user of a container may have a number and no name
+        return f"uid {os.getuid()}"
 
 
 def alter_quota(

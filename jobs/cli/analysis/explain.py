@@ -21,7 +21,7 @@ def explain(
     """Tell how a decision came about, from the tables of the audit, and whether it comes out the same again."""
     settings = read_settings(context, overrides, config, server)
     from jobs.audit.explain import explain_decision
-    from jobs.cli.analysis.explanation_text import explanation_lines
+    from quota.explanation.explanation_text import explanation_lines
 
     explanation = explain_decision(settings, decision_id, neighbours)
     if as_json:

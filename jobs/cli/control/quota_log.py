@@ -1,7 +1,5 @@
 """The preparations for a change of the quota log: its topic, and a record that names its author."""
 
-import getpass
-import os
 from typing import TypeVar
 
 import msgspec
@@ -32,16 +30,11 @@ def sign(record: R, settings: Settings, comment: str | None, effective_at: int |
         comment: the reason.
         effective_at: the time from which the change holds, epoch ms; None for as soon as it is written.
     """
+    from quota.kafka.quota_writer import author
+
     return msgspec.structs.replace(
         record,
         effective_at=effective_at if record.effective_at is None else record.effective_at,
-        altered_by=settings.quota.altered_by or _os_user(),
+        altered_by=author(settings),
         comment=record.comment if comment is None else comment,
     )
-
-
-def _os_user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # the user of a container may have a number and no name
-        return f"uid {os.getuid()}"

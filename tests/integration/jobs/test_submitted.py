@@ -73,7 +73,7 @@ def packed(wheel, tmp_path_factory):
     pack(wheel, archive, Path(sys.executable).resolve())
     (folder / "environment").mkdir()
     subprocess.run(["tar", "-xzf", archive, "-C", folder / "environment"], check=True, timeout=DEADLINE_SECONDS)
-    shutil.copy(CHECKOUT / "jobs" / "submit.py", folder)
+    shutil.copy(CHECKOUT / "conf" / "spark" / "submit.py", folder)
     return folder
 
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from jobs.cli.analysis.explanation_text import explanation_lines
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
+from quota.explanation.explanation_text import explanation_lines
 from tests.support.explanations import CHANGED, FIVE, RESET, TEN, WORKED, decided, explained
 from tests.support.factories import PERMISSIVE
 

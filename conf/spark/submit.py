@@ -1,0 +1,6 @@
+"""The program for spark-submit: `spark-submit [Spark's options] submit.py enforce [options]`."""  # noqa: INP001 it is copied next to the settings
+
+from jobs.__main__ import main
+
+if __name__ == "__main__":
+    main()

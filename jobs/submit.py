@@ -1,6 +1,0 @@
-"""The program for spark-submit: `spark-submit [Spark's options] submit.py enforce [options]`."""
-
-from jobs.__main__ import main
-
-if __name__ == "__main__":
-    main()
