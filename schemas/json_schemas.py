@@ -9,17 +9,20 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+from msgspec.inspect import StructType as StructInfo
+from msgspec.inspect import type_info
 from pyspark.sql.types import StructType
 
 from quota.records.callback import CallbackSetting
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Repeat, Shadow, TopicDecision
 from quota.records.entity import QuotaEntity
+from quota.records.nulls import takes_null
 from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord, ResetRecord
 from quota.records.record import Source
 from quota.records.request import MutationRequest, Observed, TopicMutation
@@ -38,6 +41,9 @@ _RECORDS: dict[str, type[msgspec.Struct]] = {
     "dead-letter": DeadLetter,
     "result": MutationResult,
 }
+
+_WRITTEN_BY_OTHERS = {"request"}
+"""The records that come from others, whose optional fields may be null; our own leave out what is absent."""
 
 _QUOTA_LOG: dict[str, type[msgspec.Struct]] = {
     "entity": QuotaRecord,
@@ -91,21 +97,27 @@ def format_schema(schema: Mapping[str, Any]) -> str:
 
 
 def _schema(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
-    definitions = _definitions(record)
+    definitions = _definitions(record, written_by_others=name in _WRITTEN_BY_OTHERS)
     return {**_head(name), **definitions.pop(record.__name__), "$defs": definitions}
 
 
 def _quota_log() -> dict[str, Any]:
-    """Return the schema of a record of one kind; a record that has the fields of two kinds is invalid."""
+    """Return the schema of a record of one kind; the fields of the other kinds are absent or null."""
+    kinds = [
+        {
+            "$ref": _REF.format(name=record.__name__),
+            "properties": {other: {"type": "null"} for other in _QUOTA_LOG if other != field},
+        }
+        for field, record in _QUOTA_LOG.items()
+    ]
     return {
         **_head("quota-log"),
         "title": "QuotaLogRecord",
         "description": "A change of the quotas, of buckets, of the callback or of the cluster: one of them. "
         "A record without a value removes the quota of the entity in its key.",
         "type": "object",
-        "oneOf": [{"$ref": _REF.format(name=record.__name__)} for record in _QUOTA_LOG.values()],
-        "not": {"anyOf": [{"required": list(pair)} for pair in combinations(_QUOTA_LOG, 2)]},
-        "$defs": _definitions(*_QUOTA_LOG.values()),
+        "oneOf": kinds,
+        "$defs": _definitions(*_QUOTA_LOG.values(), written_by_others=True),
     }
 
 
@@ -113,17 +125,33 @@ def _head(name: str) -> dict[str, Any]:
     return {"$schema": DIALECT, "$id": f"urn:kafka-mutation-quota:{name}"}
 
 
-def _definitions(*records: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:
-    """Return the definitions of records and of all types in them, by the names of the types."""
+def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dict[str, dict[str, Any]]:
+    """Return the definitions of records and of all types in them, by the names of the types.
+
+    Args:
+        records: the records.
+        written_by_others: whether optional fields may be null, which counts as absent.
+    """
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
     described = {struct.__name__: struct for struct in _DESCRIBED}
     for name, definition in found.items():
         definition["description"] = _to_sentence(definition["description"])
         if name in described:
+            if written_by_others:
+                _allow_nulls(definition["properties"], described[name])
             _describe(definition["properties"], described[name])
     if QuotaEntity.__name__ in found:
         found[QuotaEntity.__name__]["minProperties"] = 1
     return dict(sorted(found.items()))
+
+
+def _allow_nulls(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
+    """Let the optional fields of a struct be null."""
+    for field in cast(StructInfo, type_info(struct)).fields:
+        if not field.required and not takes_null(field.type):
+            present = properties[field.encode_name]
+            default = {"default": present.pop("default")} if "default" in present else {}
+            properties[field.encode_name] = {"anyOf": [present, {"type": "null"}], **default}
 
 
 def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:

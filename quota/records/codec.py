@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from quota.errors import BadRecord
+from quota.records.nulls import drop_nulls
 
 T = typing.TypeVar("T")
 
@@ -19,6 +20,8 @@ _MAX_DEPTH = 100  # far below any interpreter's recursion limit, so that all cal
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.?)*+(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 _LOCATED = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+_GOT_NULL = "got `null`"
+_EMPTY = "Expected `str` of length >= 1"
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 NOT_TEXT = "value: not UTF-8"
@@ -28,7 +31,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode one JSON object.
+    """Decode one JSON object; an optional field that is null counts as absent.
 
     Raises:
         BadRecord: the bytes are null, not UTF-8, not JSON, or do not match the decoder's type.
@@ -40,12 +43,27 @@ def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
         raise BadRecord(f"value: JSON nested deeper than {_MAX_DEPTH} levels (value: {_show(value)})")
     try:
         try:
-            return decoder.decode(value)
+            return _decode(value, decoder)
         except msgspec.ValidationError as error:
             raise BadRecord(_explain(str(error), value, decoder.type)) from None
     except msgspec.DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         raise BadRecord(f"value: not JSON: {reason} (value: {_show(value)})") from None
+
+
+def _decode(value: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode JSON without the optional fields that are null.
+
+    Raises:
+        msgspec.DecodeError: the bytes are not JSON, or do not match the decoder's type.
+    """
+    try:
+        return decoder.decode(value)
+    except msgspec.ValidationError as error:
+        if _GOT_NULL not in str(error):
+            raise
+    # Decoding twice costs some microseconds, and only records with such a null.
+    return msgspec.convert(drop_nulls(msgspec.json.decode(value), decoder.type), decoder.type)
 
 
 def check_text(value: bytes, *, whole: bool = True) -> None:
@@ -83,6 +101,8 @@ def _explain(message: str, value: bytes, expected: type) -> str:
     missing = _MISSING.fullmatch(reason)
     if missing:
         return f"{path + '.' if path else ''}{missing['field']}: missing"
+    if reason == _EMPTY:
+        return f'{path or "value"}: empty, expected at least one character (value: "")'
     if reason.startswith("Invalid enum value"):
         reason = f"expected one of {', '.join(_members(expected, path))}"
     reason = reason[0].lower() + reason[1:].replace("`", "")

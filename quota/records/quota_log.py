@@ -142,13 +142,18 @@ class _Key(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Kind(msgspec.Struct):
-    """The fields that tell the four kinds of records apart."""
+    """The fields that tell the four kinds of records apart: a record has one of them that is not null.
+
+    The null of `callback` has a meaning where it is alone: it stands for the callback in the settings.
+    """
 
     entity: msgspec.Raw = msgspec.Raw()
     bucket: msgspec.Raw = msgspec.Raw()
     callback: msgspec.Raw = msgspec.Raw()
     cluster: msgspec.Raw = msgspec.Raw()
 
+
+_ABSENT = (b"", b"null")
 
 _kind_decoder = msgspec.json.Decoder(_Kind)
 _entity_decoder = msgspec.json.Decoder(QuotaEntity)
@@ -169,7 +174,8 @@ def read_quota_log_record(value: bytes | None, key: bytes | None = None) -> Quot
     if value is None and key is not None:
         return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)
     fields = codec.decode(value, _kind_decoder)
-    kinds = [kind for kind in _decoders if getattr(fields, kind)]
+    kinds = [kind for kind in _decoders if bytes(getattr(fields, kind)) not in _ABSENT]
     if len(kinds) > 1:
         raise BadRecord(f"{kinds[1]}: a record has one of {', '.join(_decoders)}, this one has {kinds[0]} too")
-    return codec.decode(value, _decoders[kinds[0] if kinds else "entity"])
+    without = "callback" if fields.callback else "entity"
+    return codec.decode(value, _decoders[kinds[0] if kinds else without])

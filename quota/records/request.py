@@ -80,9 +80,9 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 class MutationRequest(msgspec.Struct, frozen=True):
-    """A request for topic mutations; unknown fields are ignored."""
+    """A request for topic mutations; unknown fields are ignored; an optional field that is null counts as absent."""
 
-    request_id: str
+    request_id: Annotated[str, msgspec.Meta(min_length=1)]
     """The sender's own id of the request, which the decision repeats."""
     operation: Operation
     """The kind of mutation."""

@@ -29,6 +29,7 @@ BAD_RECORDS = {
     request_json(-1): "topics[0].partitions: expected int >= 0",
     request_json(2**31): "topics[0].partitions: expected int <= 2147483647",
     request_json(): "topics: expected array of length >= 1",
+    request_json(1, request_id=""): "request_id: empty, expected at least one character",
     request_json(1, user=7): "user: expected str",
 }
 
@@ -39,7 +40,7 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
     topics = deployment.topics
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0, altered_by="ann", comment="for the test"))
     produce(deployment, topics.quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": -5}')
-    produce(deployment, topics.requests, request_json(60), request_json(1, client_id="app"), None, *BAD_RECORDS)
+    produce(deployment, topics.requests, request_json(60), request_json(1, client_id=None), None, *BAD_RECORDS)
 
     finish(start_enforce(spark, deployment, once=True))
     decided = consume(deployment, topics.decisions, 2)

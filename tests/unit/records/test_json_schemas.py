@@ -35,6 +35,7 @@ from tests.support.factories import request_at as at
 README = (CHECKOUT / "README.md").read_text()
 NAMES = ["request", "decision", "dead-letter", "result", "quota-log"]
 READERS = {"request": read_request, "quota-log": read_quota_log_record}
+TOPIC_DETAILS = ("count", "replication_factor", "assignments", "configs")
 ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
 
 
@@ -156,11 +157,22 @@ GOOD = {
         request_json(2**31 - 1, purgatory_ms=1, request_throttle_ms=2, validate_only=True),
         request_json(1, unknown={"field": 1}),
         request_json(1, expires_at=253_402_300_799_999),
+        request_json(1, **dict.fromkeys(("user", "client_id", "validate_only", "request_throttle_ms"))),
+        request_json(1, **dict.fromkeys(("purgatory_ms", "apply", "expires_at", "observed"))),
+        request_json(1, topics=[{"name": "t", "partitions": 1} | dict.fromkeys(TOPIC_DETAILS)]),
+        request_json(1, observed={"at": 1, "error_codes": [0], "throttle_time_ms": None, "took_ms": None}),
+        request_json(1, observed={"at": 1, "error_codes": [0], "assumed": None}),
     ],
     "quota-log": [
         json.dumps(ALICE).encode(),
         json.dumps(ALICE | {"unknown": 1}).encode(),
         json.dumps({"entity": {"client-id": None}, "controller_mutation_rate": None}).encode(),
+        json.dumps(ALICE | dict.fromkeys(("shadow", "cancelled", "effective_at", "comment"))).encode(),
+        json.dumps(ALICE | dict.fromkeys(("bucket", "callback", "cluster"))).encode(),
+        json.dumps({"bucket": {"user": "alice"}, "entity": None, "callback": None}).encode(),
+        json.dumps(dict.fromkeys(("entity", "bucket", "callback", "cluster"))).encode(),
+        json.dumps({"callback": {"class": "a.B", "configs": None}, "cancelled": None}).encode(),
+        json.dumps({"cluster": {"topics": {}}, "callback": None}).encode(),
     ],
 }
 BAD = {
@@ -173,12 +185,15 @@ BAD = {
         request_json(1, operation="ALTER_TOPICS"),
         request_json(1, api_version=-1),
         request_json(1, api_version="6"),
-        request_json(1, user=None),
+        request_json(1, operation=None),
+        request_json(1, request_id=None),
+        request_json(1, request_id=""),
         request_json(1, request_id=7),
         request_json(1, purgatory_ms=-1),
         request_json(1, expires_at=253_402_300_800_000),
-        request_json(1, expires_at=None),
         request_json(1, topics=[{"name": "t"}]),
+        request_json(1, topics=[{"name": "t", "partitions": None}]),
+        request_json(1, topics=[{"name": "t", "partitions": 1, "configs": {"a": None}}]),
         request_json(1, topics=[{"name": "t", "partitions": 1, "configs": {"a": 1}}]),
         request_json(1, topics=[{"name": "t", "partitions": 1, "replication_factor": 40_000}]),
     ],
@@ -204,6 +219,9 @@ BAD = {
                 {"callback": {"class": "a.B", "configs": {"c": 1}}},
                 {"cluster": {"topics": {"t": [-1]}}},
                 {"cluster": {}, "callback": None},
+                {"entity": None, "controller_mutation_rate": 5},
+                {"entity": {}, "controller_mutation_rate": 5, "callback": None},
+                {"callback": {"class": "a.B"}, "cluster": {"topics": {}}},
             )
         ),
     ],

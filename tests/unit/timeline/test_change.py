@@ -64,7 +64,7 @@ def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, mo
         (b'{"callback": {"configs": {}}}', "callback.class: missing"),
         (b'{"callback": {"class": "a.B", "configs": {"n": 5}}}', "callback.configs[...]: expected str, got int"),
         (b'{"cluster": {"topics": {"t": [-1]}}}', "cluster.topics[...][0]: expected int >= 0"),
-        (quota_json({"user": ""}), "entity.user: expected str of length >= 1"),
+        (quota_json({"user": ""}), "entity.user: empty, expected at least one character"),
         (quota_json({"usr": "a"}), "entity: object contains unknown field usr"),
         (quota_json({"user": "a"}, effective_at=-1), "effective_at: expected int >= 0"),
         (None, "value: null"),

@@ -1,0 +1,230 @@
+"""Null is nothing: an optional field that is null counts as absent, in requests and in records of the quota log."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quota.admission.decide import decide
+from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.instance import close_callbacks
+from quota.callbacks.interface import KafkaPrincipal
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadRecord
+from quota.records import codec
+from quota.records.callback import Callbacks, CallbackSetting
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
+from quota.records.quota_log import (
+    CallbackRecord,
+    Cluster,
+    ClusterRecord,
+    QuotaRecord,
+    ResetRecord,
+    read_quota_log_record,
+)
+from quota.records.request import read_request
+from quota.whatif.simulation import simulate
+from tests.support.callbacks import Answering
+from tests.support.factories import request_at, request_json, resolved, timeline
+
+REQUEST = {
+    "user": "alice",
+    "client_id": "app",
+    "validate_only": True,
+    "request_throttle_ms": 7,
+    "purgatory_ms": 3,
+    "apply": False,
+    "expires_at": 9,
+}
+"""A value for each optional field of a request except `observed`."""
+TOPIC = {"count": 3, "replication_factor": 2, "assignments": [[0, 1]], "configs": {"a": "b"}}
+"""A value for each optional field of a topic of a request."""
+OBSERVED = {"throttle_time_ms": 5, "took_ms": 6, "assumed": [0]}
+"""A value for each optional field of what was observed."""
+
+
+@pytest.mark.parametrize("field", [*REQUEST, "observed"])
+def test_an_optional_field_of_a_request_that_is_null_counts_as_absent(field):
+    without = {name: value for name, value in REQUEST.items() if name != field}
+    required = json.loads(request_json(1))
+    del required["user"]
+    assert read_request(json.dumps(required | without | {field: None}).encode()) == read_request(
+        json.dumps(required | without).encode()
+    )
+
+
+@pytest.mark.parametrize("field", TOPIC)
+def test_an_optional_field_of_a_topic_that_is_null_counts_as_absent(field):
+    topic = {"name": "t", "partitions": 1, **{name: value for name, value in TOPIC.items() if name != field}}
+    with_null = read_request(request_json(topics=[topic | {field: None}]))
+    assert with_null == read_request(request_json(topics=[topic]))
+    assert field not in json.loads(codec.encode(with_null))["topics"][0]
+
+
+@pytest.mark.parametrize("field", OBSERVED)
+def test_an_optional_field_of_what_was_observed_that_is_null_counts_as_absent(field):
+    observed = {"at": 1, "error_codes": [0], **{name: value for name, value in OBSERVED.items() if name != field}}
+    assert read_request(request_json(1, observed=observed | {field: None})) == read_request(
+        request_json(1, observed=observed)
+    )
+
+
+@given(
+    st.fixed_dictionaries({}, optional={name: st.sampled_from([None, value]) for name, value in REQUEST.items()}),
+    st.lists(
+        st.fixed_dictionaries({}, optional={name: st.sampled_from([None, value]) for name, value in TOPIC.items()}),
+        min_size=1,
+        max_size=3,
+    ),
+    st.fixed_dictionaries({}, optional={name: st.sampled_from([None, value]) for name, value in OBSERVED.items()}),
+)
+def test_any_nulls_together_count_as_absent(fields, topics, observed):
+    def request(keep):
+        kept = {name: value for name, value in fields.items() if keep(value)}
+        return json.dumps(
+            {
+                "request_id": "r",
+                "operation": "CREATE_TOPICS",
+                "api_version": 6,
+                "topics": [
+                    {"name": "t", "partitions": 1, **{name: value for name, value in each.items() if keep(value)}}
+                    for each in topics
+                ],
+                "observed": {
+                    "at": 1,
+                    "error_codes": [0],
+                    **{name: value for name, value in observed.items() if keep(value)},
+                },
+                **kept,
+            }
+        ).encode()
+
+    assert read_request(request(lambda _: True)) == read_request(request(lambda value: value is not None))
+
+
+@pytest.mark.parametrize("field", ["request_id", "operation", "api_version", "topics"])
+def test_a_required_field_that_is_null_makes_a_request_invalid(field):
+    with pytest.raises(BadRecord, match=f"^{field}: expected .*, got null"):
+        read_request(request_json(1, client_id=None, **{field: None}))
+
+
+@pytest.mark.parametrize("field", ["name", "partitions"])
+def test_a_required_field_of_a_topic_that_is_null_makes_a_request_invalid(field):
+    with pytest.raises(BadRecord, match=rf"^topics\[0\]\.{field}: expected .*, got null"):
+        read_request(request_json(topics=[{"name": "t", "partitions": 1, "configs": None, field: None}]))
+
+
+def test_a_null_in_a_list_or_a_map_is_an_error():
+    for wrong in ({"assignments": [[None]]}, {"configs": {"a": None}}):
+        with pytest.raises(BadRecord, match="got null"):
+            read_request(request_json(topics=[{"name": "t", "partitions": 1, **wrong}]))
+
+
+def test_the_error_next_to_a_null_names_its_own_field():
+    with pytest.raises(BadRecord, match=r"^api_version: expected int, got str"):
+        read_request(request_json(1, client_id=None, api_version="6"))
+    with pytest.raises(BadRecord, match=r"^api_version: expected int, got str"):
+        read_request(request_json(1, api_version="6", client_id=None))
+
+
+@pytest.mark.parametrize("fields", [{}, {"client_id": None, "validate_only": None}])
+def test_an_empty_request_id_is_an_error_that_says_so(fields):
+    with pytest.raises(BadRecord) as raised:
+        read_request(request_json(1, request_id="", **fields))
+    assert str(raised.value) == 'request_id: empty, expected at least one character (value: "")'
+
+
+def test_a_simulated_request_without_names_is_that_of_the_anonymous_user():
+    quotas = timeline((QuotaEntity(None, None), 1.0, 0))
+    nobody = {"user": None, "client_id": None, "apply": None, "expires_at": None}
+    (decision,) = simulate([request_at(0, 12, **nobody)], quotas, TokenBucket(Window()))
+    assert (decision.user, decision.client_id) == ("ANONYMOUS", "<none>")
+    assert (decision.user_tag, decision.client_tag, decision.tokens) == ("ANONYMOUS", "<none>", -1.0)
+    assert (decision.apply, decision.expires_at) == (True, None)
+
+
+def test_a_decision_has_no_detail_that_was_null_in_its_request():
+    request = resolved(topics=[{"name": "t", "partitions": 1, "count": None, "configs": {"a": "b"}}])
+    _, (decision,) = decide(None, [request], TokenBucket(Window()))
+    (topic,) = json.loads(codec.encode(decision))["topics"]
+    assert topic == {
+        "configs": {"a": "b"},
+        "name": "t",
+        "partitions": 1,
+        "error_code": 0,
+        "error": "NONE",
+        "error_message": None,
+    }
+
+
+def test_a_callback_sees_the_names_that_stand_for_none(monkeypatch):
+    asked = []
+
+    def quota_metric_tags(_self, _quota_type, principal, client_id):
+        asked.append((principal, client_id))
+        return {}
+
+    monkeypatch.setattr(Answering, "quota_metric_tags", quota_metric_tags)
+    quotas = CallbackTimeline(Callbacks(f"{Answering.__module__}.{Answering.__name__}"))
+    try:
+        list(simulate([request_at(0, 1, user=None, client_id=None)], quotas, TokenBucket(Window())))
+    finally:
+        close_callbacks()
+    assert set(asked) == {(KafkaPrincipal("User", "ANONYMOUS"), "<none>")}
+
+
+ALICE = QuotaEntity("alice")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (
+            {
+                "entity": {"user": "alice"},
+                "controller_mutation_rate": 5,
+                "controller_mutation_burst": None,
+                "max_debt_ms": None,
+                "shadow": None,
+                "effective_at": None,
+                "altered_by": None,
+                "comment": None,
+                "altered_configs": None,
+                "cancelled": None,
+            },
+            QuotaRecord(ALICE, 5.0),
+        ),
+        (
+            {
+                "entity": {"user": "alice"},
+                "controller_mutation_rate": 5,
+                "bucket": None,
+                "callback": None,
+                "cluster": None,
+            },
+            QuotaRecord(ALICE, 5.0),
+        ),
+        ({"entity": None, "bucket": {"user": "alice"}, "callback": None}, ResetRecord({"user": "alice"})),
+        (
+            {"entity": None, "callback": {"class": "a.B", "configs": None}, "cancelled": None},
+            CallbackRecord(CallbackSetting("a.B")),
+        ),
+        ({"entity": None, "bucket": None, "callback": None, "cluster": None}, CallbackRecord(None)),
+        ({"callback": None, "cluster": {"topics": {"t": [None]}}}, ClusterRecord(Cluster({"t": [None]}))),
+    ],
+)
+def test_null_in_a_record_of_the_quota_log_counts_as_absent(written, expected):
+    assert read_quota_log_record(json.dumps(written).encode()) == expected
+
+
+def test_null_keeps_its_meaning_where_it_has_one():
+    """A part of an entity that is null is the default, and a rate that is null removes the quota."""
+    written = b'{"entity": {"user": null, "client-id": null}, "controller_mutation_rate": null, "shadow": null}'
+    assert read_quota_log_record(written) == QuotaRecord(QuotaEntity(None, None), None)
+
+
+def test_a_record_with_an_entity_that_is_null_has_none():
+    with pytest.raises(BadRecord, match=r"^entity: "):
+        read_quota_log_record(b'{"entity": null, "controller_mutation_rate": 5}')
