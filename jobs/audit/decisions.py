@@ -44,7 +44,7 @@ class Selection:
     user: str | None = None
     client_id: str | None = None
     refused: bool = False
-    """Only those that refuse a topic."""
+    """Only those that refuse a topic, or would have without shadow."""
     start: int | None = None
     """The earliest time of the request [epoch ms]."""
     end: int | None = None
@@ -58,7 +58,8 @@ class Selection:
         if self.client_id is not None:
             found &= ds.field("client_id") == self.client_id
         if self.refused:
-            found &= ds.field("outcome") != Outcome.ADMITTED.value
+            admitted, shadow = Outcome.ADMITTED.value, ds.field("shadow", "outcome")
+            found &= (ds.field("outcome") != admitted) | (shadow.is_valid() & (shadow != admitted))
         if self.start is not None:
             found &= ds.field("timestamp") >= _moment(self.start)
         if self.end is not None:

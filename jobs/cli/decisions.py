@@ -20,7 +20,7 @@ _WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "WAIT S")
 def list_decisions(
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of a user.")] = None,
     client: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of a client-id.")] = None,
-    refused: Annotated[bool, typer.Option("--refused", help="Only those that refuse a topic.")] = False,
+    refused: Annotated[bool, typer.Option("--refused", help="Only those that refuse a topic, in shadow too.")] = False,
     since: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Only later ones: ISO 8601, epoch ms, -2h.")
     ] = None,
@@ -55,6 +55,6 @@ def _row(decision: "Decision") -> tuple[str, ...]:
         decision.decision_id,
         format_time(decision.timestamp),
         f"{decision.user} / {decision.client_id}",
-        decision.outcome.value,
-        f"{decision.throttle_time_ms / 1000:g}",
+        decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)",
+        f"{decision.verdict.throttle_time_ms / 1000:g}",
     )

@@ -8,9 +8,7 @@ import sys
 from contextlib import closing
 
 import msgspec
-import pytest
 
-from jobs.__main__ import app
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.gateway import embedded_gateway
@@ -25,6 +23,7 @@ from tests.support.factories import request_json
 from tests.support.waiting import until
 
 README = (CHECKOUT / "README.md").read_text()
+HOW_TO = CHECKOUT / "docs" / "how-to"
 
 
 def test_the_example_from_files_runs_as_it_stands(tmp_path):
@@ -47,7 +46,7 @@ def test_the_example_from_files_runs_as_it_stands(tmp_path):
 
 
 def test_the_example_of_a_callback_is_one_that_works(tmp_path):
-    (block,) = [block for block in re.findall(r"```toml\n(.*?)```", README, re.DOTALL) if "callback_class" in block]
+    (block,) = re.findall(r"```toml\n(.*?)```", (HOW_TO / "callbacks.md").read_text(), re.DOTALL)
     file = tmp_path / "settings.toml"
     file.write_text(block)
     callbacks = load_settings(file=file, environment={}).quota.callbacks
@@ -61,7 +60,7 @@ def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker,
     storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
-    (block,) = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "QuotaAdminClient" in block]
+    (block, *_) = re.findall(r"```python\n(.*?)```", (HOW_TO / "clients.md").read_text(), re.DOTALL)
     query = start_enforce(spark, settings)
     exec(block.replace("127.0.0.1:9092", broker.address), {})  # noqa: S102 it is ours
     query.stop()
@@ -100,15 +99,25 @@ def test_every_make_target_that_is_named_exists():
     assert set(re.findall(r"make ([a-z-]+)", README)) <= targets
 
 
-@pytest.mark.parametrize("name", ["enforce", "audit", "apply", "simulate", "broker", "run", "demo"])
-def test_every_command_that_is_named_exists(name):
-    assert f"`{name}`" in README
-    assert name in {command.name or command.callback.__name__ for command in app.registered_commands}
-
-
 def test_every_file_that_is_linked_exists():
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
         assert (CHECKOUT / target).exists(), target
+
+
+def test_the_figures_of_the_experiment_are_those_of_its_page():
+    page = (CHECKOUT / "docs" / "evidence" / "experiment" / "experiment.md").read_text()
+    usable = page.split("until its topic was usable")[1]
+
+    def seconds(tenant, storm):
+        p50, _, most = re.search(rf"\| creation \| {tenant} \| {storm} \| \d+ \| (.*) \|", usable)[1].split(" | ")
+        return [int(each.replace(",", "")) / 1000 for each in (p50, most)]
+
+    with_a_quota, without = seconds("direct", "with a quota"), seconds("direct", "without a quota")
+    paragraph = re.search(r"\*\*In \[KIP-599's own experiment\].*?\n\n", README, re.DOTALL)[0]
+    most, most_without, median, median_without, decided = map(float, re.findall(r"(\S+) s\b", paragraph))
+    assert (most, most_without) == (round(with_a_quota[1], 1), round(without[1]))
+    assert (median, median_without) == (round(with_a_quota[0], 2), round(without[0]))
+    assert decided == round(seconds("decided", "with a quota")[0], 1)
 
 
 def test_every_page_of_decisions_is_listed():

@@ -5,9 +5,10 @@ import pytest
 from jobs.audit.decisions import AuditedDecisions, Selection
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
+from quota.records.decision import Outcome
 from quota.records.quota import Window
 from quota.settings import load_settings
-from tests.support.factories import resolved
+from tests.support.factories import decided, resolved
 from tests.support.tables import append_rows, decision_row
 
 DAY = 86_400_000
@@ -28,6 +29,15 @@ def kept(tmp_path):
         for decision in decide(None, requests, TokenBucket(Window()))[1]:
             append_rows(settings, "decisions", decision_row(decision))
     return AuditedDecisions(settings)
+
+
+def test_what_would_have_been_refused_without_shadow_is_selected(tmp_path):
+    settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
+    for offset, tokens in enumerate((-1.0, 5.0)):
+        decision = decided(3, at=NOON, state=tokens, shadow=True, offset=offset)
+        assert decision.outcome is Outcome.ADMITTED
+        append_rows(settings, "decisions", decision_row(decision))
+    assert found(AuditedDecisions(settings), refused=True) == [("alice", 0)]
 
 
 def found(kept, limit=100, **selection):

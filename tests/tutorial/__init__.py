@@ -1,0 +1,1 @@
+"""The tutorials, run as they stand."""

@@ -1,0 +1,142 @@
+"""A tutorial's page as a session of a shell: its commands in order, and the output that it promises."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+from tests.support.checkout import CHECKOUT
+from tests.support.waiting import until
+
+_BLOCK = re.compile(r"(?:<!-- test: ([^>]*) -->\s+)?```sh\n(.*?)```(?:\s+```text\n(.*?)```)?", re.DOTALL)
+_WAIT, _BACKGROUND = "wait for this output", "in the background until: "
+_ID = re.compile(r"mutation-requests-\d+-\d+")
+_KEPT = re.compile(r"export |[a-z-]+\(\)")
+"""Lines that hold for all later commands of a shell."""
+
+_DEADLINE_SECONDS = 120
+_START_SECONDS = 240
+
+
+@dataclass(frozen=True)
+class Step:
+    """Commands of a page, and the lines that their output must have, in this order; `…` stands for any text."""
+
+    commands: str
+    expected: tuple[str, ...]
+    waits: bool
+    """Whether the commands are to be repeated until the output is there."""
+    ready: str | None
+    """The output at which a service that stays in the background is ready; None for other commands."""
+
+
+def steps(name):
+    """Return the steps of a page of docs/tutorial."""
+    text = (CHECKOUT / "docs" / "tutorial" / f"{name}.md").read_text()
+    return [
+        Step(
+            commands,
+            tuple(expected.splitlines()),
+            note == _WAIT,
+            note.removeprefix(_BACKGROUND) if note.startswith(_BACKGROUND) else None,
+        )
+        for note, commands, expected in _BLOCK.findall(text)
+    ]
+
+
+class Session:
+    """A shell in which the commands of a page run; ids of decisions in them become those that were printed."""
+
+    def __init__(self, folder, replacements):
+        """Open a session.
+
+        Args:
+            folder: where it runs, as a checkout.
+            replacements: what the page names and the test has otherwise, such as addresses, by the page's name.
+        """
+        self._replacements = replacements
+        self._folder = folder
+        self._kept = ""
+        self._ids = {}
+        self._services = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Stop the services, the last one first, as Ctrl-C does."""
+        for service in reversed(self._services):
+            os.killpg(service.pid, signal.SIGINT)
+            try:
+                service.wait(_DEADLINE_SECONDS)
+            finally:
+                service.kill()
+
+    def run(self, step):
+        """Run a step, and check its output, or leave it in the background when it is ready."""
+        if step.ready is not None:
+            self._serve(step)
+            return
+        deadline = time.monotonic() + _DEADLINE_SECONDS
+        while True:
+            output = self._output(step.commands)
+            missing = self._missing(step.expected, output)
+            if missing is None:
+                return
+            if not step.waits or time.monotonic() > deadline:
+                raise AssertionError(f"no line {missing!r} after\n{step.commands}\nbut\n{output}")
+
+    def _serve(self, step):
+        log = self._folder / f"service-{len(self._services)}.log"
+        with log.open("wb") as out:
+            service = subprocess.Popen(
+                ["bash", "-c", f"{self._kept}\n{self._replaced(step.commands)}"],
+                cwd=self._folder,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        self._services.append(service)
+        until(lambda: step.ready in log.read_text() or service.poll() is not None, _START_SECONDS)
+        assert service.poll() is None, log.read_text()
+
+    def _replaced(self, commands):
+        for name, value in {**self._replacements, **self._ids}.items():
+            commands = commands.replace(name, value)
+        return commands
+
+    def _output(self, commands):
+        commands = self._replaced(commands)
+        done = subprocess.run(
+            ["bash", "-c", f"{self._kept}\n{commands}"],
+            cwd=self._folder,
+            env=os.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_DEADLINE_SECONDS,
+            check=False,
+        )
+        self._kept += "\n".join(filter(_KEPT.match, commands.splitlines())) + "\n"
+        return done.stdout
+
+    def _missing(self, expected, output):
+        """Return the first expected line that the output lacks; None if all are there."""
+        lines = iter(output.splitlines())
+        for each in expected:
+            pattern = re.escape(each.strip()).replace("…", ".*").replace(r"\ ", r"\s*")
+            named = _ID.search(each)
+            for name, value in self._ids.items():
+                pattern = pattern.replace(re.escape(name), re.escape(value))
+            if named and named[0] not in self._ids:
+                pattern = pattern.replace(re.escape(named[0]), f"(?P<id>{_ID.pattern})")
+            for line in lines:
+                if found := re.search(pattern, line):
+                    if "id" in found.groupdict():
+                        self._ids[named[0]] = found["id"]
+                    break
+            else:
+                return each
+        return None

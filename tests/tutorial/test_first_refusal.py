@@ -1,0 +1,33 @@
+"""`docs/tutorial/first-refusal.md` runs as it stands, beside `mutation-quota run`."""
+
+import re
+import signal
+import sys
+from subprocess import Popen
+
+from tests.support.checkout import CHECKOUT
+from tests.support.waiting import until
+from tests.tutorial.page import Session, steps
+
+_LEADS = re.compile(r"gateway: (\S+) leads to (\S+)")
+
+
+def test_each_command_prints_what_the_page_says(tmp_path):
+    """In a folder that has what a checkout has after `make`."""
+    start, *rest = steps("first-refusal")
+    assert start.commands == "make run\n"
+    (tmp_path / ".jars").symlink_to(CHECKOUT / ".jars")
+    log, program = tmp_path / "run.log", [sys.executable, "-u", "-m", "jobs"]
+    with log.open("wb") as out, Popen([*program, "run"], cwd=tmp_path, stdout=out, stderr=out) as run:
+        try:
+            until(lambda: "decisions/s" in log.read_text() or run.poll() is not None, 240)
+            gateway, broker = _LEADS.search(log.read_text()).groups()
+            activate = f'export KAFKA_BOOTSTRAP_SERVERS={broker}; mutation-quota() {{ {" ".join(program)} "$@"; }}'
+            with Session(tmp_path, {". .venv/bin/activate": activate, "127.0.0.1:19092": gateway}) as session:
+                for step in rest:
+                    session.run(step)
+            run.send_signal(signal.SIGINT)
+            assert run.wait(120) == 0
+        finally:
+            run.kill()
+    assert (tmp_path / "report.html").stat().st_size > 50_000
