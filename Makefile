@@ -11,7 +11,7 @@ CLIENTS := .jars/clients/.copied
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard schemas docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references docs docs-serve lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -101,9 +101,10 @@ guard: $(PACKAGES) ## the cheap ratios of the benchmark, which a change may lose
 
 ##@ develop
 
-schemas: $(PACKAGES) ## JSON Schemas of the records, and the columns in docs/reference/tables.md, anew from the code
+references: $(PACKAGES) ## write what is generated from the code: JSON Schemas, and the pages of docs/reference
 	@$(BIN)/python -m schemas.json_schemas
 	@$(BIN)/python -m schemas.table_docs
+	@$(BIN)/python -m conf.docs
 
 docs: $(PACKAGES) ## the documentation as a site, in .site; any broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file conf/docs/mkdocs.yml
@@ -111,11 +112,12 @@ docs: $(PACKAGES) ## the documentation as a site, in .site; any broken link is a
 docs-serve: $(PACKAGES) ## the same on http://127.0.0.1:8000, built again with each change; Ctrl-C ends it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
 
-lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, and the links of the documentation
+lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, and the documentation: its links and what is generated
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m conf.docs --check
 
 format: $(PACKAGES) ## let ruff lay out the code
 	@$(BIN)/ruff format .

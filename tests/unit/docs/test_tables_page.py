@@ -23,7 +23,7 @@ def names_in(schema, within=""):
 
 
 def test_the_page_is_as_the_schemas_make_it():
-    """`make schemas` updates it."""
+    """`make references` updates it."""
     page = PAGE.read_text()
     assert with_columns(page) == page
 

@@ -48,7 +48,7 @@ def problems(name, record):
 
 
 def test_the_files_are_as_the_code_makes_them():
-    """`make schemas` writes them anew."""
+    """`make references` writes them anew."""
     assert {file.name: file.read_text() for file in FOLDER.iterdir()} == {
         schema_file(name).name: format_schema(schema) for name, schema in record_schemas().items()
     }

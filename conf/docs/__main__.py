@@ -1,0 +1,46 @@
+"""Writes the generated sections of docs/reference: `python -m conf.docs`; with `--check` only says which are stale."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from conf.docs.commands_page import command_sections
+from conf.docs.markdown import with_sections
+from conf.docs.records_page import record_sections
+from conf.docs.settings_page import settings_sections
+from conf.docs.topics_page import topic_commands, topic_table
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
+
+
+def generated() -> Mapping[str, Mapping[str, str]]:
+    """Return the generated sections of each page, by the page's name."""
+    return {
+        "commands.md": {"commands": "\n".join(command_sections())},
+        "records.md": record_sections(),
+        "settings.md": {"settings": "\n".join(settings_sections())},
+        "topics.md": {"topics": "\n".join(topic_table()), "commands": "\n".join(topic_commands())},
+    }
+
+
+def pages() -> dict[Path, str]:
+    """Return the pages as they should be."""
+    return {
+        FOLDER / name: with_sections((FOLDER / name).read_text(encoding="utf-8"), sections)
+        for name, sections in generated().items()
+    }
+
+
+def main() -> None:
+    """Write the pages, or exit 1 if one is stale."""
+    stale = {page: text for page, text in pages().items() if page.read_text(encoding="utf-8") != text}
+    if "--check" in sys.argv[1:]:
+        if stale:
+            sys.exit(f"stale: {', '.join(page.name for page in stale)}; make references writes them")
+        return
+    for page, text in stale.items():
+        page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The reference of the command line, from the Typer app."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from typer.main import get_command
+
+from conf.docs.markdown import code, sentence, table
+from jobs.__main__ import app
+
+_PROGRAM = "mutation-quota"
+_PARAGRAPHS = re.compile(r"\n\s*\n")
+
+
+def command_sections() -> Iterator[str]:
+    """Yield the lines of all commands: those outside of groups first, then the groups."""
+    root: Any = get_command(app)
+    yield from _options(root)
+    names = list(root.commands)
+    groups = [name for name in names if _is_group(root.commands[name])]
+    for name in [each for each in names if each not in groups] + groups:
+        command = root.commands[name]
+        if command.hidden:
+            continue
+        yield from ("", f"## {name}", "")
+        if not _is_group(command):
+            yield from _command(name, command)
+            continue
+        yield from _text(command.help)
+        for inner, each in command.commands.items():
+            if not each.hidden:
+                yield from ("", f"### {name} {inner}", "")
+                yield from _command(f"{name} {inner}", each)
+
+
+def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types of commands
+    return hasattr(command, "commands")
+
+
+def _command(path: str, command: Any) -> Iterator[str]:  # noqa: ANN401
+    arguments = " ".join(_argument(each) for each in command.params if each.param_type_name == "argument")
+    yield from ("```text", " ".join(filter(None, (_PROGRAM, path, "[OPTIONS]", arguments))), "```", "")
+    yield from _text(command.help)
+    yield from _arguments(command)
+    yield from _options(command)
+    if command.epilog:
+        yield ""
+        yield from _text(command.epilog)
+
+
+def _text(text: str | None) -> Iterator[str]:
+    """Yield paragraphs; one whose lines but the first are indented is kept as it is laid out."""
+    for paragraph in _PARAGRAPHS.split((text or "").replace("\b\n", "").strip()):
+        first, *rest = paragraph.splitlines() or [""]
+        if rest and all(line.startswith(" ") for line in rest):
+            yield from (sentence(first), "", "```text", *(line.strip() for line in rest), "```", "")
+        elif first.startswith(" "):
+            yield from ("```text", *(line.strip() for line in (first, *rest)), "```", "")
+        else:
+            yield from (sentence(paragraph), "")
+
+
+def _argument(parameter: Any) -> str:  # noqa: ANN401
+    name = parameter.metavar or parameter.name.upper()
+    name = f"{name}..." if parameter.nargs == -1 and not name.endswith("...") else name
+    return name if parameter.required else f"[{name}]"
+
+
+def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
+    found = [each for each in command.params if each.param_type_name == "argument"]
+    if found:
+        yield from table(
+            ("argument", "meaning"), ((code(_argument(each)), sentence(each.help or "")) for each in found)
+        )
+        yield ""
+
+
+def _options(command: Any) -> Iterator[str]:  # noqa: ANN401
+    found = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+    head = ("option", "value", "default", "meaning")
+    rows = ((_names(each), _value(each), _default(each), sentence(each.help or "")) for each in found)
+    if found:
+        yield from table(head, rows)
+
+
+def _names(option: Any) -> str:  # noqa: ANN401
+    return ", ".join(code(each) for each in (*option.opts, *option.secondary_opts))
+
+
+def _value(option: Any) -> str:  # noqa: ANN401
+    if option.is_flag:
+        return ""
+    kind = option.type_descriptor
+    if kind.is_choice:
+        name = ", ".join(code(str(getattr(each, "value", each))) for each in kind.choices)
+    else:
+        name = code(option.metavar or ("FILE" if kind.is_path else {int: "N"}.get(kind.annotation, "TEXT")))
+    notes = [_range(option), "repeatable" if option.multiple else "", "**required**" if option.required else ""]
+    return ", ".join(filter(None, (name, *notes)))
+
+
+def _range(option: Any) -> str:  # noqa: ANN401
+    if option.min is None:
+        return ""
+    return f"at least {option.min:,}" if option.max is None else f"{option.min:,} to {option.max:,}"
+
+
+def _default(option: Any) -> str:  # noqa: ANN401
+    value = option.default
+    if option.is_flag or value is None or value == [] or callable(value):
+        return ""
+    return code(str(getattr(value, "value", value)))

@@ -1,0 +1,34 @@
+"""Markdown as the generated references need it: tables, and sections of a page that a program writes."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_SECTION = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
+
+
+def with_sections(page: str, sections: Mapping[str, str]) -> str:
+    """Return a page with its generated sections replaced.
+
+    Raises:
+        KeyError: the page has a section that is not generated.
+    """
+    return _SECTION.sub(lambda found: f"{found[1]}\n{sections[found[2]].strip()}\n\n{found[3]}", page)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, without the columns in which no row has anything."""
+    cells = [[each.replace("|", r"\|").replace("\n", " ") for each in row] for row in rows]
+    used = [number for number in range(len(head)) if number == 0 or any(row[number] for row in cells)]
+    for line in (head, ["---"] * len(head), *cells):
+        yield "| " + " | ".join(line[number] for number in used) + " |"
+
+
+def code(text: str) -> str:
+    """Return a text as code; an empty one stays empty."""
+    return f"`{text}`" if text else ""
+
+
+def sentence(text: str) -> str:
+    """Return a text as one line without what Markdown would take for HTML."""
+    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts)

@@ -1,0 +1,84 @@
+"""The settings reference, from the models of the settings."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conf.docs.markdown import code, sentence, table
+from quota.settings import Settings
+
+_READ_BY = {
+    "kafka": "all programs that reach Kafka",
+    "target": "`gateway`, `apply`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
+    "`observe snapshot`: the programs that reach the cluster whose topics are changed",
+    "storage": "`enforce`, `audit`, `minutes`, and the commands that read the checkpoint or the tables "
+    "(`buckets`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
+    "topics": "all programs that reach Kafka",
+    "quota": "`enforce`; the commands that decide again or look at quotas (`simulate`, `backtest`, `recommend`, "
+    "`explain`, `buckets`, `quotas`, `callback`)",
+    "repeats": "`enforce`, `simulate`, `backtest`",
+    "limits": "`enforce`, `simulate`, `backtest`, `dead-letters resend`, clients; all programs that create topics",
+    "enforce": "`enforce`",
+    "audit": "`audit`, and `enforce` with `enforce.with_audit`",
+    "minutes": "`minutes`",
+    "apply": "`apply`",
+    "push": "`quotas push --follow`",
+    "gateway": "`gateway`; `kafka_clients` also `quotas push|pull|drift`",
+    "observe": "`observe`",
+    "client": "`QuotaAdminClient`, `AIOQuotaAdminClient`, `topics`",
+    "metrics": "the services: `enforce`, `audit`, `minutes`, `apply`, `gateway`, `observe follow`, "
+    "`quotas push --follow`",
+    "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets`, `backtest`, `recommend`",
+    "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`, which read Kafka's "
+    "protocol from them",
+}
+"""The programs that read each section."""
+
+_UNITS = {"_seconds": "s", "_ms": "ms", "_bytes": "bytes", "_chars": "characters"}
+_MASKED = "password"
+
+
+def settings_sections() -> Iterator[str]:
+    """Yield the lines of all sections of the settings."""
+    schema = Settings.model_json_schema()
+    for name, reference in schema["properties"].items():
+        section = schema["$defs"][reference["$ref"].rpartition("/")[2]]
+        yield from ("", f"### [{name}]", "", sentence(section["description"]), "", f"Read by: {_READ_BY[name]}.", "")
+        head = ("setting", "type", "unit", "default", "allowed", "description")
+        yield from table(head, (_row(f"{name}.{key}", each) for key, each in section["properties"].items()))
+
+
+def _row(key: str, field: Mapping[str, Any]) -> tuple[str, ...]:
+    unit = next((unit for suffix, unit in _UNITS.items() if key.endswith(suffix)), "")
+    return code(key), _type(field), unit, _default(field["default"]), _allowed(field), sentence(field["description"])
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    kind: str = field["type"]
+    if kind == "array":
+        return f"list of {field['items']['type']}s"
+    if kind == "object":
+        return "table of secrets" if field["additionalProperties"].get("format") == _MASKED else "table of strings"
+    return "secret" if field.get("format") == _MASKED else kind
+
+
+def _default(value: object) -> str:
+    if isinstance(value, bool):
+        return code(str(value).lower())
+    if isinstance(value, int | float):
+        return code(str(value))
+    if not value:
+        return "empty"
+    return code(str(value))
+
+
+def _allowed(field: Mapping[str, Any]) -> str:
+    if "enum" in field:
+        return ", ".join(code(each) if each else "empty" for each in field["enum"])
+    if "pattern" in field:
+        return code(field["pattern"])
+    smallest, above, largest = (field.get(name) for name in ("minimum", "exclusiveMinimum", "maximum"))
+    if above is not None:
+        return f"above {above:,}, up to {largest:,}"
+    if smallest is not None:
+        return f"{smallest:,} to {largest:,}"
+    return "not empty" if field.get("minLength") else ""

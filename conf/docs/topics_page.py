@@ -1,0 +1,53 @@
+"""The reference of the topics, from the specs by which missing ones are created."""
+
+import re
+from collections.abc import Iterator
+
+from conf.docs.markdown import code, table
+from quota.kafka.topics.specs import topic_specs
+from quota.settings import Settings
+
+_SERVERS = "kafka-1:9092"
+_HEAD = ("topic", "setting", "partitions", "timestamps", "cleanup", "other configs")
+_SHOWN = ("message.timestamp.type", "cleanup.policy")
+
+
+def topic_table() -> Iterator[str]:
+    """Yield a table of the topics as they are created by default."""
+    settings = Settings()
+    names = {name: key for key, name in settings.topics if isinstance(name, str)}
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for spec in topic_specs(settings):
+            others = [f"{name}={value}" for name, value in spec.configs.items() if name not in _SHOWN]
+            yield (
+                code(spec.name),
+                code(f"topics.{names[spec.name]}"),
+                str(spec.partitions),
+                spec.configs.get("message.timestamp.type", "any"),
+                spec.configs.get("cleanup.policy", "delete"),
+                ", ".join(map(code, others)),
+            )
+
+    return table(_HEAD, rows())
+
+
+def topic_commands() -> Iterator[str]:
+    """Yield the commands that create the topics as the jobs would."""
+    yield "```sh"
+    yield f'topics() {{ kafka-topics.sh --bootstrap-server {_SERVERS} --command-config admin.properties "$@"; }}'
+    yield ""
+    for spec in topic_specs(Settings()):
+        configs = "".join(f" \\\n  --config {name}={value}" for name, value in spec.configs.items())
+        yield f"topics --create --topic {spec.name} --partitions {spec.partitions}{configs}"
+    yield "```"
+
+
+def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:
+    """Return partitions and configs of the topics that a page's commands create."""
+    commands = page.replace("\\\n", "")
+    found = re.findall(r"^topics --create --topic (\S+) --partitions (\d+)(.*)$", commands, re.MULTILINE)
+    return {
+        name: (int(partitions), dict(re.findall(r"--config ([\w.]+)=(\S+)", configs)))
+        for name, partitions, configs in found
+    }

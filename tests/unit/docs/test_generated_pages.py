@@ -1,0 +1,114 @@
+"""The references are as the code makes them, and say what their sources say."""
+
+import re
+
+import pytest
+from typer.main import get_command
+
+from conf.docs.__main__ import FOLDER, pages
+from conf.docs.markdown import table, with_sections
+from conf.docs.topics_page import parse_commands
+from jobs.__main__ import app
+from quota.kafka.topics.checks import problems
+from quota.kafka.topics.specs import topic_specs
+from quota.kafka.topics.topic_admin import DescribedTopic
+from quota.settings import Settings
+
+SETTINGS = (FOLDER / "settings.md").read_text()
+COMMANDS = (FOLDER / "commands.md").read_text()
+RECORDS = (FOLDER / "records.md").read_text()
+TOPICS = (FOLDER / "topics.md").read_text()
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_a_page_is_as_the_code_makes_it(page):
+    """`make references` updates it."""
+    assert pages()[page] == page.read_text()
+
+
+def test_each_setting_has_a_row():
+    rows = re.findall(r"^\| `(\w+\.\w+)` \|", SETTINGS, re.MULTILINE)
+    keys = [f"{name}.{key}" for name, section in Settings() for key in type(section).model_fields]
+    assert sorted(rows) == sorted([*keys, "enforce.state_partitions", "topics.identity"])  # two have a row above, too
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `kafka.timeout_seconds` | number | s | `5.0` | above 0, up to 86,400 |",
+        "| `kafka.sasl_password` | secret |  | empty |  |",
+        "| `topics.identity` | string | `payload` | `payload`, `topic` |",
+        "| `quota.window_num` | integer |  | `11` | 1 to 2,147,483,647 |",
+        "| `quota.exempt_users` | list of strings |  | empty |  |",
+        "| `storage.options` | table of secrets | empty |  |",
+        "| `client.open_after_ms` | integer | ms | `10000` | 1 to 2,147,483,647 |",
+        "| `enforce.with_audit` | boolean |  | `false` |  |",
+    ],
+)
+def test_a_setting_has_type_unit_default_and_range(row):
+    assert f"\n{row} " in SETTINGS
+
+
+def test_each_command_has_a_section():
+    headings = re.findall(r"^#{2,3} (.+)$", COMMANDS, re.MULTILINE)
+    names = [
+        each
+        for name, command in get_command(app).commands.items()
+        for each in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
+    ]
+    assert sorted(headings) == sorted(["Options before the command", *names])
+
+
+def test_each_option_of_a_command_has_a_row():
+    (section,) = re.findall(r"^## simulate\n(.*?)^## ", COMMANDS, re.MULTILINE | re.DOTALL)
+    options = [name for each in get_command(app).commands["simulate"].params for name in each.opts if "--" in name]
+    assert [name for name in options if f"| `{name}`" not in section] == []
+    assert "mutation-quota simulate [OPTIONS] REQUESTS\n" in section
+
+
+def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
+    created = parse_commands(TOPICS)
+    assert list(created) == [spec.name for spec in topic_specs(Settings())]
+    assert created["mutation-quotas"] == (
+        1,
+        {
+            "message.timestamp.type": "LogAppendTime",
+            "cleanup.policy": "compact",
+            "min.compaction.lag.ms": "604800000",
+            "max.message.bytes": "8388608",
+        },
+    )
+    defaults = {
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": "1048588",
+        "cleanup.policy": "delete",
+    }
+    topics = {
+        name: DescribedTopic("id", partitions, {**defaults, "min.compaction.lag.ms": "0", **configs})
+        for name, (partitions, configs) in created.items()
+    }
+    assert list(problems(topics, Settings())) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `request_id` | string | required |",
+        "| `client_id` | string | default `<none>` |",
+        "| `topics[].partitions` | integer, at least 0 | required |",
+        "| `topics[].assignments` | list of lists of integers | optional |",
+        "| `quota` | number or null | required |",
+        "| `outcome` | `ADMITTED`, `PARTIAL`, `REJECTED` | required |",
+    ],
+)
+def test_a_field_has_type_and_presence(row):
+    assert f"\n{row} " in RECORDS
+
+
+def test_what_would_break_a_table_or_be_html_is_escaped():
+    assert list(table(("a", "b"), [["x|y", "1\n2"]])) == ["| a | b |", "| --- | --- |", r"| x\|y | 1 2 |"]
+
+
+def test_a_section_that_nobody_generates_is_an_error():
+    with pytest.raises(KeyError, match="nothing"):
+        with_sections("<!-- generated: nothing -->\n<!-- end of generated -->", {})
