@@ -1,32 +1,34 @@
-"""Writes the generated sections of docs/reference: `python -m conf.docs`; with `--check` only says which are stale."""
+"""Writes the generated sections of pages: `python -m conf.docs`; with `--check` only says which are stale."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from conf.docs.commands_page import command_sections
+from conf.docs.figures_page import figure_table
 from conf.docs.markdown import with_sections
 from conf.docs.records_page import record_sections
 from conf.docs.settings_page import settings_sections
 from conf.docs.topics_page import topic_commands, topic_table
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def generated() -> Mapping[str, Mapping[str, str]]:
-    """Return the generated sections of each page, by the page's name."""
+    """Return the generated sections of each page, by the page's path in docs/."""
     return {
-        "commands.md": {"commands": "\n".join(command_sections())},
-        "records.md": record_sections(),
-        "settings.md": {"settings": "\n".join(settings_sections())},
-        "topics.md": {"topics": "\n".join(topic_table()), "commands": "\n".join(topic_commands())},
+        "evidence/index.md": {"figures": "\n".join(figure_table())},
+        "reference/commands.md": {"commands": "\n".join(command_sections())},
+        "reference/records.md": record_sections(),
+        "reference/settings.md": {"settings": "\n".join(settings_sections())},
+        "reference/topics.md": {"topics": "\n".join(topic_table()), "commands": "\n".join(topic_commands())},
     }
 
 
 def pages() -> dict[Path, str]:
     """Return the pages as they should be."""
     return {
-        FOLDER / name: with_sections((FOLDER / name).read_text(encoding="utf-8"), sections)
+        DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
         for name, sections in generated().items()
     }
 

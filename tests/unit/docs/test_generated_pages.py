@@ -5,7 +5,7 @@ import re
 import pytest
 from typer.main import get_command
 
-from conf.docs.__main__ import FOLDER, pages
+from conf.docs.__main__ import DOCS, pages
 from conf.docs.markdown import table, with_sections
 from conf.docs.topics_page import parse_commands
 from jobs.__main__ import app
@@ -14,10 +14,10 @@ from quota.kafka.topics.specs import topic_specs
 from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import Settings
 
-SETTINGS = (FOLDER / "settings.md").read_text()
-COMMANDS = (FOLDER / "commands.md").read_text()
-RECORDS = (FOLDER / "records.md").read_text()
-TOPICS = (FOLDER / "topics.md").read_text()
+SETTINGS = (DOCS / "reference" / "settings.md").read_text()
+COMMANDS = (DOCS / "reference" / "commands.md").read_text()
+RECORDS = (DOCS / "reference" / "records.md").read_text()
+TOPICS = (DOCS / "reference" / "topics.md").read_text()
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -112,3 +112,11 @@ def test_what_would_break_a_table_or_be_html_is_escaped():
 def test_a_section_that_nobody_generates_is_an_error():
     with pytest.raises(KeyError, match="nothing"):
         with_sections("<!-- generated: nothing -->\n<!-- end of generated -->", {})
+
+
+def test_the_reference_figures_are_those_of_the_page_on_performance():
+    """By the table that `make bench` wrote there."""
+    row = r"^\| p50 at 200 requests/s \| ms \| (\d+) \| pass-through \| (\d+) \|"
+    ((median, limit),) = re.findall(row, (DOCS / "evidence/performance.md").read_text(), re.MULTILINE)
+    told = f"| latency at 200 requests/s, median | {median} ms | a Kafka-to-Kafka query without state | {limit} ms |"
+    assert told in (DOCS / "evidence/index.md").read_text()

@@ -1,0 +1,46 @@
+"""The reference figures of latency and throughput, from the benchmark's own record."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from conf.docs.markdown import table
+
+_FIGURES = Path(__file__).resolve().parents[2] / "docs/evidence/performance.json"
+
+_SHOWN = (
+    ("latency", "p50 at 200 requests/s", "latency at 200 requests/s, median"),
+    ("latency", "p99 at 200 requests/s", "the same, 99th percentile"),
+    ("throughput", "enforce, 1,000 active keys", "requests decided, of a backlog of 1,000 tenants"),
+    ("audit", "decisions into Delta, of a backlog", "decisions stored, of a backlog"),
+    ("earlier", "start to the first decisions", "start until the first decisions"),
+)
+"""The section and name of a figure in the record, and what the page calls it."""
+
+_LIMITS = {
+    "pass-through": "a Kafka-to-Kafka query without state",
+    "empty function": "Spark's stateful stage with an empty function",
+    "enforcing it": "deciding as many",
+}
+"""What the page calls a limit; a figure next to anything else is shown alone."""
+
+
+def figure_table() -> Iterator[str]:
+    """Yield a table of the reference figures, each next to its limit."""
+    figures = {(each["section"], each["what"]): each for each in json.loads(_FIGURES.read_text(encoding="utf-8"))}
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for section, name, shown in _SHOWN:
+            figure = figures[section, name]
+            limit: tuple[str, ...] = ("", "", "")
+            if figure["limit"] in _LIMITS:
+                median = _number(figure["limit_median"], figure["unit"])
+                limit = (_LIMITS[figure["limit"]], median, f"{figure['ratio']:.2g}")
+            yield shown, _number(figure["median"], figure["unit"]), *limit
+
+    return table(("what", "median", "next to", "its median", "ratio"), rows())
+
+
+def _number(value: float, unit: str) -> str:
+    number = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 three digits
+    return f"{number} per second" if unit.endswith("/s") else f"{number} {unit}"

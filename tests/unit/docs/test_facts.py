@@ -1,0 +1,90 @@
+"""Numbers and versions on hand-written pages are those of the code."""
+
+import re
+import tomllib
+
+import pytest
+
+from jobs.spark.properties import spark_defaults
+from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
+from quota.settings import Settings
+from tests.support.checkout import CHECKOUT
+
+DOCS = CHECKOUT / "docs"
+COMPATIBILITY = (DOCS / "reference/compatibility.md").read_text()
+PINNED = dict(line.split("==") for line in (CHECKOUT / "conf/constraints.txt").read_text().splitlines() if "==" in line)
+JARS = dict(re.findall(r"<(\w+)\.version>([\d.]+)<", (CHECKOUT / "conf/jvm/pom.xml").read_text()))
+
+
+def version_of(row):
+    """What the compatibility page calls tested."""
+    (cell,) = re.findall(rf"^\| {re.escape(row)} \| ([^|]+) \|", COMPATIBILITY, re.MULTILINE)
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("row", "versions"),
+    [
+        ("Spark", [PINNED["pyspark"], JARS["spark"]]),
+        ("Delta Lake", [PINNED["delta_spark"], JARS["delta"], PINNED["deltalake"]]),
+        ("confluent-kafka (librdkafka)", [PINNED["confluent-kafka"]]),
+        ("requests, decisions and quotas (`kafka.bootstrap_servers`)", [JARS["kafka"]]),
+        ("Java AdminClient, `kafka-topics.sh`, Streams, Connect", [JARS["kafka"]]),
+        ("kafka-python", [PINNED["kafka-python"]]),
+    ],
+)
+def test_the_versions_that_are_called_tested_are_the_pinned_ones(row, versions):
+    assert [version for version in versions if version not in version_of(row)] == []
+
+
+def test_the_request_logs_that_are_called_tested_are_in_the_tests():
+    told = re.findall(r"\d+\.\d+\.\d+", version_of("[request logs](../how-to/observe.md)"))
+    folders = {folder.name.partition("-")[0] for folder in (CHECKOUT / "tests/data/request_logs").iterdir()}
+    assert told
+    assert set(told) <= folders
+
+
+def test_python_is_needed_as_the_package_says():
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11"
+    assert "| 3.11 or newer |" in COMPATIBILITY
+
+
+def test_the_decision_on_sizes_has_those_of_the_code():
+    page = " ".join((DOCS / "decisions/0006-no-record-may-stop-the-query.md").read_text().split())
+    assert (GROWTH, ENVELOPE) == (6, 8 * 1024)
+    assert "at most six times its record and 8 KiB" in page
+
+
+def test_the_page_on_topics_has_the_sizes_and_times_of_the_code():
+    page = " ".join((DOCS / "reference/topics.md").read_text().split())
+    assert "can be six times as large as the largest request (`limits.max_request_bytes`) plus 8 KiB" in page
+    week = str(7 * 24 * 3600 * 1000)
+    assert f"`min.compaction.lag.ms={week}`" in page
+    assert f"`retention.ms={week}`" in page
+
+
+def test_entries_of_tables_in_the_shipped_settings_are_called_examples():
+    """Only they are not the defaults: spark.ui.enabled is off in spark-defaults.conf."""
+    file = (CHECKOUT / "conf/mutation-quota.toml").read_text()
+    examples = re.findall(r'^# "([^"]+)" = "([^"]*)"', file, re.MULTILINE)
+    assert ("spark.ui.enabled", "true") in examples
+    assert spark_defaults()["spark.ui.enabled"] == "false"
+    assert "entries in quotes are examples" in file.partition("\n[kafka]")[0]
+
+
+def test_the_target_takes_over_security_as_a_whole():
+    """As the settings' comment, the settings page and the page on security say."""
+    secured = Settings.model_validate(
+        {
+            "kafka": {
+                "security_protocol": "SASL_SSL",
+                "sasl_mechanism": "PLAIN",
+                "sasl_username": "u",
+                "sasl_password": "p",
+            },
+            "target": {"security_protocol": "SSL"},
+        }
+    )
+    assert secured.target_connection.security.sasl_username == ""
+    assert "if nothing is set here, as for [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
