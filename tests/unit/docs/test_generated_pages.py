@@ -94,7 +94,7 @@ def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
     "row",
     [
         "| `request_id` | string | required |",
-        "| `client_id` | string | default `<none>` |",
+        "| `client_id` | string or null | default `<none>` |",
         "| `topics[].partitions` | integer, at least 0 | required |",
         "| `topics[].assignments` | list of lists of integers | optional |",
         "| `quota` | number or null | required |",
