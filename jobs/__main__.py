@@ -1,12 +1,10 @@
 """The command line `mutation-quota`: all commands by name, and errors as one line."""
 
 import logging
-import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -16,102 +14,101 @@ from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_f
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfigFile, Overrides
+from jobs.cli.program.help import Command, Group, SectionedGroup, Sections, exit_codes_epilog, split_docstring
+from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
+from jobs.cli.program.versions import version_lines
 from quota.errors import BadInput, MutationQuotaError
 
-Command: TypeAlias = Callable[..., None]
+_NAME = "mutation-quota"
 
+_log = logging.getLogger("jobs")
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A group of commands."""
-
-    name: str
-    about: str
-    commands: dict[str, Command]
-
-
-GROUPS = (
-    Group(
-        "quotas",
-        "Set quotas, and see which are set.",
-        {
-            "alter": quotas.alter,
-            "cancel": quotas.cancel,
-            "describe": quotas.describe,
-            "resolve": quotas.resolve,
-            "history": quotas.history,
-            "validate": quota_files.validate,
-            "apply": quota_files.apply,
-            "rollback": quota_files.rollback,
-            "export": quota_files.export,
-            "push": cluster_quotas.push,
-            "pull": cluster_quotas.pull,
-            "drift": cluster_quotas.drift,
-        },
-    ),
-    Group(
-        "buckets",
-        "See how buckets stand, forgive debts, and take buckets along to another checkpoint.",
-        {"list": buckets.list_buckets, "reset": buckets.reset, "export": buckets.export},
-    ),
-    Group(
-        "callback",
-        "Change the callback while the jobs run.",
-        {"describe": callback.describe, "alter": callback.alter, "cancel": callback.cancel},
-    ),
-    Group(
-        "observe",
-        "Find out what clients do to a cluster, by its brokers' request logs, before anything is changed.",
-        {"import": observe.import_, "follow": observe.follow, "compare": observe.compare, "snapshot": observe.snapshot},
-    ),
-    Group("cluster", "Tell callbacks of partitions.", {"publish": cluster.publish}),
-    Group(
-        "topics",
-        "Create, grow and delete topics within the quotas; what is refused is not tried again (exit 3).",
-        {"create": topics.create, "alter": topics.alter, "delete": topics.delete},
-    ),
-    Group(
-        "tenants",
-        "Give users topics of their own for requests, so that nobody can name somebody else.",
-        {"prepare": tenants.prepare},
-    ),
-    Group("decisions", "List the decisions that the audit has kept.", {"list": decisions.list_decisions}),
-    Group(
-        "dead-letters",
-        "See what was no request, and send it again once it is mended.",
-        {"list": dead_letters.list_letters, "show": dead_letters.show, "resend": dead_letters.resend},
-    ),
-)
-
-COMMANDS: dict[str, Command] = {
-    "backtest": backtest.backtest,
-    "recommend": recommend.recommend,
-    "report": report.report,
-    "broker": services.broker,
-    "enforce": services.enforce,
-    "audit": services.audit,
-    "minutes": services.minutes,
-    "apply": services.apply,
-    "gateway": services.gateway,
-    "simulate": simulate.simulate,
-    "explain": explain.explain,
-    "run": services.run,
-    "demo": services.demo,
+SECTIONS: Sections = {
+    "Services": {
+        "enforce": services.enforce,
+        "audit": services.audit,
+        "minutes": services.minutes,
+        "apply": services.apply,
+        "gateway": services.gateway,
+    },
+    "Quotas": {
+        "quotas": Group(
+            "Set, list and explain quotas.",
+            {
+                "alter": quotas.alter,
+                "cancel": quotas.cancel,
+                "describe": quotas.describe,
+                "resolve": quotas.resolve,
+                "history": quotas.history,
+                "validate": quota_files.validate,
+                "apply": quota_files.apply,
+                "rollback": quota_files.rollback,
+                "export": quota_files.export,
+                "push": cluster_quotas.push,
+                "pull": cluster_quotas.pull,
+                "drift": cluster_quotas.drift,
+            },
+        ),
+        "buckets": Group(
+            "List, reset and export token buckets.",
+            {"list": buckets.list_buckets, "reset": buckets.reset, "export": buckets.export},
+        ),
+        "callback": Group(
+            "Show and change the quota callback (KIP-257).",
+            {"describe": callback.describe, "alter": callback.alter, "cancel": callback.cancel},
+        ),
+        "cluster": Group("Publish cluster metadata for callbacks.", {"publish": cluster.publish}),
+        "tenants": Group("Create request topics for single users.", {"prepare": tenants.prepare}),
+    },
+    "Topics": {
+        "topics": Group(
+            "Create, alter and delete topics within the quotas.",
+            {"create": topics.create, "alter": topics.alter, "delete": topics.delete},
+        ),
+    },
+    "Inspect": {
+        "explain": explain.explain,
+        "report": report.report,
+        "decisions": Group("List the decisions that the audit has kept.", {"list": decisions.list_decisions}),
+        "dead-letters": Group(
+            "List, show and resend invalid requests.",
+            {"list": dead_letters.list_letters, "show": dead_letters.show, "resend": dead_letters.resend},
+        ),
+    },
+    "Plan": {
+        "observe": Group(
+            "Read what clients do from the brokers' request logs.",
+            {
+                "import": observe.import_,
+                "follow": observe.follow,
+                "compare": observe.compare,
+                "snapshot": observe.snapshot,
+            },
+        ),
+        "simulate": simulate.simulate,
+        "backtest": backtest.backtest,
+        "recommend": recommend.recommend,
+    },
+    "Try": {"run": services.run, "demo": services.demo, "broker": services.broker},
 }
-"""The commands outside of groups."""
+"""All commands, by the sections of the help."""
+
+
+class _Root(SectionedGroup):
+    sections = {section: tuple(commands) for section, commands in SECTIONS.items()}  # noqa: RUF012 never changed
+
 
 _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quotas.history}
 """The commands that also take kafka-configs.sh's long form of an entity."""
 
 
 def main() -> None:
-    """Run the program: an error is one line on standard error; exit 2 for bad input, 1 for other errors."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    """Run the program: an error is one line on standard error, and its exit code as in `EXIT_CODES`."""
+    start_log()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # commands without a handler of their own clean up too
     try:
         _check_encoding(sys.argv[1:])
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False, prog_name=_NAME))
     except MutationQuotaError as error:
         _fail(str(error), error.exit_code)
     except typer.TyperException as error:
@@ -120,10 +117,8 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror}", 1)
-    except Exception as error:
-        if os.environ.get("MUTATION_QUOTA_TRACEBACK"):
-            raise
-        _fail(f"unexpected {type(error).__name__}: {error} (MUTATION_QUOTA_TRACEBACK=1 shows where)", 1)
+    except Exception as error:  # noqa: BLE001 any error is one line
+        _fail(f"unexpected {type(error).__name__}: {error} (-v shows where it comes from)", 1)
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:
@@ -136,6 +131,7 @@ def _check_encoding(arguments: Sequence[str]) -> None:
 
 
 def _fail(message: str, exit_code: int) -> None:
+    _log.debug("The error comes from here:", exc_info=True)
     print(f"mutation-quota: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(exit_code)
 
@@ -143,37 +139,61 @@ def _fail(message: str, exit_code: int) -> None:
 def _build_app() -> typer.Typer:
     """Build the Typer app with all commands."""
     built = typer.Typer(
-        name="mutation-quota",
+        name=_NAME,
+        cls=_Root,
         rich_markup_mode=None,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     about = "A durable, explainable admission controller for Kafka topic mutations (KIP-599)."
-    built.callback(help=about, invoke_without_command=True)(_store_global_options)
-    _add_commands(built, COMMANDS)
-    for group in GROUPS:
-        commands = typer.Typer(rich_markup_mode=None)
-        commands.callback(help=group.about, invoke_without_command=True)(_print_help_without_command)
-        _add_commands(commands, group.commands)
-        built.add_typer(commands, name=group.name)
+    built.callback(help=about, epilog=exit_codes_epilog(), invoke_without_command=True)(_store_global_options)
+    for commands in SECTIONS.values():
+        for name, command in commands.items():
+            if isinstance(command, Group):
+                group = typer.Typer(rich_markup_mode=None)
+                group.callback(help=command.about, invoke_without_command=True)(_require_command)
+                for each, function in command.commands.items():
+                    _add_command(group, each, function)
+                built.add_typer(group, name=name)
+            else:
+                _add_command(built, name, command)
     return built
 
 
-def _add_commands(to: typer.Typer, commands: dict[str, Command]) -> None:
-    for name, command in commands.items():
-        to.command(name, cls=EntityCommand if command in _LONG_FORM else None)(with_groups(command))
+def _add_command(to: typer.Typer, name: str, command: Command) -> None:
+    text, examples = split_docstring(command)
+    cls = EntityCommand if command in _LONG_FORM else None
+    to.command(name, cls=cls, help=text, epilog=examples)(with_groups(command))
 
 
-def _store_global_options(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
+def _print_version(requested: bool) -> None:
+    if requested:
+        for line in version_lines():
+            print(line)
+        raise typer.Exit
+
+
+def _store_global_options(
+    context: typer.Context,
+    overrides: Overrides = None,
+    config: ConfigFile = None,
+    log_level: LogLevelOption = None,
+    verbose: Verbose = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print all versions and exit.")
+    ] = False,
+) -> None:
     """Store the options that precede a command, for `read_settings`."""
+    del version  # it has been printed
+    set_log_level(log_level, verbose=verbose)
     context.obj = (overrides or [], config)
-    _print_help_without_command(context)
+    _require_command(context)
 
 
-def _print_help_without_command(context: typer.Context) -> None:
+def _require_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        print(context.get_help())
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(BadInput.exit_code)
 
 
 app = _build_app()

@@ -13,6 +13,12 @@ class BadInput(MutationQuotaError):
     exit_code = 2
 
 
+class NotFound(MutationQuotaError):
+    """What a command names does not exist."""
+
+    exit_code = 4
+
+
 class BadRecord(MutationQuotaError):
     """A record that breaks its contract.
 

@@ -8,7 +8,7 @@ from jobs.audit.decisions import AuditedDecisions
 from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.tables.reader import at_source, open_table, read_errors
 from jobs.audit.tables.specs import DEAD_LETTERS
-from quota.errors import BadInput, BadRecord, MutationQuotaError
+from quota.errors import BadInput, BadRecord, MutationQuotaError, NotFound
 from quota.explanation.explanation import Explanation, Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory
 from quota.kafka.clients import reason
@@ -50,7 +50,7 @@ def parse_decision_id(decision_id: str) -> Source:
     match = _ID.fullmatch(decision_id)
     if match is None:
         raise BadInput(
-            f"{decision_id!r} is no decision's id: expected topic-partition-offset, as in mutation-requests-0-17"
+            f"{decision_id!r} is not a decision id: expected topic-partition-offset, as in mutation-requests-0-17"
         )
     return Source(match["topic"], int(match["partition"]), int(match["offset"]))
 
@@ -59,20 +59,20 @@ def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:
     """Return the error that says why the table has no decision on this request."""
     letters = open_table(settings, DEAD_LETTERS).to_table(columns=["error"], filter=at_source(source)).to_pylist()
     if letters:
-        return BadInput(f"{source} is no decision, but a dead letter: {letters[0]['error']}")
+        return NotFound(f"{source} is not a decision but a dead letter: {letters[0]['error']}")
     topic, cluster = settings.topics.decisions, settings.kafka.connection
     try:
         decision = _find_in_topic(settings, source)
     except KafkaException as error:
-        return BadInput(
-            f"{source}: no such decision is kept in the table; whether it stands in {topic} and is not kept yet, "
-            f"{cluster} cannot tell: {reason(error)}"
+        return NotFound(
+            f"{source}: the table has no such decision, and {topic} cannot be searched for a newer one: "
+            f"Kafka at {cluster}: {reason(error)}"
         )
     if decision is None:
-        return BadInput(f"{source}: no such decision, neither in the table nor among the latest of {topic}")
+        return NotFound(f"{source}: no such decision in the table or among the latest records of {topic}")
     return MutationQuotaError(
-        f"{source} is decided ({decision.outcome.value}, throttle {decision.throttle_time_ms} ms) and not kept yet: "
-        "mutation-quota audit keeps it; try again when it has (audit.trigger_seconds)"
+        f"{source} was decided ({decision.outcome.value}, throttle {decision.throttle_time_ms} ms), but the audit has "
+        "not written it yet: try again after audit.trigger_seconds, and check that mutation-quota audit is running"
     )
 
 

@@ -11,7 +11,7 @@ import typer
 from jobs.cli.options import BootstrapServer, ConfigFile, Json, KafkaOptions, Overrides, print_json, read_settings
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.times import parse_time
-from quota.errors import BadInput
+from quota.errors import BadInput, NotFound
 from quota.settings import Settings
 from quota.text import format_time, printable
 from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter
@@ -137,7 +137,7 @@ def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     found = {each.letter_id: each for each in read_dead_letters(settings) if each.letter_id in ids}
     for each in ids:
         if each not in found:
-            raise BadInput(f"{each}: no such dead letter in {settings.topics.dead_letters}; list tells those there are")
+            raise NotFound(f"{each}: no such dead letter in {settings.topics.dead_letters}; see dead-letters list")
     return [found[each] for each in dict.fromkeys(ids)]
 
 

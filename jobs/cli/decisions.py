@@ -32,7 +32,14 @@ def list_decisions(
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
-    """List the newest decisions that the audit has kept; `explain` explains one."""
+    """List the newest audited decisions.
+
+    `mutation-quota explain` takes their ids.
+
+    Examples:
+      mutation-quota decisions list --user alice --refused
+      mutation-quota decisions list --from -1h --limit 1000 --output jsonl
+    """
     settings = kafka.read()
     start, end = parse_period(since, until)
     from jobs.audit.decisions import AuditedDecisions, Selection

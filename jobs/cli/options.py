@@ -6,6 +6,7 @@ from typing import Annotated, TextIO
 
 import typer
 
+from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level
 from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
 from quota.records import codec
@@ -48,9 +49,11 @@ class SettingsOptions:
     context: typer.Context
     overrides: Overrides = None
     config: ConfigFile = None
+    log_level: LogLevelOption = None
+    verbose: Verbose = False
 
     def read(self, *more: str) -> Settings:
-        """Load the settings that the options select, those before the command included.
+        """Load the settings that the options select, those before the command included, and set the log's level.
 
         Args:
             more: settings as `--set` takes them, which win over it.
@@ -58,7 +61,12 @@ class SettingsOptions:
         Raises:
             BadInput: a setting or the file is invalid.
         """
-        return read_settings(self.context, [*(self.overrides or []), *more], self.config)
+        set_log_level(self.log_level, verbose=self.verbose)
+        return read_settings(self.context, [*(self.overrides or []), *more], self.config, self._server)
+
+    @property
+    def _server(self) -> str | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +75,9 @@ class KafkaOptions(SettingsOptions):
 
     server: BootstrapServer = None
 
-    def read(self, *more: str) -> Settings:
-        """Load the settings; see the base class."""
-        return read_settings(self.context, [*(self.overrides or []), *more], self.config, self.server)
+    @property
+    def _server(self) -> str | None:
+        return self.server
 
 
 def read_settings(

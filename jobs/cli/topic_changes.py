@@ -9,7 +9,7 @@ import typer
 from confluent_kafka import KafkaException
 
 from jobs.cli.options import print_json
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, NotFound
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -76,7 +76,7 @@ class TopicChanges:
 
         Raises:
             BadInput: the pattern is not a regular expression.
-            MutationQuotaError: no topic matches.
+            NotFound: no topic matches.
         """
         try:
             name_pattern = re.compile("|".join(part.strip() for part in pattern.split(",")))
@@ -84,7 +84,7 @@ class TopicChanges:
             raise BadInput(f"--topic {pattern}: no regular expression: {error}") from None
         found = {name: count for name, count in self.partition_counts().items() if name_pattern.fullmatch(name)}
         if not found and not allow_none:
-            raise MutationQuotaError(f"no topic matches {pattern} on {self._settings.target_connection}")
+            raise NotFound(f"no topic matches {pattern} on {self._settings.target_connection}")
         return found
 
     def report(self, done: str, futures: Futures) -> None:

@@ -8,7 +8,7 @@ import difflib
 import functools
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,10 +142,21 @@ def _check_known(path: _Path, origin: str) -> None:
     known = _known_paths()
     if path not in known:
         names = sorted(".".join(each) for each in known if len(each) == len(path))
-        nearest = difflib.get_close_matches(".".join(path), names, n=1, cutoff=0.0)[0]
-        if nearest.partition(".")[0] in _SECTIONS_WITH_SECRETS:  # a misspelled secret may not look like one
+        nearest = difflib.get_close_matches(".".join(path), names, n=1)
+        # A misspelled secret may not look like one.
+        if not nearest or nearest[0].partition(".")[0] in _SECTIONS_WITH_SECRETS:
             origin = origin.partition("=")[0]
-        raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): did you mean {nearest}?")
+        raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): {_hint(path[0], nearest)}")
+
+
+def _hint(section: str, nearest: Sequence[str]) -> str:
+    """Return what to write in place of an unknown setting."""
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    known = _known_paths()
+    if keys := sorted(path[1] for path in known if path[0] == section and len(path) > 1):
+        return f"the keys of [{section}] are {', '.join(keys)}"
+    return f"the sections are {', '.join(sorted(path[0] for path in known if len(path) == 1))}"
 
 
 def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
@@ -154,7 +165,8 @@ def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
     path = tuple(str(part) for part in first["loc"])
     # An error of a whole section has the origin of any of its keys.
     origin = next(origins[known] for known in origins if known[: len(path)] == path[: len(known)])
-    reason = first["msg"][0].lower() + first["msg"][1:]
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    reason = message[0].lower() + message[1:]
     # Its reason names what is wrong with the section.
     got = "" if isinstance(first["input"], dict) else f", got {mask_secrets('.'.join(path), first['input'])!r}"
     return BadInput(f"{'.'.join(path)}: {reason}{got} ({origin})")

@@ -19,7 +19,7 @@ from jobs.cli.options import (
 )
 from jobs.cli.times import parse_future_time, parse_time
 from quota.callbacks.loading import check_setting
-from quota.errors import BadInput
+from quota.errors import BadInput, NotFound
 from quota.records.callback import CallbackSetting
 from quota.records.quota_log import CallbackRecord
 from quota.settings import Settings
@@ -114,7 +114,7 @@ def cancel(
     log = read_log(settings)
     scheduled = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
     if not scheduled:
-        raise BadInput(f"no change is scheduled for {format_time(moment)}; callback describe lists them")
+        raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
     record = CallbackRecord(scheduled[-1].setting, effective_at=moment, cancelled=True)
     (entry,) = write_records(settings, [sign(record, settings, comment)])
     if entry.timestamp >= moment:

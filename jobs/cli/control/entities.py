@@ -64,8 +64,9 @@ class EntityCommand(TyperCommand):
         """Make the command, and describe the long form below its help."""
         super().__init__(*args, **kwargs)
         self._takes_any = any("--any-user" in each.opts for each in self.params)
-        epilog = "Also: --entity-type users|clients with --entity-name NAME or --entity-default, once or twice."
-        self.epilog = f"{epilog} A type without a name stands for all of it." if self._takes_any else epilog
+        about = "kafka-configs.sh's --entity-type users|clients with --entity-name NAME or --entity-default also works."
+        any_name = " A type without a name matches any name." if self._takes_any else ""
+        self.epilog = f"{about}{any_name}\n\n{self.epilog or ''}"
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse the arguments in their short form."""

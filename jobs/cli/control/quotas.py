@@ -34,7 +34,7 @@ from jobs.cli.options import (
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_future_time, parse_time
 from quota.admission.resolve import resolve_quota
-from quota.errors import BadInput, BadRecord, MutationQuotaError
+from quota.errors import BadInput, BadRecord, MutationQuotaError, NotFound
 from quota.records.quota import Quota
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
@@ -105,7 +105,7 @@ def cancel(
     log = read_log(settings)
     scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
     if not scheduled:
-        raise BadInput(f"{entity} has no change scheduled for {format_time(moment)}; quotas describe lists them")
+        raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}; see quotas describe")
     (entry,) = write_records(settings, [sign(cancellation_record(scheduled[0]), settings, comment)])
     if entry.timestamp >= moment:
         raise BadInput(f"too late: the change of {format_time(moment)} for {entity} holds already")

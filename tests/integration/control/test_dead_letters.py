@@ -73,7 +73,7 @@ def test_dead_letters_are_listed_shown_mended_and_sent_again(deployment, enforce
 
 def test_what_makes_no_sense_is_told(deployment, command):
     prepare_topics(deployment)
-    assert "no such dead letter" in command("dead-letters", "show", "x-0-0", exit_code=2)
+    assert "no such dead letter" in command("dead-letters", "show", "x-0-0", exit_code=4)
     assert "which? give their ids" in command("dead-letters", "resend", exit_code=2)
     assert "which? give their ids" in command("dead-letters", "resend", "x-0-0", "--error", "y", exit_code=2)
     assert "give its id alone" in command("dead-letters", "resend", "a", "b", "--value", "f", exit_code=2)

@@ -116,7 +116,7 @@ def test_a_scheduled_change_is_taken_back(command):
         "2099-01-01",
     )
     assert "no change scheduled" in command(
-        "quotas", "cancel", "--user", "alice", "--effective-at", "2098-01-01", exit_code=2
+        "quotas", "cancel", "--user", "alice", "--effective-at", "2098-01-01", exit_code=4
     )
     command("quotas", "cancel", "--user", "alice", "--effective-at", "2099-01-01")
     assert command("quotas", "describe", "--json")["quotas"] == []

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from quota.errors import BadInput, ClusterError, MutationQuotaError
+from quota.errors import ClusterError, MutationQuotaError, NotFound
 from quota.kafka.quota_log import read_log
 from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -76,9 +76,9 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
     assert (why.refill.written_by, why.refill.tokens) == (f"{topics.requests}-0-0", -5.0)
     assert [(each.decision_id, each.tokens) for each in why.before] == [(f"{topics.requests}-0-0", -5.0)]
     assert (why.recomputed.controller_throttle_ms, why.recomputed.differs) == (1000, [])
-    with pytest.raises(BadInput, match="-0-2 is no decision, but a dead letter: value: null"):
+    with pytest.raises(NotFound, match="-0-2 is not a decision but a dead letter: value: null"):
         explain_decision(deployment, f"{topics.requests}-0-2", 0)
-    with pytest.raises(BadInput, match="-0-99: no such decision, neither in the table nor among the latest of"):
+    with pytest.raises(NotFound, match="-0-99: no such decision in the table or among the latest records of"):
         explain_decision(deployment, f"{topics.requests}-0-99", 0)
 
 

@@ -11,7 +11,7 @@ from jobs.audit.explain import explain_decision, parse_decision_id
 from jobs.audit.quota_changes import row_to_entry
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
@@ -138,13 +138,15 @@ def test_names_of_topics_may_look_like_ids():
 
 @pytest.mark.usefixtures("kept")
 def test_a_dead_letter_is_told_as_one(settings):
-    with pytest.raises(BadInput, match="mutation-requests-0-50 is no decision, but a dead letter: topics: missing"):
+    with pytest.raises(NotFound, match="mutation-requests-0-50 is not a decision but a dead letter: topics: missing"):
         explain_decision(settings, "mutation-requests-0-50", 0)
 
 
 @pytest.mark.usefixtures("kept")
 def test_an_unknown_id_is_told_also_where_no_cluster_answers(settings):
-    with pytest.raises(BadInput, match=r"mutation-requests-0-51: no such decision is kept in the table; .*cannot tell"):
+    with pytest.raises(
+        NotFound, match=r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"
+    ):
         explain_decision(settings, "mutation-requests-0-51", 0)
 
 

@@ -1,0 +1,4 @@
+"""The command line as a whole: how its help is laid out, its versions, and its log.
+
+May import: quota, schemas, `jobs.spark`.
+"""

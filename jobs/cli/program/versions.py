@@ -1,0 +1,55 @@
+"""The versions of this program, of what it runs on, and of what it stores."""
+
+import platform
+import re
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from jobs.spark.installation import jars_folder
+from quota.errors import BadInput
+from quota.settings import Settings
+
+_UNKNOWN = "not installed"
+
+
+def version_lines() -> Iterator[str]:
+    """Yield the versions, one a line, without starting a JVM."""
+    for name, value in _versions():
+        yield f"{name:15} {value}"
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    from schemas import buckets, dead_letters, decisions, quota_changes, tenant_minutes
+
+    yield "mutation-quota", _package("kafka-mutation-quota")
+    yield "Python", platform.python_version()
+    yield "Spark", _package("pyspark")
+    yield "Delta", _package("delta-spark")
+    settings = Settings()
+    yield "Kafka", f"{_jar(settings.broker.jars)} (broker and gateway), {_jar(settings.spark.jars)} (Spark's client)"
+    yield "confluent-kafka", _package("confluent-kafka")
+    yield "state", str(buckets.STATE_VERSION)
+    tables = {
+        "decisions": decisions.VERSION,
+        "dead_letters": dead_letters.VERSION,
+        "quota_changes": quota_changes.VERSION,
+        "tenant_minutes": tenant_minutes.VERSION,
+    }
+    yield "tables", ", ".join(f"{name} {number}" for name, number in tables.items())
+
+
+def _package(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return _UNKNOWN
+
+
+def _jar(setting: str) -> str:
+    """Return the version of Kafka's clients in a folder of jars, by the name of the jar."""
+    try:
+        names = [each.name for each in jars_folder(setting).iterdir()]
+    except BadInput:
+        return _UNKNOWN
+    found = (re.fullmatch(r"kafka-clients-(\d[\w.]*)\.jar", name) for name in names)
+    return next((each[1] for each in found if each), _UNKNOWN)
