@@ -22,7 +22,8 @@ from quota.text import format_time
 def publish(
     context: typer.Context,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="HOST:PORT", help="The cluster to ask, if it is another one.")
+        str | None,
+        typer.Option("--from", metavar="HOST:PORT", help="The cluster to ask; kafka.target_servers by default."),
     ] = None,
     comment: Comment = None,
     as_json: Json = False,
@@ -40,7 +41,9 @@ def publish(
     from quota.kafka.reading import read_cluster
 
     prepare_quota_topic(settings)
-    connection = replace(settings.target_connection, servers=source) if source else settings.kafka.connection
+    connection = settings.target_connection
+    if source:
+        connection = replace(connection, servers=source)
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
     counts = {"topics": len(cluster.topics), "partitions": cluster.partitions}

@@ -1,5 +1,7 @@
 """Quotas pushed to a cluster that authenticates and authorizes: who may, and what those are told who may not."""
 
+import re
+
 import pytest
 
 from quota.kafka.quota_writer import write_record
@@ -29,8 +31,12 @@ class Cluster:
 
     def quotas(self, user, *args, **more):
         """Run a command of `quotas` as a user."""
+        return self.command(user, "quotas", *args, **more)
+
+    def command(self, user, *args, **more):
+        """Run a command as a user."""
         options = [option for each in self.options(user, **more) for option in ("--set", each)]
-        return run(*options, "quotas", *args, cwd=self.folder)
+        return run(*options, *args, cwd=self.folder)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +44,7 @@ def cluster(base_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pushing")
     acls = documented_acls()
     with secure_broker(folder, base_settings.broker.jars) as secure:
-        for user in ("operator", "push", "watch"):
+        for user in ("operator", "publisher", "push", "watch"):
             secure.add_user(user, PASSWORD)
             secure.allow(user, acls[user])
         cluster = Cluster(secure, folder)
@@ -75,6 +81,18 @@ def test_each_principal_may_what_the_page_says_and_no_more(cluster):
     assert cluster.quotas("watch", "drift").returncode == 0
     told = cluster.quotas("watch", "pull")
     assert "user: tenant" in told.stdout
+
+
+def test_who_publishes_a_cluster_needs_to_see_all_of_its_topics(cluster):
+    """An operator may write quotas, and is shown the quota topic alone: most of the cluster would be nobody's."""
+    told = cluster.command("operator", "cluster", "publish")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("Published 1 topics with 1 partitions, ")
+    told = cluster.command("publisher", "cluster", "publish")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert re.match(
+        r"Published [67] topics with 1[01] partitions, ", told.stdout
+    )  # with that of consumers' groups, or not
 
 
 def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
