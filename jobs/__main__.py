@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import dead_letters, decisions, observe, services, topics
+from jobs.cli import dashboard, dead_letters, decisions, observe, services, topics
 from jobs.cli.analysis import backtest, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
@@ -67,6 +67,7 @@ SECTIONS: Sections = {
         ),
     },
     "Inspect": {
+        "dashboard": dashboard.dashboard,
         "explain": explain.explain,
         "report": report.report,
         "decisions": Group("List the decisions that the audit has kept.", {"list": decisions.list_decisions}),

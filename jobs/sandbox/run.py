@@ -9,6 +9,7 @@ from functools import partial
 from rich.console import Console
 from rich.live import Live
 
+from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.queries import QueryMetrics
 from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
@@ -37,8 +38,9 @@ _LINE_INTERVAL_SECONDS = 5.0
 def run_live(settings: Settings) -> None:
     """Run until Ctrl-C.
 
-    If the settings name no cluster, an embedded broker and a gateway are started. Simulated tenants send requests to
-    the broker, and unmodified clients go through the gateway.
+    The dashboard is served on the port of the settings, or on any free one if that is in use. If the settings name no
+    cluster, an embedded broker and a gateway are started. Simulated tenants send requests to the broker, and unmodified
+    clients go through the gateway.
 
     Raises:
         MutationQuotaError: a query failed, or the broker or the gateway has ended.
@@ -60,6 +62,8 @@ def run_live(settings: Settings) -> None:
             if settings.topics.by_users is not None:
                 UserTopics(settings).prepare([ANONYMOUS, *(tenant.user for tenant in simulated_clients())])
             traffic = Traffic(RequestWriter(settings), simulated_clients())
+        page = stack.enter_context(serve_dashboard(settings, any_port=True))
+        print(f"dashboard at {page}", flush=True)
         print("starting Spark", flush=True)
         log = settings.storage.local_folder("logs") / "spark.log"
         spark = stack.enter_context(deployment_session(settings, "run", log))
@@ -70,7 +74,8 @@ def run_live(settings: Settings) -> None:
         metrics.watch(queries)
         stack.callback(stop_after_batch, queries)
         polled += [lambda: check_queries(queries), deployment_monitor(spark, settings, queries)]
-        title = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
+        where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
+        title = f"dashboard at {page}, {where}"
         view = View(title, settings.quota.window)
         if embedded:
             gateway = stack.enter_context(embedded_gateway(settings))

@@ -1,6 +1,7 @@
 """The explanation of a decision as text."""
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomputed
@@ -19,10 +20,34 @@ _MODES = {
 }
 
 
+class ExplanationRow(NamedTuple):
+    """A line of an explanation: the part that it tells of, empty where that goes on, and the text."""
+
+    part: str
+    text: str
+
+
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Yield the lines of an explanation, in the order in which the decision was made."""
     decision = explanation.decision
-    yield f"{decision.decision_id}: {decision.outcome.value}, {_throttling(decision)}"
+    yield f"{decision.decision_id}: {explanation_title(decision)}"
+    for row in explanation_rows(explanation):
+        yield f"  {row.part:11} {row.text}"
+    if explanation.before or explanation.after:
+        yield "Decisions of the bucket around it:"
+        yield from map(_neighbour_line, explanation.before)
+        yield f"> {format_time(decision.timestamp)}  {decision.decision_id}"
+        yield from map(_neighbour_line, explanation.after)
+
+
+def explanation_title(decision: Decision) -> str:
+    """Return the answer that a decision gave."""
+    return f"{decision.outcome.value}, {_throttling(decision)}"
+
+
+def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
+    """Yield what an explanation tells of the decision itself, in the order in which it was made."""
+    decision = explanation.decision
     mutations = sum(topic.partitions for topic in decision.topics)
     yield _line("asked", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")
     yield _line("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
@@ -47,11 +72,6 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
     yield from _answer_lines(explanation)
     if explanation.recomputed:
         yield _line("recomputed", _comparison(decision, explanation.recomputed, explanation.refill))
-    if explanation.before or explanation.after:
-        yield "Decisions of the bucket around it:"
-        yield from map(_neighbour_line, explanation.before)
-        yield f"> {format_time(decision.timestamp)}  {decision.decision_id}"
-        yield from map(_neighbour_line, explanation.after)
 
 
 def _number(value: float) -> str:
@@ -59,8 +79,8 @@ def _number(value: float) -> str:
     return f"{value + 0.0:.10g}"
 
 
-def _line(name: str, text: str) -> str:
-    return f"  {name:11} {text}"
+def _line(part: str, text: str) -> ExplanationRow:
+    return ExplanationRow(part, text)
 
 
 def _throttling(decision: Decision) -> str:
@@ -76,7 +96,7 @@ def _why_unlimited(decision: Decision) -> str:
     return f"none: {by} then: admitted, and no bucket touched"
 
 
-def _quota_lines(explanation: Explanation) -> Iterator[str]:
+def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     decision, change = explanation.decision, explanation.set_quota
     whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
     callback = f", by {decision.callback}" if decision.callback else ""
@@ -96,7 +116,7 @@ def _quota_lines(explanation: Explanation) -> Iterator[str]:
     yield _line("bucket", describe_sharing(dict(tags.items())))
 
 
-def _refill_lines(decision: Decision, refill: Refill) -> Iterator[str]:
+def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow]:
     recorded = _number(decision.tokens_before or 0)
     match refill.origin:
         case Origin.RESET:
@@ -120,7 +140,7 @@ def _refill_formula(gain: Gain) -> str:
     )
 
 
-def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[str]:
+def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[ExplanationRow]:
     name = "charges"
     for each in charges[:_TOPICS_AT_EACH_END]:
         yield _line(name, _charge_text(each))
@@ -145,7 +165,7 @@ def _charge_text(charge: Charge) -> str:
     return f"{topic} admitted, K = {before} - {cost} = {after}"
 
 
-def _answer_lines(explanation: Explanation) -> Iterator[str]:
+def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     decision = explanation.decision
     verdict = decision.verdict
     bucket_ms, request_ms = verdict.controller_throttle_ms, decision.request_throttle_ms

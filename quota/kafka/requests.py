@@ -121,11 +121,13 @@ class ReceivedAnswer:
 class AnswerReader:
     """A consumer of decisions, dead letters and optionally results, without a consumer group."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         settings: Settings,
         *,
         from_beginning: bool = False,
+        since: int | None = None,
+        max_per_partition: int | None = None,
         results: bool = False,
         only: str = "",
         overrides: Mapping[str, str | float] | None = None,
@@ -135,6 +137,8 @@ class AnswerReader:
         Args:
             settings: the names of the topics.
             from_beginning: whether to read existing records, too.
+            since: the moment from which on existing records are read, too [epoch ms].
+            max_per_partition: the most existing records of a partition to read, the newest; with `since`.
             results: whether to read results, too.
             only: how the request ids begin whose decisions are read; the others are passed over without being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
@@ -157,7 +161,8 @@ class AnswerReader:
         self._refresh = Every(_REFRESH_SECONDS, at_once=False)
         action = f"read answers from Kafka at {settings.kafka.bootstrap_servers}"
         with cluster_errors(action, client_config(settings.kafka.connection, overrides)):
-            self._assign_new_partitions(settings.kafka.timeout_seconds, from_beginning=from_beginning)
+            seconds = settings.kafka.timeout_seconds
+            self._assign_new_partitions(seconds, from_beginning=from_beginning, since=since, most=max_per_partition)
 
     def read(self, seconds: float = _POLL_SECONDS) -> Iterator[ReceivedAnswer]:
         """Yield the answers since the last call; wait up to `seconds` for the first one."""
@@ -197,7 +202,9 @@ class AnswerReader:
                 topic,
             )
 
-    def _assign_new_partitions(self, seconds: float, *, from_beginning: bool) -> None:
+    def _assign_new_partitions(
+        self, seconds: float, *, from_beginning: bool, since: int | None = None, most: int | None = None
+    ) -> None:
         """Read the partitions that are not assigned yet, including those added since the last time."""
         new = []
         for topic in self._readers:
@@ -205,11 +212,21 @@ class AnswerReader:
                 if (topic, partition) not in self._assigned:
                     each = TopicPartition(topic, partition, OFFSET_BEGINNING)
                     if not from_beginning:
-                        _, each.offset = offset_range(self._consumer, each, seconds)
+                        each.offset = self._start(each, since, most, seconds)
                     new.append(each)
         if new:
             self._consumer.incremental_assign(new)
             self._assigned |= {(each.topic, each.partition) for each in new}
+
+    def _start(self, partition: TopicPartition, since: int | None, most: int | None, seconds: float) -> int:
+        """Return the end of a partition, or the first offset from `since` (epoch ms) on, over `most` at most."""
+        first, end = offset_range(self._consumer, partition, seconds)
+        if since is None:
+            return end
+        wanted = TopicPartition(partition.topic, partition.partition, since)
+        (found,) = self._consumer.offsets_for_times([wanted], seconds)
+        start = max(found.offset, first) if found.offset >= 0 else end
+        return start if most is None else max(start, end - most)
 
 
 def rejected_id(letter: DeadLetter, topic: str) -> str | None:

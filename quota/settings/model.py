@@ -5,6 +5,7 @@ from pydantic import BaseModel, Field
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import Connection
+from quota.settings.dashboard import DashboardSettings
 from quota.settings.gateway import GatewaySettings
 from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MinutesSettings, PushSettings
 from quota.settings.observe import ObserveSettings
@@ -45,6 +46,7 @@ class Settings(BaseModel):
     observe: ObserveSettings = Field(default_factory=ObserveSettings)
     client: ClientSettings = Field(default_factory=ClientSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    dashboard: DashboardSettings = Field(default_factory=DashboardSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     broker: BrokerSettings = Field(default_factory=BrokerSettings)
 

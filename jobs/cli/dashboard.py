@@ -1,0 +1,45 @@
+"""`mutation-quota dashboard`: the live page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import KafkaOptions
+
+
+def dashboard(
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port of the page; 0 takes any free port. [default: 8599]")
+    ] = None,
+    bind: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="IP address to listen on. [default: 127.0.0.1]")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File with a token that browsers must present; other addresses need it."),
+    ] = None,
+    allow_changes: Annotated[
+        bool, typer.Option("--allow-changes", help="Let the page try out, set and remove quotas.")
+    ] = False,
+    *,
+    kafka: KafkaOptions,
+) -> None:
+    """Serve a live page of load, tenants, quotas and decisions.
+
+    It reads the topics only, and needs neither Spark nor the tables. Ctrl-C stops it.
+
+    Examples:
+      mutation-quota dashboard --bootstrap-server kafka:9092
+      mutation-quota dashboard --bind 10.1.2.3 --token-file token --allow-changes
+    """
+    given = {
+        "port": port,
+        "address": bind,
+        "token_file": token_file,
+        "allow_changes": "true" if allow_changes else None,
+    }
+    settings = kafka.read(*(f"dashboard.{name}={value}" for name, value in given.items() if value is not None))
+    from jobs.services.dashboard import run_dashboard
+
+    run_dashboard(settings)

@@ -1,0 +1,193 @@
+"""The HTTP interface of the dashboard: the page, the stream of what is new, and what a click asks for."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from jobs.dashboard.changing import WantedQuota, read_wanted_quota, set_quota
+from jobs.dashboard.explaining import explain_recent
+from jobs.dashboard.feed import Feed
+from jobs.dashboard.guard import Guard, Session
+from jobs.dashboard.page import Assets
+from jobs.dashboard.state import Cursor
+from jobs.dashboard.trial import try_quota
+from quota.errors import BadRecord, ClusterError
+from quota.kafka.timing import now_ms
+from quota.records import codec
+from quota.settings import Settings
+from quota.timeline.change import to_change
+from quota.timeline.timeline import QuotaTimeline
+
+_TICK_SECONDS = 1.0
+_LOOK_SECONDS = 0.1
+_MAX_STREAMS = 50
+_MAX_BODY_BYTES = 64 * 1024
+_OF_BUCKET = 100
+_WRONG_TOKEN_SECONDS = 0.5
+
+
+class Dashboard:
+    """The answers to the requests of browsers."""
+
+    def __init__(self, settings: Settings, feed: Feed, session: Session, stop: threading.Event) -> None:
+        """Prepare the answers.
+
+        Args:
+            settings: the settings of the deployment.
+            feed: what the page shows.
+            session: the secrets of this start.
+            stop: ends the streams.
+
+        Raises:
+            MutationQuotaError: the library that draws charts is not installed.
+        """
+        self._settings = settings
+        self._feed = feed
+        self._session = session
+        self._stop = stop
+        self._assets = Assets(settings, session)
+        self._streams = 0
+        self._trying = asyncio.Lock()
+
+    def app(self) -> Starlette:
+        """Return the ASGI application."""
+        own = self._settings.dashboard
+        hosts = [*own.hosts, *(["localhost"] if own.is_local else [])]
+        routes = [
+            Route("/", self._page),
+            Route("/login", self._login, methods=["GET", "POST"]),
+            Route("/assets/{name}", self._asset),
+            Route("/api/stream", self._stream),
+            Route("/api/decisions/{id}", self._explanation),
+            Route("/api/buckets", self._bucket),
+            Route("/api/trials", self._trial, methods=["POST"]),
+            Route("/api/quotas", self._change, methods=["POST"]),
+        ]
+        return Starlette(routes=routes, middleware=[Middleware(Guard, session=self._session, hosts=hosts)])
+
+    async def _page(self, _: Request) -> Response:
+        return HTMLResponse(self._assets.page)
+
+    async def _login(self, request: Request) -> Response:
+        if request.method != "POST":
+            return HTMLResponse(self._assets.login(""))
+        body = await _body(request)
+        token = parse_qs((body or b"").decode(errors="replace")).get("token", [""])[0]
+        if not self._session.accepts_token(token):
+            await asyncio.sleep(_WRONG_TOKEN_SECONDS)
+            return HTMLResponse(self._assets.login("This is not the token."), 403)
+        response = RedirectResponse("/", 303)
+        self._session.open_for(request.scope, response)
+        return response
+
+    async def _asset(self, request: Request) -> Response:
+        found = self._assets.files.get(request.path_params["name"])
+        if found is None:
+            return PlainTextResponse("There is no such file.\n", 404)
+        return Response(found.content, media_type=found.media_type)
+
+    async def _stream(self, _: Request) -> Response:
+        if self._streams >= _MAX_STREAMS:
+            return PlainTextResponse("Too many pages are open.\n", 503)
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        """Yield what is new, once a second, until the page is closed."""
+        self._streams += 1
+        cursor = Cursor()
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._stop.is_set():
+                now = now_ms()
+                news, cursor = await run_in_threadpool(self._feed.state.news, cursor, now)
+                about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
+                yield b"data: %s\n\n" % codec.encode(about | news)
+                for _ in range(round(_TICK_SECONDS / _LOOK_SECONDS)):
+                    if self._stop.is_set():
+                        break
+                    await asyncio.sleep(_LOOK_SECONDS)
+        finally:
+            self._streams -= 1
+
+    async def _explanation(self, request: Request) -> Response:
+        decision_id = request.path_params["id"]
+        found = await run_in_threadpool(explain_recent, self._feed.state, self._settings, decision_id)
+        if found is None:
+            return _error(
+                "This decision is not among those that the page keeps; "
+                f"`mutation-quota explain {decision_id}` reads the tables of the audit.",
+                404,
+            )
+        return _json(found)
+
+    async def _bucket(self, request: Request) -> Response:
+        key = request.query_params.get("key", "")
+        return _json(await run_in_threadpool(self._feed.state.of_bucket, key, _OF_BUCKET))
+
+    async def _trial(self, request: Request) -> Response:
+        wanted = await self._wanted(request)
+        if isinstance(wanted, Response):
+            return wanted
+        state = self._feed.state
+        entries = state.entries()
+        quotas = QuotaTimeline()
+        for entry in entries:
+            quotas.add(to_change(entry.record, entry.timestamp))
+        present = quotas.latest(wanted.entity, now_ms())
+        quota = wanted.applied_to(present.quota if present else None)
+        async with self._trying:  # one at a time: it takes a processor
+            records = await run_in_threadpool(state.records)
+            found = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
+        return _json({"entity": str(wanted.entity), "trial": found})
+
+    async def _change(self, request: Request) -> Response:
+        wanted = await self._wanted(request)
+        if isinstance(wanted, Response):
+            return wanted
+        try:
+            since = await run_in_threadpool(set_quota, self._settings, wanted)
+        except ClusterError as error:
+            return _error(str(error), 503)
+        return _json({"entity": str(wanted.entity), "since": since})
+
+    async def _wanted(self, request: Request) -> WantedQuota | Response:
+        """Return the quota that a request asks for, or the answer that refuses it."""
+        if not self._settings.dashboard.allow_changes:
+            return _error("This dashboard was started without --allow-changes.", 403)
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return _error("Expected JSON.", 415)
+        body = await _body(request)
+        if body is None:
+            return _error("The request is too large.", 413)
+        try:
+            return read_wanted_quota(body)
+        except BadRecord as error:
+            return _error(str(error), 400)
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body of a request; None if it is too large."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            return None
+    return body
+
+
+def _json(value: Any, status: int = 200) -> Response:  # noqa: ANN401 whatever is JSON
+    return Response(codec.encode(value), status, media_type="application/json")
+
+
+def _error(message: str, status: int) -> Response:
+    return _json({"error": message}, status)

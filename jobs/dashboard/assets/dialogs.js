@@ -1,0 +1,89 @@
+// What a click opens: the explanation of a decision, and the decisions of a tenant.
+
+const dialog = document.getElementById("dialog");
+const dialogTitle = document.getElementById("dialog-title");
+
+async function ask(path, options = {}) {
+  let answer;
+  try {
+    answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+  } catch {
+    throw new Error("The dashboard does not answer. Is it still running?");
+  }
+  if (!(answer.headers.get("content-type") ?? "").startsWith("application/json")) throw new Error((await answer.text()).trim());
+  const value = await answer.json();
+  if (!answer.ok) throw new Error(value.error);
+  return value;
+}
+
+async function openDialog(title, load) {
+  setText(dialogTitle, title);
+  put("dialog-body", sentence("Loading…"));
+  if (!dialog.open) dialog.showModal();
+  dialogTitle.focus();
+  const opened = (dialog.opened = {});
+  let content;
+  try {
+    content = await load();
+  } catch (error) {
+    content = [element("p", { class: "error", role: "alert" }, error.message)];
+  }
+  if (dialog.opened === opened) put("dialog-body", ...content);
+}
+
+function openExplanation(id) {
+  openDialog(`Decision ${id}`, async () => {
+    const found = await ask(`/api/decisions/${encodeURIComponent(id)}`);
+    const lines = element("dl", { class: "lines" });
+    for (const line of found.lines) lines.append(element("dt", {}, line.part), element("dd", {}, name(line.text)));
+    return [
+      element("p", { class: "done" }, name(found.title)),
+      lines,
+      ...(found.note ? [sentence(found.note)] : []),
+      ...neighbourTable("Before it in the same bucket", found.before),
+      ...neighbourTable("After it in the same bucket", found.after),
+    ];
+  });
+}
+
+function neighbourTable(title, neighbours) {
+  if (!neighbours.length) return [];
+  const rows = neighbours.map((each) => [
+    element("th", { scope: "row" }, linkTo(each.decision_id, timeOfDay(each.timestamp))),
+    element("td", {}, ANSWERS[each.outcome]),
+    number(counted(each.mutations, "mutation")),
+    number(`${rounded(each.tokens_before)} → ${rounded(each.tokens)}`),
+    number(each.throttle_time_ms ? seconds(each.throttle_time_ms) : ""),
+  ]);
+  return [element("h3", {}, title), table(title, ["Time (UTC)", "Answer", "#Mutations", "#Tokens", "#Wait"], rows)];
+}
+
+function linkTo(id, text) {
+  const button = element("button", { type: "button", class: "link time", "aria-label": `${text}: explain` }, text);
+  button.addEventListener("click", () => openExplanation(id));
+  return button;
+}
+
+function openTenant(tenant) {
+  openDialog(`Decisions of ${tenant.name}`, async () => {
+    const found = await ask(`/api/buckets?key=${encodeURIComponent(tenant.key)}`);
+    const place = element("div", { id: "tenant-decisions" });
+    put("dialog-body", place);  // the table looks for its place in the page
+    const made = makeDecisions("tenant-decisions");
+    made.show(found, (each) => each.id, "None of its decisions are kept any more.");
+    return [
+      sentence(tenant.level
+        ? `Quota: ${fine.format(tenant.level.rate)} mutations/s, at most ${rounded(tenant.level.burst)} at once` +
+          `${tenant.entity ? `, set for ${tenant.entity}` : ""}.`
+        : "No quota applies at present."),
+      place,
+    ];
+  });
+}
+
+dialog.addEventListener("close", () => {
+  dialog.opened = null;
+  if (document.activeElement === document.body) document.getElementById("decisions-head").focus();
+});
+dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+document.getElementById("dialog-close").addEventListener("click", () => dialog.close());

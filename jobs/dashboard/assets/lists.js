@@ -1,0 +1,119 @@
+// The tenants, the decisions and the quota changes.
+
+const MAX_ROWS = 200;
+const timeOfDay = (ms) => new Date(ms).toISOString().slice(11, 23);
+const seconds = (ms) => (ms < 100 ? `${whole.format(Math.ceil(ms))} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms));
+
+// The tokens of a bucket now, out of those at its last decision.
+function tokensNow(level, now) {
+  return Math.min(level.tokens + (Math.max(0, now - level.at) / 1000) * level.rate, level.burst);
+}
+
+const rounded = (tokens) => (Math.abs(tokens) < 10 ? fine.format(Math.round(tokens * 10) / 10) : whole.format(tokens));
+
+function makeTenants() {
+  return new LiveTable("tenants-table", "Tenants and their buckets",
+    ["Tenant", "Bucket", "#Refills", "#Throttled for", "#Admitted", "#Refused", ...(ALLOWS_CHANGES ? ["Quota"] : [])],
+    (item) => {
+      const button = element("button", { type: "button", class: "link" }, name(item.name));
+      button.addEventListener("click", () => openTenant(parts.item));
+      const bar = element("i");
+      const parts = {
+        button,
+        bar,
+        level: element("div", { class: "level", role: "img" }, bar),
+        amount: element("div", { class: "amount" }),
+        bucket: liveCell("", { class: "bucket" }),
+        rate: liveCell("refills", { class: "number" }),
+        wait: liveCell("throttled for", { class: "number" }),
+        admitted: liveCell("admitted", { class: "number" }),
+        refused: liveCell("refused", { class: "number" }),
+      };
+      parts.bucket.append(parts.level, parts.amount);
+      parts.row = element("tr", {}, element("th", { scope: "row", role: "rowheader" }, button),
+        parts.bucket, parts.rate, parts.wait, parts.admitted, parts.refused);
+      if (ALLOWS_CHANGES) {
+        const tryIt = element("button", { type: "button", "aria-label": `Try another quota for ${item.name}` }, "Try…");
+        tryIt.addEventListener("click", () => beginTrial(parts.item));
+        const cell = liveCell("");
+        cell.append(tryIt);
+        parts.row.append(cell);
+      }
+      return parts;
+    },
+    (parts, item) => {
+      parts.item = item;
+      setText(parts.admitted, whole.format(item.admitted));
+      setText(parts.refused, whole.format(item.refused));
+      setText(parts.rate, item.level ? `${fine.format(item.level.rate)}/s` : "");
+      updateLevel(parts, now());
+    });
+}
+
+// Let a bucket fill up to the present.
+function updateLevel(parts, present) {
+  const { level, retry_at: retryAt, shadow } = parts.item;
+  parts.level.hidden = level === null;
+  if (level === null) {
+    setText(parts.amount, "no quota");
+  } else {
+    const tokens = tokensNow(level, present);
+    const inDebt = tokens < 0;
+    const text = `${rounded(tokens)} of ${rounded(level.burst)}${shadow ? " (shadow)" : ""}` +
+      (inDebt ? `, zero in ${seconds((-tokens / level.rate) * 1000)}` : "");
+    parts.level.classList.toggle("debt", inDebt);
+    parts.bar.style.transform = `scaleX(${Math.min(1, Math.abs(tokens) / level.burst)})`;
+    parts.level.setAttribute("aria-label", inDebt ? `in debt: ${text} mutations` : `${text} mutations`);
+    setText(parts.amount, text);
+  }
+  const left = retryAt - present;
+  setText(parts.wait, left > 0 ? seconds(left) : "");
+}
+
+const ANSWERS = { ADMITTED: "admitted", PARTIAL: "partly refused", REJECTED: "refused" };
+
+function makeDecisions(id) {
+  return new LiveTable(id, "Decisions, the latest first",
+    ["Time (UTC)", "User", "Client-id", "Request", "Answer", "#Tokens", "#Wait", "#Decided in"],
+    (item) => {
+      const button = element("button", {
+        type: "button", class: "link time",
+        "aria-label": `${timeOfDay(item.at)}, ${item.user}, ${item.client}, ${ANSWERS[item.outcome]}: explain`,
+      }, timeOfDay(item.at));
+      const refused = item.outcome !== "ADMITTED";
+      const answer = element("span", { class: refused ? "answer refused" : "answer" },
+        (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", only asked" : ""));
+      const mutations = item.admitted + item.refused;
+      const request = liveCell("", { class: "wide" });
+      request.append(`${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
+        item.topics > 1 ? ` and ${whole.format(item.topics - 1)} more` : "", `, ${counted(mutations, "mutation")}`);
+      const row = element("tr", { class: "chosen" }, element("th", { scope: "row", role: "rowheader" }, button),
+        withChild(liveCell("user"), name(item.user)), withChild(liveCell("client-id"), name(item.client)), request,
+        withChild(liveCell(""), answer),
+        withChild(liveCell("tokens", { class: "number" }),
+          item.before === null ? "" : `${rounded(item.before)} → ${rounded(item.after)}`),
+        withChild(liveCell("wait", { class: "number" }), item.wait ? seconds(item.wait) : ""),
+        withChild(liveCell("decided in", { class: "number" }), duration(item.latency)));
+      row.addEventListener("click", () => openExplanation(item.id));
+      return { row };
+    },
+    () => {});
+}
+
+function withChild(node, child) {
+  if (child !== "") node.append(child);
+  return node;
+}
+
+function makeChanges() {
+  return new LiveTable("changes-table", "Quota changes, the latest first", ["#No.", "From (UTC) on", "Change", "By", "Comment"],
+    (item) => ({
+      row: element("tr", {},
+        withChild(liveCell("no.", { class: "number" }), whole.format(item.number)),
+        withChild(liveCell(""), moment(item.at)),
+        withChild(liveCell("", { class: "wide" }), name(item.what)),
+        withChild(liveCell("by"), item.by ? name(item.by) : ""),
+        withChild(liveCell(""), item.comment ? name(item.comment) : "")),
+    }),
+    () => {});
+}

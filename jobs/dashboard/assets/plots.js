@@ -1,0 +1,149 @@
+// Charts that move on with the time.
+
+const WIDTH = 5000;
+const ZERO = { decisions: 0, admitted: 0, refused: 0, throttled: 0, wait: 0, p50: null, p99: null, letters: 0 };
+const SECONDS = WIDTH / 1000;
+
+const PLOTS = {
+  load: {
+    title: "Mutations asked for",
+    unit: "mutations/s",
+    steps: true,
+    lines: [
+      { label: "refused", color: "--refused", value: (at) => at.refused / SECONDS, drawn: (at) => (at.admitted + at.refused) / SECONDS },
+      { label: "admitted", color: "--admitted", value: (at) => at.admitted / SECONDS },
+    ],
+    text: ([refused, admitted], time) => {
+      const both = refused.map((value, bin) => value + admitted[bin]);
+      const top = highest(both);
+      return top.value > 0
+        ? `Most was asked for at ${time(top.bin)}: ${fine.format(admitted[top.bin])} mutations a second admitted and ` +
+          `${fine.format(refused[top.bin])} refused.`
+        : "No mutations were asked for in this time.";
+    },
+  },
+  throttled: {
+    title: "Tenants that have to wait",
+    unit: "tenants",
+    steps: true,
+    whole: true,
+    lines: [{ label: "throttled", color: "--refused", value: (at) => at.throttled }],
+    text: ([throttled], time) => {
+      const top = highest(throttled);
+      return top.value > 0 ? `At most ${counted(top.value, "tenant")} at once, at ${time(top.bin)}.` : "Nobody had to wait in this time.";
+    },
+  },
+  wait: {
+    title: "Longest throttle time told",
+    unit: "seconds",
+    steps: true,
+    lines: [{ label: "longest", color: "--line-2", value: (at) => at.wait / 1000 }],
+    text: ([waits], time) => {
+      const top = highest(waits);
+      return top.value > 0 ? `The longest was ${seconds(top.value * 1000)}, at ${time(top.bin)}.` : "Nobody was told to wait in this time.";
+    },
+  },
+  latency: {
+    title: "From request to decision",
+    unit: "ms",
+    lines: [
+      { label: "slowest 1 % (p99)", color: "--line-2", value: (at) => at.p99 },
+      { label: "half (p50)", color: "--line-1", value: (at) => at.p50 },
+    ],
+    text: ([p99, p50], time) => {
+      const top = highest(p99);
+      return top.value === null
+        ? "Nothing was decided in this time."
+        : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${duration(p50[top.bin])}, and 99 % ` +
+          `within ${duration(top.value)}.`;
+    },
+  },
+};
+
+class Plot {
+  constructor(id, plan) {
+    this.plan = plan;
+    this.text = element("p", { class: "text", id: `${id}-text` });
+    this.place = element("div", { class: "chart" });
+    this.values = element("div", { class: "values" });
+    this.details = element("details", {}, element("summary", {}, "Show as a table"), this.values);
+    this.details.addEventListener("toggle", () => this.showTable());
+    this.chart = null;
+    this.section = element("section", { id, "aria-labelledby": `${id}-head` },
+      element("h2", { id: `${id}-head` }, plan.title), this.text, element("p", { class: "unit" }, plan.unit),
+      element("div", { role: "img", "aria-labelledby": `${id}-head ${id}-text` }, this.place), this.details);
+  }
+
+  show(times, intervals) {
+    const { lines, text, steps } = this.plan;
+    this.times = times;
+    this.shown = lines.map((line) => intervals.map(line.value));
+    const drawn = lines.map((line, each) => (line.drawn ? intervals.map(line.drawn) : this.shown[each]));
+    setText(this.text, text(this.shown, (bin) => timeOfDay(times[bin]).slice(0, 8)));
+    const end = times[times.length - 1] + WIDTH;
+    const xs = steps ? [...times, end] : times.map((time) => time + WIDTH / 2);
+    const data = [xs, ...drawn.map((values) => (steps ? [...values, values[values.length - 1]] : values))];
+    if (this.chart === null) this.chart = new uPlot(this.options(), data, this.place);
+    else this.chart.setData(data);
+    if (this.details.open) this.showTable();
+  }
+
+  showTable() {
+    if (!this.details.open || this.values.contains(document.activeElement)) return;
+    const rows = this.times.map((time, bin) => [
+      element("th", { scope: "row" }, timeOfDay(time).slice(0, 8)),
+      ...this.shown.map((values) => number(values[bin] === null ? "–" : fine.format(values[bin]))),
+    ]).reverse();
+    this.values.replaceChildren(table(`${this.plan.title}, ${this.plan.unit}`,
+      ["UTC", ...this.plan.lines.map((line) => `#${line.label}`)], rows));
+  }
+
+  // Draw again in other colours.
+  forget() {
+    this.chart?.destroy();
+    this.chart = null;
+  }
+
+  resize() {
+    this.chart?.setSize({ width: this.place.clientWidth, height: 200 });
+  }
+
+  options() {
+    const { lines, steps } = this.plan;
+    const quiet = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { show: false } };
+    const font = "12px system-ui, sans-serif";
+    const bounds = () => [this.times[0], this.times[this.times.length - 1] + WIDTH];
+    const last = (bin) => Math.min(bin ?? this.times.length - 1, this.times.length - 1);  // the newest where nobody points
+    const valueAt = (line, bin) => this.shown[line][last(bin)];
+    return {
+      width: this.place.clientWidth,
+      height: 200,
+      ms: 1,
+      padding: [18, 26, 0, 0],
+      tzDate: (ms) => uPlot.tzDate(new Date(ms), "UTC"),
+      cursor: { drag: { setScale: false, x: false, y: false } },
+      scales: {
+        x: { range: bounds },
+        y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] },
+      },
+      axes: [
+        { ...quiet, font, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
+        { ...quiet, font, size: 56, incrs: this.plan.whole ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] : undefined,
+          values: (_, splits) => splits.map((value) => compact.format(value)) },
+      ],
+      series: [
+        { label: "UTC", value: (_, __, ___, bin) => timeOfDay(this.times[last(bin)]).slice(0, 8) },
+        ...lines.map((line, each) => ({
+          label: line.label,
+          stroke: css(line.color),
+          width: 1.5,
+          fill: steps ? css(line.color) : undefined,
+          paths: steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
+          points: steps ? { show: false } : { show: true, size: 4, fill: css(line.color) },
+          value: (_, __, ___, bin) => ((valueAt(each, bin) ?? null) === null ? "–" : fine.format(valueAt(each, bin))),
+        })),
+      ],
+      hooks: { draw: [(chart) => marks(shownChanges(...bounds()))(chart)] },
+    };
+  }
+}

@@ -1,0 +1,151 @@
+// A quota that is tried out on the last hour, and then set.
+
+const ALLOWS_CHANGES = document.documentElement.dataset.changes === "yes";
+const field = (id) => document.getElementById(id);
+
+function send(path, value) {
+  return ask(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-Mutation-Quota-CSRF": document.documentElement.dataset.csrf },
+    body: JSON.stringify(value),
+  });
+}
+
+function part(kind) {
+  switch (field(`${kind}-kind`).value) {
+    case "default": return null;
+    case "name": return field(`${kind}-name`).value;
+    default: return undefined;
+  }
+}
+
+function decimal(id, label) {
+  const text = field(id).value.trim();
+  if (!/^[0-9]*\.?[0-9]+(e[+-]?[0-9]+)?$/i.test(text)) throw new Error(`${label}: give a number above 0.`);
+  return Number(text);
+}
+
+// The quota in the form; JSON leaves out what is undefined.
+function wantedQuota() {
+  const entity = { user: part("user"), "client-id": part("client") };
+  for (const [key, label] of [["user", "User"], ["client-id", "Client-id"]]) {
+    if (entity[key] === "") throw new Error(`${label}: give a name.`);
+  }
+  if (entity.user === undefined && entity["client-id"] === undefined) throw new Error("Choose a user, a client-id or both.");
+  if (field("remove").checked) return { entity, controller_mutation_rate: null };
+  const quota = { entity, controller_mutation_rate: decimal("rate", "Rate") };
+  if (field("burst").value.trim()) quota.controller_mutation_burst = decimal("burst", "Burst");
+  return quota;
+}
+
+function showParts() {
+  for (const kind of ["user", "client"]) field(`${kind}-name`).hidden = field(`${kind}-kind`).value !== "name";
+  for (const id of ["rate", "burst"]) field(id).disabled = field("remove").checked;
+}
+
+function forgetTrial() {
+  showParts();
+  field("trial-result").replaceChildren();
+  setText(field("trial-error"), "");
+}
+
+// Fill the form with the present quota of a tenant, to be given a quota of its own.
+function beginTrial(tenant) {
+  for (const [kind, tag] of [["user", tenant.tags[0]], ["client", tenant.tags[1]]]) {
+    field(`${kind}-kind`).value = tag ? "name" : "none";
+    field(`${kind}-name`).value = tag;
+  }
+  field("remove").checked = false;
+  field("rate").value = tenant.level ? String(tenant.level.rate) : "";
+  const usual = tenant.level && tenant.level.rate * Number(document.documentElement.dataset.window);
+  field("burst").value = tenant.level && tenant.level.burst !== usual ? String(tenant.level.burst) : "";
+  forgetTrial();
+  field("trial").scrollIntoView();
+  field("rate").focus();
+}
+
+async function runTrial() {
+  forgetTrial();
+  const button = field("trial-form").querySelector("button");
+  button.disabled = true;
+  try {
+    const wanted = wantedQuota();
+    const found = await send("/api/trials", wanted);
+    field("trial-result").replaceChildren(...trialResult(found, wanted));
+  } catch (error) {
+    setText(field("trial-error"), error.message);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function describeQuota(wanted) {
+  if (wanted.controller_mutation_rate === null) return "no quota";
+  const burst = wanted.controller_mutation_burst;
+  return `${fine.format(wanted.controller_mutation_rate)} mutations/s${burst === undefined ? "" : `, burst ${rounded(burst)}`}`;
+}
+
+function trialResult({ entity, trial }, wanted) {
+  const { recorded, tried } = trial;
+  const since = trial.since === null ? "" : ` since ${timeOfDay(trial.since).slice(0, 8)}`;
+  const parts = [element("h3", {}, name(entity), `: ${describeQuota(wanted)}`)];
+  if (!recorded.requests) {
+    parts.push(sentence(`None of the ${counted(trial.requests, "request")}${since} would have been decided by this quota.`));
+  } else {
+    const rows = [
+      ["Requests", whole.format(recorded.requests), whole.format(tried.requests)],
+      ["Requests refused, in part or whole", whole.format(recorded.refused_requests), whole.format(tried.refused_requests)],
+      ["Mutations admitted", whole.format(recorded.admitted), whole.format(tried.admitted)],
+      ["Mutations refused", whole.format(recorded.refused), whole.format(tried.refused)],
+      ["Senders throttled, in all", duration(recorded.throttled_seconds * 1000), duration(tried.throttled_seconds * 1000)],
+      ["Most mutations admitted in a second", whole.format(recorded.peak), whole.format(tried.peak)],
+    ].map(([label, before, after]) => [element("th", { scope: "row" }, label), number(before), number(after)]);
+    parts.push(
+      sentence(`${counted(recorded.requests, "request")}${since} would have been decided by it: ` +
+        `${counted(tried.newly_admitted, "mutation")} that were refused would have been admitted, and ` +
+        `${whole.format(tried.newly_refused)} that were admitted would have been refused. Clients that are refused less, or ` +
+        "more, might have sent others."),
+      table("The last hour", ["", "#As decided", "#With this quota"], rows),
+      element("h3", {}, "By sender, with this quota"),
+      table("Senders", ["User", "Client-id", "#Admitted", "#Refused", "#Throttled"], trial.senders.map((each) => [
+        element("th", { scope: "row" }, name(each.user)),
+        element("td", {}, name(each.client_id)),
+        number(whole.format(each.load.admitted)),
+        number(whole.format(each.load.refused)),
+        number(duration(each.load.throttled_seconds * 1000)),
+      ])),
+    );
+  }
+  return [...parts, confirmation(entity, wanted)];
+}
+
+function confirmation(entity, wanted) {
+  const comment = element("input", { id: "comment", maxlength: "500" });
+  const label = element("label", { for: "comment" }, "Comment for the history", comment);
+  const button = element("button", { type: "button", class: "strong", id: "set" },
+    wanted.controller_mutation_rate === null ? "Remove the quota" : "Set this quota");
+  const box = element("div", { class: "confirm" }, label, button);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    setText(field("trial-error"), "");
+    try {
+      const done = await send("/api/quotas", { ...wanted, comment: comment.value });
+      box.replaceChildren(element("p", { class: "done" }, "In force for ", name(entity),
+        ` from ${timeOfDay(done.since)} on: ${describeQuota(wanted)}.`));
+    } catch (error) {
+      setText(field("trial-error"), error.message);
+      button.disabled = false;
+    }
+  });
+  return box;
+}
+
+if (ALLOWS_CHANGES) {
+  field("trial").hidden = false;
+  field("trial-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    runTrial();
+  });
+  field("trial-form").addEventListener("input", forgetTrial);
+  showParts();
+}

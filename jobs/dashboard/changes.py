@@ -1,0 +1,80 @@
+"""The changes of the quota log in words, as the page lists them."""
+
+import msgspec
+
+from quota.records.quota_log import (
+    CallbackRecord,
+    ClusterRecord,
+    QuotaLogEntry,
+    QuotaRecord,
+    ResetRecord,
+    to_configs,
+)
+from quota.text import format_configs, format_tags, format_time, printable
+from quota.timeline.change import CallbackCancellation, Change, QuotaCancellation, QuotaChange, to_change
+from quota.timeline.timeline import QuotaTimeline
+
+
+class ChangeRow(msgspec.Struct, frozen=True):
+    """A change of the quota log."""
+
+    seq: int
+    """The number of the change of the page's state that brought it."""
+    offset: int
+    at: int
+    """The moment from which on it is in force [epoch ms]."""
+    what: str
+    by: str
+    comment: str
+
+
+class QuotaChanges:
+    """The newest changes of the quota log, each described by what held before it."""
+
+    def __init__(self, max_changes: int) -> None:
+        """Start without changes; of more than `max_changes` the oldest are dropped."""
+        self._max_changes = max_changes
+        self._timeline = QuotaTimeline()
+        self._rows: list[ChangeRow] = []
+
+    def add(self, entry: QuotaLogEntry, seq: int) -> None:
+        """Add a record of the log; the cluster's metadata is left out."""
+        change = to_change(entry.record, entry.timestamp)
+        if not isinstance(entry.record, ClusterRecord):
+            record = entry.record
+            row = ChangeRow(
+                seq,
+                entry.offset,
+                change.moment,
+                _describe(entry, change, self._timeline),
+                printable(record.altered_by or ""),
+                printable(record.comment or ""),
+            )
+            self._rows = [*self._rows, row][-self._max_changes :]
+        self._timeline.add(change)
+
+    def newest(self, after_seq: int = 0) -> list[ChangeRow]:
+        """Return the changes that came after a change of the state, newest first."""
+        return [each for each in reversed(self._rows) if each.seq > after_seq]
+
+
+def _describe(entry: QuotaLogEntry, change: Change, timeline: QuotaTimeline) -> str:
+    record = entry.record
+    match record:
+        case QuotaRecord(entity):
+            if isinstance(change, QuotaCancellation):
+                return f"{entity}: the change scheduled for {format_time(change.moment)} cancelled"
+            before = timeline.latest(entity, change.moment)
+            old = before.quota if before else None
+            new = change.applied_to(before) if isinstance(change, QuotaChange) else record.quota
+            values = [format_configs(None if each is None else to_configs(each)) for each in (old, new)]
+            what = f"{entity}: {' → '.join(values)}"
+        case ResetRecord(bucket):
+            what = f"buckets with {format_tags(bucket)}: reset"
+        case CallbackRecord(setting):
+            if isinstance(change, CallbackCancellation):
+                return f"callback: the change scheduled for {format_time(change.moment)} cancelled"
+            what = f"callback: {printable(setting.class_name) if setting else 'that of the settings'}"
+        case _:
+            what = "the cluster's partitions"
+    return f"{what} (set at {format_time(entry.timestamp)})" if change.moment > entry.timestamp else what

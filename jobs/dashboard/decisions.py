@@ -1,0 +1,173 @@
+"""The decisions of the last hour, of a bounded number and size, to be shown, explained and tried again."""
+
+from collections import OrderedDict
+from itertools import islice
+
+import msgspec
+
+from jobs.metrics.counts import MutationCounts
+from quota.explanation.explanation import Neighbours
+from quota.kafka.requests import ReceivedAnswer
+from quota.records import codec
+from quota.records.decision import Decision, read_decision
+from quota.records.entity import Tags
+from quota.records.record import Source
+from quota.text import legible
+
+KEPT_MS = 3_600_000
+"""The time for which a decision is kept."""
+
+_MAX_BYTES = 128 * 1024 * 1024
+_NAME_CHARS = 80
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A decision in a line of the page; names are as people read them."""
+
+    seq: int
+    """The number of the change that brought it."""
+    id: str
+    at: int
+    """The time of the request [epoch ms]."""
+    bucket: str
+    """The key of its bucket, by which the page knows its tenant."""
+    user: str
+    client: str
+    operation: str
+    topics: int
+    topic: str
+    """The first topic."""
+    admitted: int
+    """Effective mutations admitted."""
+    refused: int
+    outcome: str
+    before: float | None
+    after: float | None
+    wait: int
+    """The throttle time told [ms]."""
+    latency: int
+    """The time from the request to its decision [ms]."""
+    shadow: bool
+    validate_only: bool
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """A decision as its record, which takes less memory than its values."""
+
+    record: bytes
+    timestamp: int
+    source: Source
+    tags: Tags
+    has_bucket: bool
+    summary: Summary
+
+
+class RecentDecisions:
+    """The newest decisions by their ids; a copy, which a crash may leave in the topic, counts once."""
+
+    def __init__(self, max_decisions: int) -> None:
+        """Start without decisions; of more than `max_decisions` the oldest are dropped."""
+        self._max_decisions = max_decisions
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        """Return the number of decisions."""
+        return len(self._kept)
+
+    def __contains__(self, decision_id: str) -> bool:
+        """Return whether a decision is kept."""
+        return decision_id in self._kept
+
+    def add(self, received: ReceivedAnswer, decision: Decision, counts: MutationCounts, seq: int) -> None:
+        """Add a decision, and drop what is too much."""
+        record = codec.encode(decision)
+        kept = _Kept(
+            record,
+            decision.timestamp,
+            decision.source,
+            decision.tags,
+            decision.quota is not None,
+            summarize(decision, counts, received.at, seq),
+        )
+        self._kept[decision.decision_id] = kept
+        self._bytes += len(record)
+        while len(self._kept) > self._max_decisions or self._bytes > _MAX_BYTES:
+            self._drop_oldest()
+
+    def expire(self, now: int) -> None:
+        """Drop the decisions of more than an hour ago."""
+        while self._kept and next(iter(self._kept.values())).timestamp < now - KEPT_MS:
+            self._drop_oldest()
+
+    @property
+    def since(self) -> int | None:
+        """The time of the decision that came first [epoch ms]; None without decisions."""
+        return next((each.timestamp for each in self._kept.values()), None)
+
+    def newest(self, count: int, after_seq: int = 0, bucket: str | None = None) -> list[Summary]:
+        """Return the newest decisions, newest first: those that came after a change, or all; of one bucket, or all."""
+        summaries = (each.summary for each in reversed(self._kept.values()))
+        wanted = (each for each in summaries if bucket is None or each.bucket == bucket)
+        return [each for each in islice(wanted, count) if each.seq > after_seq]
+
+    def find(self, decision_id: str) -> Decision | None:
+        """Return a decision by its id."""
+        kept = self._kept.get(decision_id)
+        return None if kept is None else read_decision(kept.record)
+
+    def neighbours(self, decision: Decision, count: int) -> Neighbours:
+        """Return the other decisions of its bucket, in the order in which they were made."""
+        tags = decision.tags
+        of_bucket = sorted(
+            (each for each in self._kept.values() if each.has_bucket and each.tags == tags), key=_position
+        )
+        own = (decision.timestamp, msgspec.structs.astuple(decision.source))
+        before = [each for each in of_bucket if _position(each) < own]
+        after = [each for each in of_bucket if _position(each) > own]
+        return Neighbours(
+            (read_decision(each.record) for each in reversed(before)),
+            (read_decision(each.record) for each in after),
+            count,
+        )
+
+    def records(self) -> list[bytes]:
+        """Return the records of all decisions, which do not change any more, in the order of their requests."""
+        return [each.record for each in sorted(self._kept.values(), key=_position)]
+
+    def _drop_oldest(self) -> None:
+        _, dropped = self._kept.popitem(last=False)
+        self._bytes -= len(dropped.record)
+
+
+def summarize(decision: Decision, counts: MutationCounts, received_at: int, seq: int) -> Summary:
+    """Return a decision, whose record has the timestamp `received_at` (epoch ms), in a line."""
+    return Summary(
+        seq,
+        decision.decision_id,
+        decision.timestamp,
+        decision.tags.key,
+        _shortened(decision.user),
+        _shortened(decision.client_id),
+        decision.operation.value,
+        len(decision.topics),
+        _shortened(decision.topics[0].name) if decision.topics else "",
+        counts.mutations_admitted,
+        counts.mutations_refused,
+        (decision.shadow or decision).outcome.value,
+        decision.tokens_before,
+        decision.tokens,
+        decision.throttle_time_ms,
+        max(0, received_at - decision.timestamp),
+        decision.shadow is not None,
+        decision.validate_only,
+    )
+
+
+def _position(kept: _Kept) -> tuple[int, tuple[object, ...]]:
+    return kept.timestamp, msgspec.structs.astuple(kept.source)
+
+
+def _shortened(name: str) -> str:
+    text = legible(name)
+    return text if len(text) <= _NAME_CHARS else f"{text[:_NAME_CHARS]}…"

@@ -1,0 +1,55 @@
+"""The explanation of a decision of the last hour, out of the topics alone."""
+
+import msgspec
+
+from jobs.dashboard.state import LiveState
+from quota.explanation.explanation import Neighbour, explain
+from quota.explanation.explanation_text import explanation_rows, explanation_title
+from quota.explanation.quota_history import QuotaHistory
+from quota.settings import Settings
+
+_NEIGHBOURS = 3
+
+
+class ExplanationLine(msgspec.Struct, frozen=True):
+    """A line: the part of the explanation, empty where that goes on, and the text."""
+
+    part: str
+    text: str
+
+
+class ShownExplanation(msgspec.Struct, frozen=True):
+    """An explanation as the page shows it."""
+
+    id: str
+    outcome: str
+    title: str
+    lines: list[ExplanationLine]
+    before: list[Neighbour]
+    after: list[Neighbour]
+    note: str
+    """What the page cannot know; empty if nothing is missing."""
+
+
+def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> ShownExplanation | None:
+    """Explain a decision; None if it is not among those that are kept."""
+    found = state.find(decision_id, _NEIGHBOURS)
+    if found is None:
+        return None
+    decision, neighbours = found
+    entries = [each for each in state.entries() if each.timestamp <= decision.timestamp]
+    history = QuotaHistory(entries, settings.quota.callbacks)
+    explanation = explain(decision, neighbours, history, settings.quota.window)
+    is_first = explanation.refill is not None and explanation.refill.written_by is None
+    return ShownExplanation(
+        decision.decision_id,
+        (decision.shadow or decision).outcome.value,
+        explanation_title(decision),
+        [ExplanationLine(*row) for row in explanation_rows(explanation)],
+        explanation.before,
+        explanation.after,
+        "This page knows the decisions of the last hour only. If the bucket was used before, "
+        f"`mutation-quota explain {decision.decision_id}` tells more, from the tables of the audit."
+        if is_first
+        else "",
+    )

@@ -1,0 +1,99 @@
+"""What the page shows, read from the topics; where Kafka cannot be reached, again and again until it can."""
+
+import logging
+import threading
+from contextlib import closing
+from typing import Any
+
+import msgspec
+
+from jobs.dashboard.decisions import KEPT_MS
+from jobs.dashboard.state import LiveState
+from quota.errors import ClusterError
+from quota.kafka.quota_log import KafkaQuotas, QuotaLog
+from quota.kafka.requests import AnswerReader
+from quota.kafka.timing import Every, now_ms
+from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.2
+_REFRESH_SECONDS = 0.5
+_RETRY_SECONDS = 1.0
+
+
+class Contact(msgspec.Struct, frozen=True):
+    """Whether Kafka answers."""
+
+    state: str
+    """`starting`, `live` or `unreachable`."""
+    message: str = ""
+    """Why it cannot be reached."""
+    at: int = 0
+    """The time of its last answer [epoch ms]; 0 for never."""
+
+
+class Feed:
+    """Follows the decisions, the dead letters and the quota log of a deployment, on a thread of its own."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect to nothing yet."""
+        self._settings = settings
+        self.state = LiveState(settings, now_ms())
+        """What was read; another value after Kafka could not be reached."""
+        self.contact = Contact("starting")
+        self._log: QuotaLog | None = None
+        self._entries_read = 0
+        self._position = -1
+        self._next_moment: float = 0
+
+    def follow(self, stop: threading.Event) -> None:
+        """Read until `stop` is set."""
+        while not stop.is_set():
+            try:
+                self._follow_until_failure(stop)
+            except ClusterError as error:
+                if self.contact.message != str(error):
+                    _log.debug("%s: trying again", error)
+                self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=str(error))
+                stop.wait(_RETRY_SECONDS)
+
+    def describe(self) -> dict[str, Any]:
+        """Return whether Kafka answers, as the page gets it."""
+        return msgspec.to_builtins(self.contact)  # type: ignore[no-any-return]
+
+    def _follow_until_failure(self, stop: threading.Event) -> None:
+        """Read the last hour into a new state, and go on with what comes; the old state is shown meanwhile.
+
+        Raises:
+            ClusterError: Kafka cannot be reached, or a topic is missing.
+        """
+        settings = self._settings
+        now = now_ms()
+        most = settings.dashboard.max_decisions
+        with closing(AnswerReader(settings, since=now - KEPT_MS, max_per_partition=most)) as reader:
+            self._log = QuotaLog(KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds), with_entries=True)
+            self._entries_read, self._position = 0, -1
+            state = LiveState(settings, now)
+            self._refresh(state, self._log)
+            self.state = state
+            due = Every(_REFRESH_SECONDS)
+            while not stop.is_set():
+                for received in reader.read(_POLL_SECONDS):
+                    state.record(received)
+                if due.is_due():
+                    self._refresh(state, self._log)
+
+    def _refresh(self, state: LiveState, log: QuotaLog) -> None:
+        """Read the quota log to its end, which also shows that Kafka answers, and bring the state to the present."""
+        log.read_to_end()
+        now = log.now
+        changed = log.position != self._position
+        if changed:
+            state.add_changes(log.entries[self._entries_read :])
+            self._entries_read, self._position = len(log.entries), log.position
+        changed = changed or now >= self._next_moment
+        if changed:
+            self._next_moment = min((each.moment for each in log.timeline.scheduled(now)), default=float("inf"))
+        state.refresh(now, log.quotas, changed=changed)
+        self.contact = Contact("live", at=now_ms())

@@ -1,0 +1,153 @@
+"""Who may ask the dashboard for what: nothing in it can be reached from other sites.
+
+- The host that a browser names must be one of ours, or a name of somebody else's could be pointed at this machine.
+- A request from a page of another origin is refused, except for opening the page itself.
+- Where there is a token, it has to be presented once; then a cookie stands for it until the dashboard is started again.
+- Changes also need the secret that only our own page knows.
+"""
+
+import ipaddress
+import secrets
+from collections.abc import Collection
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CSRF_HEADER = "x-mutation-quota-csrf"
+
+_LOGIN = "/login"
+_OPEN_TO_ALL = ("/login", "/assets/dashboard.css")
+_READS = ("GET", "HEAD")
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Session:
+    """The secrets of one start of the dashboard."""
+
+    def __init__(self, token: str) -> None:
+        """Make new secrets; with an empty token nobody has to present one."""
+        self._token = token
+        self._value = secrets.token_urlsafe(32)
+        self.csrf = secrets.token_urlsafe(32)
+        """The secret that our own page sends with each change."""
+        self.start = secrets.token_hex(8)
+        """The identity of this start, by which a page sees that it is of an earlier one."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no token is needed."""
+        return not self._token
+
+    def accepts_token(self, token: str) -> bool:
+        """Return whether this is the token."""
+        return bool(self._token) and secrets.compare_digest(token.encode(), self._token.encode())
+
+    def accepts_change(self, headers: Headers) -> bool:
+        """Return whether a request comes from our own page."""
+        return secrets.compare_digest(headers.get(CSRF_HEADER, "").encode(), self.csrf.encode())
+
+    def admits(self, scope: Scope, headers: Headers) -> bool:
+        """Return whether the browser, or the program, has presented the token."""
+        if self.is_open:
+            return True
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie(scope), "")
+        return (scheme.lower() == "bearer" and self.accepts_token(bearer.strip())) or secrets.compare_digest(
+            cookie.encode(), self._value.encode()
+        )
+
+    def open_for(self, scope: Scope, response: Response) -> None:
+        """Let a browser in that has presented the token."""
+        response.set_cookie(self._cookie(scope), self._value, httponly=True, samesite="strict", path="/")
+
+    @staticmethod
+    def _cookie(scope: Scope) -> str:
+        """Return the name of the cookie: browsers send cookies to all ports of a host."""
+        return f"mutation-quota-{(scope.get('server') or ('', 0))[1]}"
+
+
+class Guard:
+    """An ASGI application in front of another one, which refuses what may not reach it."""
+
+    def __init__(self, app: ASGIApp, session: Session, hosts: Collection[str]) -> None:
+        """Guard an application.
+
+        Args:
+            app: the application.
+            session: the secrets of this start.
+            hosts: the host names by which browsers may reach it, besides the address of the connection.
+        """
+        self._app = app
+        self._session = session
+        self._hosts = frozenset(each.lower() for each in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        answer = self._refusal(scope) or self._app
+        await answer(scope, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers, path, reads = Headers(scope=scope), scope["path"], scope["method"] in _READS
+        if not self._is_ours(headers.get("host", ""), scope):
+            return PlainTextResponse(
+                "This is not a name of the dashboard; dashboard.hosts lists other names that it may have.\n", 421
+            )
+        if _is_foreign(headers) and not (reads and path == "/" and _opens_a_page(headers)):
+            return PlainTextResponse("Requests from other sites are refused.\n", 403)
+        if not reads and path == _LOGIN and "origin" not in headers:
+            return PlainTextResponse("A browser has to say where it comes from.\n", 403)
+        if not reads and path != _LOGIN and not self._session.accepts_change(headers):
+            return PlainTextResponse("Reload the page: the dashboard was started again.\n", 403)
+        if path not in _OPEN_TO_ALL and not self._session.admits(scope, headers):
+            return RedirectResponse(_LOGIN, 303) if path == "/" else PlainTextResponse("Give the token first.\n", 401)
+        return None
+
+    def _is_ours(self, host: str, scope: Scope) -> bool:
+        """Return whether a Host header names this machine: a listed name, or the address of the connection."""
+        name = _without_port(host).lower()
+        if name in self._hosts:
+            return True
+        try:
+            named = ipaddress.ip_address(name)
+            return named == ipaddress.ip_address((scope.get("server") or ("", 0))[0])
+        except ValueError:
+            return False
+
+
+def _is_foreign(headers: Headers) -> bool:
+    """Return whether a page of another origin makes the request, as far as browsers say so."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    own = headers.get("host", "")
+    return (origin is not None and origin not in {f"http://{own}", f"https://{own}"}) or (
+        site is not None and site not in {"same-origin", "none"}
+    )
+
+
+def _opens_a_page(headers: Headers) -> bool:
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -1,0 +1,67 @@
+"""The files that a browser gets: the page, its style and its scripts, all of them our own."""
+
+import html
+import re
+from importlib.resources import files
+from typing import NamedTuple
+
+from jobs.dashboard.guard import Session
+from jobs.report.library import VERSION, load_library
+from quota.settings import Settings
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+_SHARED_SCRIPTS = ("charts.js", "tables.js")
+_SCRIPTS = ("rows.js", "plots.js", "lists.js", "dialogs.js", "trial.js", "live.js")
+
+
+class Asset(NamedTuple):
+    """A file."""
+
+    content: str
+    media_type: str
+
+
+class Assets:
+    """The page and its files; the report's charts, tables and colours are shared."""
+
+    def __init__(self, settings: Settings, session: Session) -> None:
+        """Read the files.
+
+        Raises:
+            MutationQuotaError: uPlot is not installed.
+        """
+        library = load_library()
+        shared, own = files("jobs.report") / "assets", files("jobs.dashboard") / "assets"
+        parts = [
+            *((shared / name).read_text(encoding="utf-8") for name in _SHARED_SCRIPTS),
+            *((own / name).read_text(encoding="utf-8") for name in _SCRIPTS),
+        ]
+        styles = [library.style, *((each / "page.css").read_text(encoding="utf-8") for each in (shared, own))]
+        script = "\n".join(parts)
+        self.files = {
+            "uplot.js": Asset(library.script, "text/javascript"),
+            "dashboard.js": Asset(f"(() => {{\n'use strict';\n{script}}})();\n", "text/javascript"),
+            "dashboard.css": Asset("\n".join(styles), "text/css"),
+            "icon.svg": Asset((own / "icon.svg").read_text(encoding="utf-8"), "image/svg+xml"),
+            "licence.txt": Asset(library.licence, "text/plain"),
+        }
+        values = {
+            "csrf": session.csrf,
+            "start": session.start,
+            "allows_changes": "yes" if settings.dashboard.allow_changes else "no",
+            "window": str(settings.quota.window_num * settings.quota.window_size_seconds),
+            "cluster": settings.kafka.bootstrap_servers,
+            "decisions": settings.topics.decisions,
+            "library_version": VERSION,
+        }
+        self.page = _fill((own / "page.html").read_text(encoding="utf-8"), values)
+        """The page."""
+        self._login = (own / "login.html").read_text(encoding="utf-8")
+
+    def login(self, error: str) -> str:
+        """Return the page that asks for the token."""
+        return _fill(self._login, {"error": error})
+
+
+def _fill(template: str, values: dict[str, str]) -> str:
+    return _PLACE.sub(lambda place: html.escape(values[place[1]]), template)

@@ -1,0 +1,90 @@
+"""The server of the dashboard, on threads of its own."""
+
+import errno
+import ipaddress
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from jobs.background import background
+from jobs.dashboard.app import Dashboard
+from jobs.dashboard.feed import Feed
+from jobs.dashboard.guard import Session
+from quota.errors import BadInput
+from quota.settings import Settings
+
+_JOIN_SECONDS = 5.0
+_DRAIN_SECONDS = 2
+_MAX_CONNECTIONS = 200
+
+
+@contextmanager
+def serve_dashboard(settings: Settings, *, any_port: bool = False) -> Iterator[str]:
+    """Serve the page inside the block.
+
+    Args:
+        settings: the settings of the deployment, whose topics need not exist yet.
+        any_port: whether to take any free port if that of the settings is in use.
+
+    Yields:
+        The page's URL.
+
+    Raises:
+        BadInput: the server cannot listen there, or the token's file cannot be read any more.
+    """
+    own = settings.dashboard
+    try:
+        session = Session(own.token)
+    except OSError as error:
+        raise BadInput(f"dashboard.token_file {own.token_file}: {error.strerror}") from None
+    feed, stop = Feed(settings), threading.Event()
+    app = Dashboard(settings, feed, session, stop).app()
+    listening = _listen(own.address, own.port, any_port=any_port)
+    with listening, background(feed.follow, "dashboard-feed", _JOIN_SECONDS):
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                lifespan="off",
+                ws="none",
+                limit_concurrency=_MAX_CONNECTIONS,
+                timeout_graceful_shutdown=_DRAIN_SECONDS,
+            )
+        )
+        thread = threading.Thread(target=server.run, args=([listening],), name="dashboard", daemon=True)
+        thread.start()
+        try:
+            yield _url(own.address, listening.getsockname()[1])
+        finally:
+            stop.set()
+            server.should_exit = True
+            thread.join(_JOIN_SECONDS)
+
+
+def _listen(address: str, port: int, *, any_port: bool) -> socket.socket:
+    family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET  # noqa: PLR2004
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address, port))
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE and any_port and port:
+            return _listen(address, 0, any_port=False)
+        if error.errno == errno.EADDRINUSE:
+            raise BadInput(f"dashboard.port: {address}:{port} is in use; --port 0 takes any free one") from None
+        raise BadInput(f"dashboard.address: {address}:{port} cannot be listened on: {error.strerror}") from None
+    listening.listen()
+    return listening
+
+
+def _url(address: str, port: int) -> str:
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{port}/"

@@ -1,0 +1,126 @@
+"""All that the page shows, as one value that grows by answers and by quota changes."""
+
+import secrets
+import threading
+from typing import Any, NamedTuple
+
+from jobs.dashboard.changes import QuotaChanges
+from jobs.dashboard.decisions import RecentDecisions
+from jobs.dashboard.load import Load
+from jobs.dashboard.tenants import Tenants
+from jobs.metrics.counts import MutationCounts
+from quota.admission.resolve import Quotas
+from quota.explanation.explanation import Neighbours
+from quota.kafka.requests import ReceivedAnswer
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
+from quota.records.quota_log import QuotaLogEntry
+from quota.settings import Settings
+from quota.text import printable
+
+_FIRST_DECISIONS = 300
+_MAX_DECISIONS = 200
+_FIRST_TENANTS = 1000
+_MAX_TENANTS = 500
+_MAX_CHANGES = 200
+_LETTER_CHARS = 300
+
+
+class Cursor(NamedTuple):
+    """How far a page has been told: of which state, and up to which of its changes."""
+
+    state: str = ""
+    seq: int = 0
+
+
+class LiveState:
+    """The last hour of a deployment; safe to be read by other threads than the one that writes it."""
+
+    def __init__(self, settings: Settings, now: int) -> None:
+        """Start without anything, at `now` (epoch ms)."""
+        self.id = secrets.token_hex(8)
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._seq = 0
+        self._load = Load()
+        self._decisions = RecentDecisions(settings.dashboard.max_decisions)
+        self._tenants = Tenants(settings.quota.window, settings.policy, self._load, now)
+        self._changes = QuotaChanges(_MAX_CHANGES)
+        self._entries: list[QuotaLogEntry] = []
+        self._letter = ""
+
+    def record(self, received: ReceivedAnswer) -> None:
+        """Add an answer; a copy of one counts once."""
+        answer = received.answer
+        with self._lock:
+            self._seq += 1
+            if isinstance(answer, DeadLetter):
+                self._load.record_letter(received.at, self._seq)
+                self._letter = printable(answer.error)[:_LETTER_CHARS]
+            elif isinstance(answer, Decision) and answer.decision_id not in self._decisions:
+                counts = MutationCounts.of(answer)
+                self._decisions.add(received, answer, counts, self._seq)
+                self._load.record(answer, counts, received.at, self._seq)
+                self._tenants.record(answer, counts, self._seq)
+
+    def add_changes(self, entries: list[QuotaLogEntry]) -> None:
+        """Add records of the quota log, in its order."""
+        with self._lock:
+            self._seq += 1
+            for entry in entries:
+                self._changes.add(entry, self._seq)
+            self._entries = [*self._entries, *entries]
+
+    def refresh(self, now: int, quotas: Quotas | None, *, changed: bool) -> None:
+        """Bring everything to the present.
+
+        Args:
+            now: the present, epoch ms.
+            quotas: the quotas; None if they are not known.
+            changed: whether one of them has changed since the last time.
+        """
+        with self._lock:
+            self._seq += 1
+            self._tenants.refresh(now, quotas, self._seq, changed=changed)
+            self._load.expire(now)
+            self._decisions.expire(now)
+
+    def news(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
+        """Return what is new for a page since its cursor, and the cursor after it; all for a new page."""
+        with self._lock:
+            is_first = cursor.state != self.id
+            seq = 0 if is_first else cursor.seq
+            news = {
+                "first": is_first,
+                "intervals": self._load.intervals(now, seq),
+                "tenants": self._tenants.rows(_FIRST_TENANTS if is_first else _MAX_TENANTS, seq),
+                "buckets": len(self._tenants),
+                "left_out": self._tenants.left_out,
+                "throttled": self._tenants.throttled(now),
+                "decisions": self._decisions.newest(_FIRST_DECISIONS if is_first else _MAX_DECISIONS, seq),
+                "kept": len(self._decisions),
+                "kept_since": self._decisions.since,
+                "changes": self._changes.newest(seq),
+                "letter": self._letter,
+            }
+            return news, Cursor(self.id, self._seq)
+
+    def of_bucket(self, bucket: str, count: int) -> list[Any]:
+        """Return the newest decisions of a bucket, by its key, newest first."""
+        with self._lock:
+            return list(self._decisions.newest(count, bucket=bucket))
+
+    def find(self, decision_id: str, neighbours: int) -> tuple[Decision, Neighbours] | None:
+        """Return a decision with the other ones of its bucket; None if it is not kept."""
+        with self._lock:
+            decision = self._decisions.find(decision_id)
+            return None if decision is None else (decision, self._decisions.neighbours(decision, neighbours))
+
+    def entries(self) -> list[QuotaLogEntry]:
+        """Return the records of the quota log, in its order."""
+        return self._entries
+
+    def records(self) -> list[bytes]:
+        """Return the records of all decisions, in the order of their requests."""
+        with self._lock:
+            return self._decisions.records()

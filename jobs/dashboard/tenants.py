@@ -1,0 +1,227 @@
+"""The tenants of the last hour, and how their buckets stand; a tenant is everyone who shares a bucket."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from jobs.dashboard.load import SPAN_MS, WIDTH_MS, Load, start_of
+from jobs.metrics.counts import MutationCounts
+from quota.admission.policy import Policy
+from quota.admission.resolve import Quotas, resolve_quota
+from quota.algorithms.token_bucket import Bucket, tokens_at
+from quota.errors import BadRecord
+from quota.records.decision import Decision
+from quota.records.quota import Limit, Window
+from quota.text import format_tags, legible
+from quota.timeline.resolution import Resolution
+
+_MINUTE_MS = 60_000
+_KEPT_MINUTES = 60
+_MAX_TENANTS = 5000
+
+
+class Level(msgspec.Struct, frozen=True):
+    """A bucket at a moment, from which its tokens follow until the next decision.
+
+    At `now` it holds min(tokens + (now - at) / 1000 * rate, burst) mutations.
+    """
+
+    tokens: float
+    at: int
+    """The moment [epoch ms]."""
+    rate: float
+    burst: float
+
+
+class TenantRow(msgspec.Struct, frozen=True):
+    """A tenant as the page shows it; names are as people read them."""
+
+    key: str
+    user: str
+    """The user of the bucket; `*` for all."""
+    client: str
+    name: str
+    """The bucket in words, with the tags of a callback."""
+    level: Level | None
+    """None without a quota at present."""
+    entity: str
+    """The entity of the quota; empty if a callback returned it, or there is none."""
+    tags: tuple[str, str]
+    """User and client-id of the bucket as they are in records; empty for all."""
+    shadow: bool
+    retry_at: int
+    """The moment until which a sender is throttled [epoch ms]."""
+    requests: int
+    """The requests of the last hour, and their effective mutations."""
+    admitted: int
+    refused: int
+
+
+@dataclass(slots=True)
+class _Tenant:
+    """A tenant, with its counts by the minute."""
+
+    last: Decision
+    """The newest decision, without its topics."""
+    seq: int = 0
+    counted_until: int = 0
+    """The end of the last interval that counts it as throttled [epoch ms]."""
+    retry_at: int = 0
+    minutes: dict[int, list[int]] = field(default_factory=dict)
+    row: TenantRow | None = None
+    is_stale: bool = True
+
+    def counts(self, now: int) -> tuple[int, int, int]:
+        """Return requests and effective mutations, admitted and refused, of the last hour."""
+        first = now // _MINUTE_MS - _KEPT_MINUTES
+        for minute in [each for each in self.minutes if each <= first]:
+            del self.minutes[minute]
+        requests, admitted, refused = (sum(column) for column in zip(*self.minutes.values(), (0, 0, 0), strict=True))
+        return requests, admitted, refused
+
+
+class Tenants:
+    """The tenants by the keys of their buckets, of a bounded number: anyone can make up client-ids."""
+
+    def __init__(self, window: Window, policy: Policy, load: Load, now: int) -> None:
+        """Start without tenants.
+
+        Args:
+            window: the window of a quota whose burst was not recorded.
+            policy: the users that are exempt, and whether all quotas are in shadow.
+            load: where throttled tenants are counted.
+            now: the present, epoch ms.
+        """
+        self._window = window
+        self._policy = policy
+        self._load = load
+        self._tenants: dict[str, _Tenant] = {}
+        self._counted_until = start_of(now) + WIDTH_MS
+        self._minute = now // _MINUTE_MS
+        self.left_out = 0
+        """The number of tenants dropped because there were too many."""
+
+    def __len__(self) -> int:
+        """Return the number of tenants."""
+        return len(self._tenants)
+
+    def record(self, decision: Decision, counts: MutationCounts, seq: int) -> None:
+        """Add a decision."""
+        key = decision.tags.key
+        bare = msgspec.structs.replace(decision, topics=[], shadow=None)
+        tenant = self._tenants.get(key)
+        if tenant is None:
+            if len(self._tenants) >= _MAX_TENANTS:
+                self._drop_quietest()
+            tenant = self._tenants[key] = _Tenant(bare)
+        elif decision.timestamp >= tenant.last.timestamp:
+            tenant.last = bare
+        tenant.seq, tenant.is_stale = seq, True
+        sums = tenant.minutes.setdefault(decision.timestamp // _MINUTE_MS, [0, 0, 0])
+        for index, each in enumerate((1, counts.mutations_admitted, counts.mutations_refused)):
+            sums[index] += each
+        if decision.retry_at > decision.timestamp and decision.observed is None:
+            tenant.retry_at = max(tenant.retry_at, decision.retry_at)
+            self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
+
+    def refresh(self, now: int, quotas: Quotas | None, seq: int, *, changed: bool) -> None:
+        """Compute the rows that decisions, or a change of quotas, have changed, and drop who is quiet for an hour.
+
+        Args:
+            now: the present, epoch ms.
+            quotas: the quotas; None if they are not known.
+            seq: the number of this change.
+            changed: whether a quota has changed since the last time.
+        """
+        self._count_until(now, seq)
+        oldest = now - _KEPT_MINUTES * _MINUTE_MS
+        quiet = [key for key, each in self._tenants.items() if max(each.last.timestamp, each.retry_at) < oldest]
+        for key in quiet:
+            del self._tenants[key]
+        changed = changed or now // _MINUTE_MS != self._minute  # the counts of the last hour have
+        self._minute = now // _MINUTE_MS
+        for key, tenant in self._tenants.items():
+            if tenant.is_stale or changed:
+                row = self._row(key, tenant, now, quotas)
+                if row != tenant.row:
+                    tenant.row, tenant.seq = row, seq
+                tenant.is_stale = False
+
+    def rows(self, count: int, after_seq: int = 0) -> list[TenantRow]:
+        """Return the rows that have changed since a change: the throttled ones first, then the busiest."""
+        found = [each.row for each in self._tenants.values() if each.row is not None and each.seq > after_seq]
+        found.sort(key=lambda row: (-row.retry_at, -row.refused, -row.admitted))
+        return found[:count]
+
+    def keys(self) -> list[str]:
+        """Return the keys of all buckets."""
+        return list(self._tenants)
+
+    def throttled(self, now: int) -> int:
+        """Return the number of tenants of which a sender is throttled at `now` (epoch ms)."""
+        return sum(each.retry_at > now for each in self._tenants.values())
+
+    def _row(self, key: str, tenant: _Tenant, now: int, quotas: Quotas | None) -> TenantRow:
+        last = tenant.last
+        tags = last.tags
+        resolution = self._resolve(last, now, quotas)
+        level = self._level(last, resolution, now)
+        entity = last.quota_entity if resolution is None else resolution.entity
+        return TenantRow(
+            key,
+            legible(tags.user) if tags.user else "*",
+            legible(tags.client_id) if tags.client_id else "*",
+            format_tags(dict(tags.items())) or "all without a quota",
+            level,
+            str(entity) if entity is not None and level else "",
+            (tags.user, tags.client_id),
+            bool(resolution and resolution.shadow),
+            tenant.retry_at,
+            *tenant.counts(now),
+        )
+
+    def _resolve(self, last: Decision, now: int, quotas: Quotas | None) -> Resolution | None:
+        """Return the present quota of the last sender; None if it is another bucket's, or not known."""
+        if quotas is None:
+            return None
+        try:
+            found = resolve_quota(last.user, last.client_id, max(now, last.timestamp), quotas, self._policy)
+        except BadRecord:  # the callback fails
+            return None
+        return found if found.limit is None or found.tags == last.tags else None
+
+    def _level(self, last: Decision, resolution: Resolution | None, now: int) -> Level | None:
+        quota = last.applied_quota
+        if quota is None or last.tokens is None or (resolution is not None and resolution.limit is None):
+            return None
+        bucket = Bucket.after(last)
+        limit = resolution.limit if resolution and resolution.limit else Limit(quota, last.timestamp)
+        rate, burst = limit.quota.rate, self._window.burst(limit.quota.rate, limit.quota.burst)
+        if resolution and resolution.reset_at is not None and resolution.reset_at > last.timestamp:
+            return Level(burst, resolution.reset_at, rate, burst)
+        at = max(min(limit.since, now), bucket.updated_at) if bucket.differs(limit.quota) else bucket.updated_at
+        return Level(tokens_at(at, bucket, limit, self._window), at, rate, burst)
+
+    def _count_until(self, now: int, seq: int) -> None:
+        """Count the throttled tenants in all intervals that have begun by `now`."""
+        end = start_of(now) + WIDTH_MS
+        if end > self._counted_until:
+            since, self._counted_until = self._counted_until, end
+            for tenant in self._tenants.values():
+                begin = max(since, tenant.counted_until)
+                if tenant.retry_at > begin:
+                    self._count_throttled(tenant, begin, min(tenant.retry_at, end), seq)
+
+    def _count_throttled(self, tenant: _Tenant, since: int, until: int, seq: int) -> None:
+        start = max(start_of(since), tenant.counted_until, self._counted_until - SPAN_MS)
+        while start < until:
+            self._load.record_throttled(start, seq)
+            start += WIDTH_MS
+            tenant.counted_until = start
+
+    def _drop_quietest(self) -> None:
+        """Drop the tenth of the tenants whose last decisions are the oldest."""
+        oldest = sorted(self._tenants, key=lambda key: self._tenants[key].last.timestamp)[: _MAX_TENANTS // 10]
+        for key in oldest:
+            del self._tenants[key]
+        self.left_out += len(oldest)

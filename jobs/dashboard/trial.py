@@ -1,0 +1,151 @@
+"""A quota tried out: the requests of the last hour decided again as if it had been in force."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from quota.admission.policy import Policy
+from quota.algorithms.token_bucket import Bucket, TokenBucket
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadRecord
+from quota.records.decision import read_decision
+from quota.records.entity import QuotaEntity, Tags
+from quota.records.fields import BEGINNING
+from quota.records.quota import Quota, Window
+from quota.records.quota_log import QuotaLogEntry
+from quota.settings import Settings
+from quota.text import legible
+from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
+from quota.timeline.resolution import Resolution
+from quota.whatif.backtest import Effect, decide_again
+from quota.whatif.recorded import RecordedDecision
+from quota.whatif.result import Sender, Totals
+
+_MAX_SENDERS = 20
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What a quota would have done to the requests that it concerns."""
+
+    since: int | None
+    """The time of the oldest request [epoch ms]; None without requests."""
+    requests: int
+    """The number of all requests, whether or not the quota concerns them."""
+    recorded: Totals
+    """As the requests that it concerns were decided."""
+    tried: Totals
+    """As they would have been decided."""
+    senders: list[Sender]
+    """The senders with the most mutations, as they would have been decided."""
+
+
+def try_quota(
+    records: Sequence[bytes],
+    entries: Iterable[QuotaLogEntry],
+    settings: Settings,
+    entity: QuotaEntity,
+    quota: Quota | None,
+) -> Trial:
+    """Decide requests again as if an entity had had another quota all the time.
+
+    A bucket starts with the tokens that its first decision found. Requests that another quota decided before, and
+    after, are left out: nothing changes for them. Requests come as they came: clients that are refused less, or more,
+    might have sent others.
+
+    Args:
+        records: the decisions, in the order of their requests.
+        entries: the records of the quota log, in its order.
+        settings: the window, the exempt users and the callback.
+        entity: the entity.
+        quota: its quota; None for none.
+    """
+    quotas = _with_quota(entries, settings, entity, quota)
+    algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
+    states: dict[Tags, Bucket | None] = {}
+    recorded_effects, effects = [], []
+    first = None
+    for record in records:
+        decision = read_decision(record)
+        first = decision.timestamp if first is None else first
+        recorded = RecordedDecision.of(decision)
+        resolution = _resolve(recorded, quotas, settings.policy)
+        if resolution is None or entity not in (resolution.entity, decision.quota_entity):
+            continue
+        tags = resolution.tags
+        state = states[tags] if tags in states else _first_state(decision.tags == tags, recorded, settings.quota.window)
+        states[tags], again = decide_again(state, recorded.resolved_to(resolution), algorithm)
+        recorded_effects.append(Effect.of(recorded, recorded))
+        effects.append(Effect.of(again, recorded))
+    quotas.close()
+    senders = sorted(
+        (Sender(legible(user), legible(client), _totals(each)) for (user, client), each in _by_sender(effects).items()),
+        key=lambda each: -(each.load.admitted + each.load.refused),
+    )
+    return Trial(first, len(records), _totals(recorded_effects), _totals(effects), senders[:_MAX_SENDERS])
+
+
+def _with_quota(
+    entries: Iterable[QuotaLogEntry], settings: Settings, entity: QuotaEntity, quota: Quota | None
+) -> CallbackTimeline:
+    """Return the quotas of the log, but for one entity, which had this quota from the beginning."""
+    quotas = CallbackTimeline(settings.quota.callbacks)
+    for entry in entries:
+        change = to_change(entry.record, entry.timestamp)
+        if not (isinstance(change, QuotaChange | QuotaCancellation) and change.entity == entity):
+            quotas.add(change)
+    quotas.add(QuotaChange(entity, quota, BEGINNING))
+    return quotas
+
+
+def _resolve(recorded: RecordedDecision, quotas: CallbackTimeline, policy: Policy) -> Resolution | None:
+    """Return the quota of a request, enforced even if it is in shadow; None if a callback fails."""
+    try:
+        return recorded.resolve(quotas, policy)._replace(shadow=False)
+    except BadRecord:
+        return None
+
+
+def _first_state(same_bucket: bool, recorded: RecordedDecision, window: Window) -> Bucket | None:  # noqa: FBT001
+    """Return the bucket before its first request: as it was, if it was the same one and not full."""
+    if not same_bucket or recorded.quota is None or recorded.tokens_before is None:
+        return None
+    if recorded.tokens_before >= window.burst(recorded.quota, recorded.burst):
+        return None
+    quota = Quota(recorded.quota, recorded.burst, recorded.max_debt_ms)
+    return Bucket(recorded.tokens_before, recorded.timestamp, quota)
+
+
+def _by_sender(effects: Iterable[Effect]) -> dict[tuple[str, str], list[Effect]]:
+    found: dict[tuple[str, str], list[Effect]] = {}
+    for each in effects:
+        found.setdefault((each.user, each.client_id), []).append(each)
+    return found
+
+
+def _totals(effects: Sequence[Effect]) -> Totals:
+    def total(value: Callable[[Effect], int]) -> int:
+        return sum(map(value, effects))
+
+    seconds: dict[int, int] = {}
+    for each in effects:
+        seconds[each.timestamp // 1000] = seconds.get(each.timestamp // 1000, 0) + each.admitted
+    throttled_ms = sum(_throttled_ms(each) for each in _by_sender(effects).values())
+    return Totals(
+        total(lambda each: each.requests),
+        total(lambda each: each.refused_requests),
+        total(lambda each: each.admitted),
+        total(lambda each: each.refused),
+        throttled_ms / 1000,
+        total(lambda each: each.newly_admitted),
+        total(lambda each: each.newly_refused),
+        max(seconds.values(), default=0),
+    )
+
+
+def _throttled_ms(effects: Iterable[Effect]) -> int:
+    """Return the time for which one sender was throttled; overlapping throttle times count once."""
+    until, total = 0, 0
+    for each in sorted(effects, key=lambda effect: effect.timestamp):
+        total += max(0, each.retry_at - max(each.timestamp, until))
+        until = max(until, each.retry_at)
+    return total

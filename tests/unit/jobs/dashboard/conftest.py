@@ -1,0 +1,52 @@
+"""A dashboard without Kafka: its state, and the client of its HTTP interface."""
+
+import threading
+
+import pytest
+from starlette.testclient import TestClient
+
+from jobs.dashboard.app import Dashboard
+from jobs.dashboard.feed import Contact, Feed
+from jobs.dashboard.guard import Session
+from quota.kafka.requests import ReceivedAnswer
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from quota.settings import load_settings
+from tests.support.factories import START
+
+ALICE = QuotaEntity("alice")
+FIVE = QuotaLogEntry(0, START - 1000, QuotaRecord(ALICE, 5.0, altered_by="ann", comment="as agreed"))
+
+
+def received(decision, latency_ms=100):
+    """Return a decision as it is read from its topic."""
+    return ReceivedAnswer(decision, decision.timestamp + latency_ms)
+
+
+class Page:
+    """A dashboard as a browser meets it, at 127.0.0.1:8599."""
+
+    def __init__(self, token="", servers="127.0.0.1:9092", **settings):
+        own = [f"dashboard.{name}={value}" for name, value in settings.items()]
+        self.settings = load_settings([f"kafka.bootstrap_servers={servers}", *own], environment={})
+        self.feed = Feed(self.settings)
+        self.feed.contact = Contact("live")
+        self.session = Session(token)
+        self.stop = threading.Event()
+        app = Dashboard(self.settings, self.feed, self.session, self.stop).app()
+
+        async def at_its_address(scope, receive, send):
+            await app(scope | {"server": ("127.0.0.1", 8599)}, receive, send)
+
+        self.client = TestClient(at_its_address, base_url="http://127.0.0.1:8599", follow_redirects=False)
+        self.own = {"Origin": "http://127.0.0.1:8599", "X-Mutation-Quota-CSRF": self.session.csrf}
+
+    @property
+    def state(self):
+        return self.feed.state
+
+
+@pytest.fixture
+def page():
+    """Return a function that makes a dashboard of settings."""
+    return Page

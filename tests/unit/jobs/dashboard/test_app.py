@@ -1,0 +1,176 @@
+"""The HTTP interface of the dashboard."""
+
+import html
+import json
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from jobs.dashboard.feed import Contact
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import ClusterError
+from quota.timeline.change import to_change
+from tests.support.factories import START, decided
+from tests.unit.jobs.dashboard.conftest import FIVE, received
+
+DEBT = decided(60, at=START, offset=0)
+REFUSED = decided(30, at=START + 500, state=-2.5, offset=1)
+
+
+def fill(page, *decisions):
+    for each in decisions:
+        page.state.record(received(each))
+    page.state.add_changes([FIVE])
+    quotas = CallbackTimeline()
+    quotas.add(to_change(FIVE.record, FIVE.timestamp))
+    page.state.refresh(START + 1000, quotas, changed=True)
+
+
+def first_event(page):
+    """Return the first event of the stream, which ends then: a test client would wait for its end."""
+    page.stop.set()
+    page.stop.is_set = iter([False, True, True, True]).__next__
+    lines = page.client.get("/api/stream").text.split("\n\n")
+    assert lines[0] == "retry: 2000"
+    return json.loads(lines[1].removeprefix("data: "))
+
+
+def test_the_stream_brings_all_that_is_known(page):
+    shown = page()
+    fill(shown, DEBT, REFUSED)
+    event = first_event(shown)
+    assert event["contact"]["state"] == "live"
+    assert event["first"]
+    assert event["start"] == shown.session.start
+    assert [each["id"] for each in event["decisions"]] == [REFUSED.decision_id, DEBT.decision_id]
+
+
+def test_the_stream_says_when_kafka_cannot_be_reached(page):
+    shown = page()
+    shown.feed.contact = Contact("unreachable", "cannot reach Kafka", START)
+    assert first_event(shown)["contact"] == {"state": "unreachable", "message": "cannot reach Kafka", "at": START}
+
+
+def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
+    shown = page()
+    fill(shown, DEBT, REFUSED)
+    found = shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()
+    assert found["outcome"] == "REJECTED"
+    lines = [(each["part"], each["text"]) for each in found["lines"]]
+    assert ("K before", "-2.5: the bucket was written last by mutation-requests-0-0") in lines
+    assert ("", "since 2026-11-21T12:59:59.000Z by ann  # as agreed") in lines
+    assert ("charges", "'topic-0' of 30: refused, since K = -2.5 < 0; K stays") in lines
+    assert ("throttle", "-K / R = 2.5 / 5 s = 500 ms, rounded up") in lines
+    assert ("recomputed", "the same, from the decision before it") in lines
+    assert [each["decision_id"] for each in found["before"]] == [DEBT.decision_id]
+    assert found["note"] == ""
+
+
+def test_where_the_bucket_was_used_before_the_page_says_what_it_does_not_know(page):
+    shown = page()
+    fill(shown, REFUSED)
+    assert "last hour only" in shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()["note"]
+
+
+def test_a_decision_that_is_not_kept_is_not_found(page):
+    answer = page().client.get("/api/decisions/mutation-requests-0-99")
+    assert answer.status_code == 404
+    assert "`mutation-quota explain mutation-requests-0-99`" in answer.json()["error"]
+
+
+def test_the_decisions_of_a_tenant_are_listed(page):
+    shown = page()
+    fill(shown, DEBT, replace(REFUSED, user_tag="bob"))
+    found = shown.client.get("/api/buckets", params={"key": '["alice",""]'}).json()
+    assert [each["id"] for each in found] == [DEBT.decision_id]
+
+
+def test_the_page_holds_nothing_of_records(page):
+    """All names come by the stream, as JSON, and scripts insert them as text."""
+    shown = page()
+    fill(shown, replace(DEBT, user="<script>alert(1)</script>"))
+    text = shown.client.get("/").text
+    assert "alert(1)" not in text
+    assert html.escape(shown.session.csrf) in text
+
+
+@pytest.mark.parametrize("path", ["/", "/login"])
+def test_the_pages_load_nothing_from_elsewhere_and_have_no_code_in_them(page, path):
+    text = page().client.get(path).text
+    assert all(each.startswith("/") for each in re.findall(r'(?:src|href|action)="([^"#]+)"', text))
+    assert all(tag.endswith("></script>") for tag in re.findall(r"<script.*?</script>", text, re.DOTALL))
+    assert "style=" not in text
+    assert not re.search(r"\son\w+=", text)
+
+
+def test_settings_are_escaped(page):
+    text = page(servers="<b>:9092").client.get("/").text
+    assert "&lt;b&gt;:9092" in text
+    assert "<b>" not in text
+
+
+@pytest.mark.parametrize("name", ["uplot.js", "dashboard.js", "dashboard.css", "icon.svg", "licence.txt"])
+def test_the_files_of_the_page_are_there(page, name):
+    assert page().client.get(f"/assets/{name}").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["page.html", "..%2fpage.py", "%2e%2e/guard.py", ""])
+def test_no_other_files_are_there(page, name):
+    assert page().client.get(f"/assets/{name}").status_code == 404
+
+
+def post(page, path, value, **headers):
+    return page.client.post(path, json=value, headers=page.own | headers)
+
+
+def test_a_quota_is_tried_out_on_what_was_decided(page):
+    """60 at once, then 30 at K = -2.5. With a burst of 20 all the 60 are admitted, as they were, and then K = -37.5."""
+    shown = page(allow_changes="true")
+    fill(shown, DEBT, REFUSED)
+    wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "controller_mutation_burst": 20}
+    found = post(shown, "/api/trials", wanted).json()
+    assert found["entity"] == "user-principal 'alice'"
+    trial = found["trial"]
+    assert (trial["recorded"]["admitted"], trial["recorded"]["refused"]) == (60, 30)
+    assert trial["recorded"]["throttled_seconds"] == 0.5
+    assert (trial["tried"]["admitted"], trial["tried"]["throttled_seconds"]) == (60, 7.5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [
+        ({"entity": {"user": "alice"}, "controller_mutation_rate": 0}, "controller_mutation_rate"),
+        ({"entity": {"user": "alice"}, "controller_mutation_rate": "5"}, "controller_mutation_rate"),
+        ({"entity": {}, "controller_mutation_rate": 5}, "an entity needs a user"),
+        ({"entity": {"user": ""}, "controller_mutation_rate": 5}, "entity.user"),
+        ({"entity": {"user": "alice"}}, "controller_mutation_rate"),
+        ({"entity": {"user": "alice"}, "controller_mutation_rate": 5, "x": 1}, "x"),
+        ([], "value"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/trials", "/api/quotas"])
+def test_what_is_no_quota_is_refused_with_its_field(page, path, wanted, error):
+    answer = post(page(allow_changes="true"), path, wanted)
+    assert answer.status_code == 400
+    assert error in answer.json()["error"]
+
+
+def test_a_form_of_another_kind_is_refused(page):
+    shown = page(allow_changes="true")
+    answer = shown.client.post("/api/quotas", content="{}", headers=shown.own | {"Content-Type": "text/plain"})
+    assert answer.status_code == 415
+
+
+def test_a_body_that_is_too_large_is_refused(page):
+    assert post(page(allow_changes="true"), "/api/quotas", {"comment": "x" * 70_000}).status_code == 413
+
+
+def test_a_quota_that_cannot_be_written_is_told(page, monkeypatch):
+    def fail(*_):
+        raise ClusterError("the change is not set: no answer in time")
+
+    monkeypatch.setattr("jobs.dashboard.app.set_quota", fail)
+    wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
+    answer = post(page(allow_changes="true"), "/api/quotas", wanted)
+    assert (answer.status_code, answer.json()) == (503, {"error": "the change is not set: no answer in time"})

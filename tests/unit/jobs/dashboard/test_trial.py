@@ -1,0 +1,79 @@
+"""A quota tried out: Q = 5 mutations a second, B = 55; the bucket of alice."""
+
+from msgspec.structs import replace
+
+from jobs.dashboard.trial import try_quota
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota, Window
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from quota.settings import load_settings
+from tests.support.factories import START, decide_all, decided, resolved
+from tests.unit.jobs.dashboard.conftest import ALICE, FIVE
+
+SETTINGS = load_settings(environment={})
+
+_, DECISIONS = decide_all(
+    resolved(60, at=START, offset=0),  # 55 - 60 = -5
+    resolved(10, at=START + 500, offset=1),  # refused at -2.5: 500 ms
+    resolved(10, at=START + 2000, offset=2),  # 5 - 10 = -5
+    algorithm=TokenBucket(Window()),
+)
+
+
+def tried(quota, *decisions, entity=ALICE, entries=(FIVE,)):
+    return try_quota([codec.encode(each) for each in decisions], entries, SETTINGS, entity, quota)
+
+
+def test_a_larger_quota_admits_what_was_refused():
+    """110 - 60 = 50, at most 110; nobody waits."""
+    trial = tried(Quota(10.0), *DECISIONS)
+    assert (trial.recorded.admitted, trial.recorded.refused, trial.recorded.throttled_seconds) == (70, 10, 0.5)
+    assert (trial.tried.admitted, trial.tried.refused, trial.tried.throttled_seconds) == (80, 0, 0)
+    assert (trial.tried.newly_admitted, trial.tried.newly_refused) == (10, 0)
+    assert (trial.recorded.peak, trial.tried.peak) == (60, 70)
+
+
+def test_a_smaller_quota_refuses_what_was_admitted():
+    """11 - 60 = -49; at 2 s it is -47, which takes 47 s."""
+    trial = tried(Quota(1.0), *DECISIONS)
+    assert (trial.tried.admitted, trial.tried.refused, trial.tried.newly_refused) == (60, 20, 10)
+    assert trial.tried.throttled_seconds == 48.5  # from 0.5 s to 49 s, and once more
+    assert trial.tried.requests == trial.recorded.requests == 3
+
+
+def test_a_bucket_begins_as_its_first_decision_found_it():
+    """At K = -2.5, 10 mutations: refused with 2.5 s to wait at a rate of 1."""
+    trial = tried(Quota(1.0), DECISIONS[1])
+    assert (trial.tried.refused, trial.tried.throttled_seconds) == (10, 2.5)
+
+
+def test_without_a_quota_all_is_admitted():
+    trial = tried(None, *DECISIONS)
+    assert (trial.tried.admitted, trial.tried.refused) == (80, 0)
+
+
+def test_who_is_not_concerned_is_left_out():
+    bob = replace(decided(7, rate=None, at=START, offset=9), user="bob")
+    trial = tried(Quota(10.0), *DECISIONS, bob)
+    assert (trial.requests, trial.recorded.requests) == (4, 3)
+    assert [(each.user, each.load.requests) for each in trial.senders] == [("alice", 3)]
+
+
+def test_a_more_specific_quota_goes_before_the_one_that_is_tried():
+    trial = tried(Quota(1.0), *DECISIONS, entity=QuotaEntity(None))
+    assert (trial.requests, trial.recorded.requests) == (3, 0)
+
+
+def test_a_quota_takes_over_from_a_less_specific_one():
+    """They were decided by the default, and in a bucket of the same tags."""
+    default = QuotaLogEntry(0, START - 1000, QuotaRecord(QuotaEntity(None), 5.0))
+    by_default = [replace(each, quota_entity=QuotaEntity(None)) for each in DECISIONS]
+    trial = tried(Quota(10.0), *by_default, entries=(default,))
+    assert (trial.recorded.requests, trial.tried.newly_admitted) == (3, 10)
+
+
+def test_without_requests_there_is_nothing_to_tell():
+    trial = tried(Quota(10.0))
+    assert (trial.since, trial.requests, trial.tried.requests, trial.senders) == (None, 0, 0, [])

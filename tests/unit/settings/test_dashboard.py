@@ -1,0 +1,51 @@
+"""Where the dashboard may be reached, and by whom."""
+
+import pytest
+
+from quota.errors import BadInput
+from quota.settings import load_settings
+
+
+@pytest.fixture
+def token(tmp_path):
+    """Return a function that writes a token into a file."""
+
+    def _token(text="a token of some length\n"):
+        file = tmp_path / "token"
+        file.write_text(text)
+        return f"dashboard.token_file={file}"
+
+    return _token
+
+
+def load(*overrides):
+    return load_settings(overrides, environment={}).dashboard
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])
+def test_this_machine_needs_no_token(address):
+    assert load(f"dashboard.address={address}").is_local
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3"])  # noqa: S104 it is refused
+def test_other_machines_need_one(address, token):
+    with pytest.raises(BadInput, match="needs token_file"):
+        load(f"dashboard.address={address}")
+    assert load(f"dashboard.address={address}", token()).token.startswith("a token")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "too short\n"])
+def test_a_short_token_is_refused(text, token):
+    with pytest.raises(BadInput, match="fewer than 16 characters"):
+        load(token(text))
+
+
+@pytest.mark.parametrize("address", ["localhost", "quota.example", "127.0.0.1:80"])
+def test_a_name_is_not_an_address(address):
+    with pytest.raises(BadInput, match="is not an IP address"):
+        load(f"dashboard.address={address}")
+
+
+def test_a_file_that_is_not_there_is_named():
+    with pytest.raises(BadInput, match="token_file"):
+        load("dashboard.token_file=/nowhere/token")
