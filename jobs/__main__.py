@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import dashboard, dead_letters, decisions, observe, services, topics
-from jobs.cli.analysis import backtest, explain, recommend, report, simulate
+from jobs.cli import dead_letters, decisions, observe, services, topics
+from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.groups import with_groups

@@ -27,6 +27,7 @@ _READ_BY = {
     "client": "`QuotaAdminClient`, `AIOQuotaAdminClient`, `topics`",
     "metrics": "the services: `enforce`, `audit`, `minutes`, `apply`, `gateway`, `observe follow`, "
     "`quotas push --follow`",
+    "dashboard": "`dashboard`, `run`",
     "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets`, `backtest`, `recommend`",
     "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`, which read Kafka's "
     "protocol from them",
