@@ -1,49 +1,68 @@
 """The reference of the command line, from the Typer app."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from typer.main import get_command
 
 from conf.docs.markdown import code, sentence, table
 from jobs.__main__ import app
+from jobs.cli.program.help import EXIT_CODES, SectionedGroup
 
 _PROGRAM = "mutation-quota"
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 def command_sections() -> Iterator[str]:
-    """Yield the lines of all commands: those outside of groups first, then the groups."""
+    """Yield the lines of all commands, in the order of the program's help."""
     root: Any = get_command(app)
-    yield from _options(root)
-    names = list(root.commands)
-    groups = [name for name in names if _is_group(root.commands[name])]
-    for name in [each for each in names if each not in groups] + groups:
+    yield from _overview(root)
+    yield from ("", "## Options before the command", "")
+    yield from _option_table(_options(root))
+    yield from ("", "## Exit codes", "")
+    yield from table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+    common = {_identity(each) for each in _options(root)}
+    for name in _in_order(root):
         command = root.commands[name]
-        if command.hidden:
-            continue
         yield from ("", f"## {name}", "")
         if not _is_group(command):
-            yield from _command(name, command)
+            yield from _command(name, command, common)
             continue
         yield from _text(command.help)
         for inner, each in command.commands.items():
             if not each.hidden:
                 yield from ("", f"### {name} {inner}", "")
-                yield from _command(f"{name} {inner}", each)
+                yield from _command(f"{name} {inner}", each, common)
+
+
+def _in_order(root: SectionedGroup) -> list[str]:
+    return [name for names in root.sections.values() for name in names if not root.commands[name].hidden]
+
+
+def _overview(root: SectionedGroup) -> Iterator[str]:
+    """Yield the commands by section, each with the first sentence of its help."""
+    for section, names in root.sections.items():
+        yield from ("", f"**{section}**", "")
+        shown = [name for name in names if not root.commands[name].hidden]
+        summaries = (_PARAGRAPHS.split(root.commands[name].help or "")[0] for name in shown)
+        rows = ((f"[`{name}`](#{name})", sentence(text)) for name, text in zip(shown, summaries, strict=True))
+        yield from table(("command", "does"), rows)
 
 
 def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types of commands
     return hasattr(command, "commands")
 
 
-def _command(path: str, command: Any) -> Iterator[str]:  # noqa: ANN401
+def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
     arguments = " ".join(_argument(each) for each in command.params if each.param_type_name == "argument")
     yield from ("```text", " ".join(filter(None, (_PROGRAM, path, "[OPTIONS]", arguments))), "```", "")
     yield from _text(command.help)
     yield from _arguments(command)
-    yield from _options(command)
+    options = _options(command)
+    yield from _option_table([each for each in options if _identity(each) not in common])
+    if shared := [each.opts[0] for each in options if _identity(each) in common]:
+        yield from ("", f"Also {', '.join(map(code, shared))}, as [before the command](#options-before-the-command).")
     if command.epilog:
         yield ""
         yield from _text(command.epilog)
@@ -76,11 +95,19 @@ def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
         yield ""
 
 
-def _options(command: Any) -> Iterator[str]:  # noqa: ANN401
-    found = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+def _options(command: Any) -> list[Any]:  # noqa: ANN401
+    return [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+
+
+def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401
+    """Return what is the same where an option means the same: `topics` has a `--config` of its own."""
+    return option.opts[0], option.help or ""
+
+
+def _option_table(options: Sequence[Any]) -> Iterator[str]:
     head = ("option", "value", "default", "meaning")
-    rows = ((_names(each), _value(each), _default(each), sentence(each.help or "")) for each in found)
-    if found:
+    rows = ((_names(each), _value(each), _default(each), sentence(each.help or "")) for each in options)
+    if options:
         yield from table(head, rows)
 
 

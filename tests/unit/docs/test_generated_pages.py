@@ -56,14 +56,20 @@ def test_each_command_has_a_section():
         for name, command in get_command(app).commands.items()
         for each in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
     ]
-    assert sorted(headings) == sorted(["Options before the command", *names])
+    assert sorted(headings) == sorted(["Options before the command", "Exit codes", *names])
 
 
 def test_each_option_of_a_command_has_a_row():
     (section,) = re.findall(r"^## simulate\n(.*?)^## ", COMMANDS, re.MULTILINE | re.DOTALL)
     options = [name for each in get_command(app).commands["simulate"].params for name in each.opts if "--" in name]
-    assert [name for name in options if f"| `{name}`" not in section] == []
+    assert [name for name in options if f"`{name}`" not in section] == []
     assert "mutation-quota simulate [OPTIONS] REQUESTS\n" in section
+
+
+def test_an_option_that_means_something_else_before_the_command_has_a_row_of_its_own():
+    """`topics` has a `--config` as kafka-topics.sh does."""
+    (section,) = re.findall(r"^### topics create\n(.*?)^### ", COMMANDS, re.MULTILINE | re.DOTALL)
+    assert "\n| `--config` | `NAME=VALUE`" in section
 
 
 def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
