@@ -1,0 +1,110 @@
+"""Pages, comments of settings and alerts name commands and options that there are."""
+
+import re
+import shlex
+
+import pytest
+from typer.main import get_command
+
+from jobs.__main__ import app
+from tests.support.checkout import CHECKOUT
+
+ROOT = get_command(app)
+PAGES = [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
+PAGES += [CHECKOUT / "conf/mutation-quota.toml", *sorted((CHECKOUT / "conf/kubernetes").iterdir())]
+HISTORY = {"CHANGELOG.md"}
+LONG_FORM = {"--entity-type", "--entity-name", "--entity-default"}
+"""Of kafka-configs.sh, which the commands on entities take besides their own options."""
+
+_FENCED = re.compile(r"^ *```(?:sh|console)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+def calls(text):
+    """What stands in code and begins with the program or one of its commands, as words."""
+    for block in _FENCED.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            yield from words_of(re.split(r"\s#\s|\s[|<>]+\s", line)[0], in_block=True)
+    for code in _INLINE.findall(_FENCED.sub("", text)):
+        yield from words_of(code, in_block=False)
+
+
+def words_of(code, *, in_block):
+    try:
+        words = shlex.split(code.replace("…", ""))
+    except ValueError:
+        return
+    words = words[1:] if words[:1] == ["$"] else words
+    if words and words[0].endswith("mutation-quota"):
+        yield words[1:]
+    elif not in_block and len(words) > 1 and words[0] in ROOT.commands and looks_like_a_call(words):
+        yield words
+
+
+def looks_like_a_call(words):
+    """`enforce --once` and `quotas alter` do; `run it`, and errors such as `decisions were removed …`, do not."""
+    return words[1].startswith("--") or (hasattr(ROOT.commands[words[0]], "commands") and not is_sentence(words))
+
+
+def is_sentence(words):
+    return len(words) > 3 and not any(word.startswith("--") for word in words)
+
+
+def problem(words):
+    """What is wrong with a call, or None."""
+    command, path = ROOT, ""
+    taken = options_of(ROOT)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
+        if word.startswith("-") and word != "-":
+            name = word.partition("=")[0]
+            if name not in taken | options_of(command) | LONG_FORM:
+                return f"{path or 'mutation-quota'} has no {name}"
+            if "=" not in word and remaining and takes_value(command, name):
+                remaining.pop(0)
+        elif hasattr(command, "commands"):
+            if not re.fullmatch(r"[a-z][a-z-]*(\|[a-z|-]+)?", word):
+                return None  # COMMAND, or a sentence
+            for each in word.split("|"):
+                if each not in command.commands:
+                    return f"{path} has no command {each}".strip()
+            command = command.commands[word.split("|")[0]]
+            path = f"{path} {word}".strip()
+    return None
+
+
+def options_of(command):
+    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help", "-h"}
+
+
+def takes_value(command, name):
+    return any(
+        name in each.opts and not each.is_flag for each in (*command.params, *ROOT.params) if hasattr(each, "is_flag")
+    )
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in HISTORY], ids=lambda page: page.name)
+def test_commands_and_options_on_a_page_are_there(page):
+    found = {" ".join(words): problem(words) for words in calls(page.read_text())}
+    assert {call: wrong for call, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("`mutation-quota quotas list`", "quotas has no command list"),
+        ("`quotas invent`", "quotas has no command invent"),
+        ("`enforce --twice`", "enforce has no --twice"),
+        (
+            "```sh\nmutation-quota --set a.b=c simulate requests.jsonl --quotas q --invented  # why\n```",
+            "simulate has no --invented",
+        ),
+        ("`quotas push|invent`", "quotas has no command invent"),
+        ("`mutation-quota quotas alter --user alice --add-config controller_mutation_rate=5`", None),
+        ("`mutation-quota COMMAND --help`", None),
+    ],
+)
+def test_a_call_that_is_wrong_is_found(text, expected):
+    (words,) = calls(text)
+    assert problem(words) == expected
