@@ -12,8 +12,8 @@ from jobs.cli import dead_letters, decisions, observe, services, topics
 from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
-from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfigFile, Overrides
+from jobs.cli.program.groups import with_groups
 from jobs.cli.program.help import Command, Group, SectionedGroup, Sections, exit_codes_epilog, split_docstring
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
 from jobs.cli.program.versions import version_lines

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from jobs.cli.groups import with_groups
+from jobs.cli.program.groups import with_groups
 
 
 @dataclass(frozen=True)
