@@ -8,6 +8,7 @@ from typing import Any, Self
 from confluent_kafka import TopicPartition
 
 from jobs.storage.files import Files
+from jobs.storage.stored_files import ReadableFiles
 from quota.settings.storage import checkpoint_folder
 
 
@@ -29,7 +30,7 @@ class Checkpoint:
     """Whether the folder `state` holds anything."""
 
     @classmethod
-    def read(cls, files: Files, query: str, version: int) -> Self:
+    def read(cls, files: ReadableFiles, query: str, version: int) -> Self:
         """Read a checkpoint of a version; any part of it may be missing."""
         folder = checkpoint_folder(query, version)
         offsets, commits = (_batches(files, f"{folder}/{log}") for log in ("offsets", "commits"))
@@ -64,15 +65,29 @@ class Checkpoint:
             return "its state is missing"
         return None
 
-    def positions(self, files: Files) -> list[TopicPartition]:
+    @property
+    def last_finished(self) -> int | None:
+        """The newest batch that is finished, as far as the files say; None before the first one."""
+        finished = [batch for batch in self.offsets if batch in self.commits or batch != self.offsets[-1]]
+        return finished[-1] if finished else None
+
+    def started_at(self, files: ReadableFiles, batch: int) -> int | None:
+        """Return when a batch was started, epoch ms; None if its file is gone or damaged."""
+        lines = (files.read(f"{self.folder}/offsets/{batch}") or "").splitlines()
+        found = _last_object(lines[1]) if len(lines) > 1 else None
+        moment = found.get("batchTimestampMs") if found else None
+        return moment if isinstance(moment, int) else None
+
+    def next_offset(self, files: ReadableFiles) -> dict[str, Any]:
+        """Return the offset of the source at which the next batch starts, as Spark writes it; empty for none."""
+        batch = self.last_finished
+        return {} if batch is None else _last_object(files.read(f"{self.folder}/offsets/{batch}")) or {}
+
+    def positions(self, files: ReadableFiles) -> list[TopicPartition]:
         """Return the offsets at which the next batch starts; none before the first batch is finished."""
-        done = [batch for batch in self.offsets if batch in self.commits or batch != self.offsets[-1]]
-        if not done:
-            return []
-        offsets = _last_object(files.read(f"{self.folder}/offsets/{done[-1]}")) or {}
         return [
             TopicPartition(topic, int(partition), offset)
-            for topic, partitions in offsets.items()
+            for topic, partitions in self.next_offset(files).items()
             for partition, offset in partitions.items()
         ]
 
@@ -96,7 +111,7 @@ def write_offsets(files: Files, file: str, offsets: Mapping[str, Mapping[str, in
     files.write(file, "\n".join([*text.splitlines()[:-1], json.dumps(offsets)]))
 
 
-def _batches(files: Files, folder: str) -> list[int]:
+def _batches(files: ReadableFiles, folder: str) -> list[int]:
     return sorted(int(name) for name in files.names(folder) if name.isdecimal())
 
 

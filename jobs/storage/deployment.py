@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from jobs.storage.files import Files
+from jobs.storage.stored_files import ReadableFiles
 from quota.admission.identity import user_of
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
@@ -29,7 +30,7 @@ class Deployment:
     """Queries that have finished a batch: name to the version of the checkpoint used last."""
 
     @classmethod
-    def read(cls, files: Files) -> Self:
+    def read(cls, files: ReadableFiles) -> Self:
         """Read the file; an empty deployment if there is none.
 
         Raises:

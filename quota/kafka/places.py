@@ -17,6 +17,7 @@ from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import message_source, read_topic
 from quota.records import codec
 from quota.settings import Settings
+from quota.settings.connection import Connection
 
 T = TypeVar("T")
 
@@ -27,6 +28,22 @@ _LATEST_PLACES = 1000
 _FULL_QUEUE_SECONDS = 0.1
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
+
+
+def read_places(connection: Connection, topic: str, group: str, timeout_seconds: float) -> list[Message]:
+    """Return the latest records with places of a group, the oldest first; none if it has no place yet.
+
+    The latest is among the topic's latest records unless another group is busy; then the whole topic is read.
+
+    Raises:
+        KafkaException: the cluster does not answer in time, or the topic does not exist.
+    """
+    for max_records in (_LATEST_PLACES, None):
+        messages = read_topic(connection, topic, timeout_seconds, max_records)
+        found = [message for message in messages if message.key() == group.encode()]
+        if found:
+            return found
+    return []
 
 
 class TakenOver(ClusterError):
@@ -73,28 +90,13 @@ class PlacedWriter:
     def place(self, decoder: msgspec.json.Decoder[T]) -> T | None:
         """Return the latest place of the group; a record that is none is passed over."""
         place = None
-        for message in self._places():
+        for message in read_places(self._connection, self._topic, self._group, self._timeout):
             try:
                 place = codec.decode(message.value(), decoder)
             except BadRecord as error:
                 source = message_source(message)
                 _log.warning("%s is no record of an %s and is passed over: %s", source, self._program, error)
         return place
-
-    def _places(self) -> Iterator[Message]:
-        """Yield records with places of the group, the oldest first.
-
-        The latest is among the topic's latest records unless another group is busy; then the whole topic is read.
-        """
-        for max_records in (_LATEST_PLACES, None):
-            found = [
-                message
-                for message in read_topic(self._connection, self._topic, self._timeout, max_records)
-                if message.key() == self._group.encode()
-            ]
-            if found:
-                yield from found
-                return
 
     def begin(self, place: bytes) -> None:
         """Begin a transaction, with the place that holds once it is committed.

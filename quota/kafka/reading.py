@@ -16,6 +16,7 @@ from quota.settings.connection import Connection
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""
 
+_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _FETCH_WAIT_MS = 50
@@ -85,9 +86,28 @@ class EndOffsets:
         Raises:
             ClusterError: the cluster does not answer in time.
         """
+        return self._offsets(partitions, _LATEST)
+
+    def fetch_first(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Return the offset of the first record that each partition still holds; its end if it holds none.
+
+        Raises:
+            ClusterError: the cluster does not answer in time.
+        """
+        return self._offsets(partitions, _EARLIEST)
+
+    def fetch_at(self, partitions: Collection[Partition], epoch_ms: int) -> dict[Partition, int]:
+        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none.
+
+        Raises:
+            ClusterError: the cluster does not answer in time.
+        """
+        return self._offsets(partitions, OffsetSpec.for_timestamp(epoch_ms))
+
+    def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
         if not partitions:
             return {}
-        specs = {TopicPartition(*partition): _LATEST for partition in partitions}
+        specs = {TopicPartition(*partition): spec for partition in partitions}
         with cluster_errors(self._action, self._config):
             futures = self._admin.list_offsets(specs, request_timeout=self._timeout)
             return {(each.topic, each.partition): future.result().offset for each, future in futures.items()}

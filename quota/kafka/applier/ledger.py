@@ -47,6 +47,14 @@ _offsets_decoder = msgspec.json.Decoder(dict[int, AppliedOffset])
 _done_decoder = msgspec.json.Decoder(_DoneDecision)
 
 
+def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
+    """Return the positions in a record of the topic of places, by partition; None if it is no applier's."""
+    try:
+        return codec.decode(message.value(), _offsets_decoder)
+    except BadRecord:
+        return None
+
+
 class Ledger:
     """Results and applied offsets, written in one transaction.
 

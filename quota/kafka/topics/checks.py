@@ -13,11 +13,21 @@ _log = logging.getLogger(__name__)
 
 def problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
     """Yield the problems of topics, each with its solution. A mere risk is logged as a warning."""
+    for risk in _risks(topics, settings):
+        _log.warning("%s", risk)
+    yield from faults(topics, settings)
+
+
+def faults(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
+    """Yield the problems of topics with which no job starts, each with its solution."""
     yield from _timestamp_problems(topics, settings)
     yield from _size_problems(topics, settings)
     name = settings.topics.quotas
-    if name in topics:
-        yield from _quota_topic_problems(name, topics[name])
+    if name in topics and topics[name].partitions != 1:
+        yield (
+            f"topic {name} has {topics[name].partitions} partitions, so that its changes have no order; "
+            "make it anew with one"
+        )
 
 
 def _timestamp_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
@@ -44,19 +54,16 @@ def _size_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> 
             )
 
 
-def _quota_topic_problems(name: str, topic: DescribedTopic) -> Iterator[str]:
-    if topic.partitions != 1:
-        yield (
-            f"topic {name} has {topic.partitions} partitions, so that its changes have no order; make it anew with one"
-        )
-    lag_ms = topic.configs["min.compaction.lag.ms"]
-    if "compact" not in topic.configs["cleanup.policy"]:
-        _log.warning("topic %s is not compacted: quotas are forgotten when its retention ends", name)
+def _risks(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
+    name = settings.topics.quotas
+    if name not in topics:
+        return
+    configs = topics[name].configs
+    lag_ms = configs["min.compaction.lag.ms"]
+    if "compact" not in configs["cleanup.policy"]:
+        yield f"topic {name} is not compacted: quotas are forgotten when its retention ends"
     elif int(lag_ms) < QUOTAS_RETAINED_MS:
-        _log.warning(
-            "topic %s may be compacted after %s ms: requests that are older may be judged by later quotas; "
-            "set min.compaction.lag.ms=%d on the topic",
-            name,
-            lag_ms,
-            QUOTAS_RETAINED_MS,
+        yield (
+            f"topic {name} may be compacted after {lag_ms} ms: requests that are older may be judged by later quotas; "
+            f"set min.compaction.lag.ms={QUOTAS_RETAINED_MS} on the topic"
         )

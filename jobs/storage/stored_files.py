@@ -1,0 +1,137 @@
+"""Files of a storage root read without a JVM, on a disk of this machine or on an object store that deltalake knows."""
+
+import re
+from pathlib import Path
+from typing import Protocol
+
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileSelector, FileType
+
+from quota.errors import MutationQuotaError
+from quota.settings import Settings
+
+_STORE_ERRORS = (OSError, DeltaError)
+_MAX_REASON = 200
+_ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
+"""Colours and arrows, with which an object store's errors are laid out over several lines."""
+
+
+class ReadableFiles(Protocol):
+    """Files that can be read; paths are relative to `root`."""
+
+    root: str
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None if there is no such file."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder; none if there is no such folder."""
+        ...
+
+
+class LocalFiles:
+    """The files of a storage root on a disk of this machine."""
+
+    def __init__(self, root: str) -> None:
+        """Take the root, an absolute path; nothing is read yet."""
+        self.root = root
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None if there is no such file.
+
+        Raises:
+            MutationQuotaError: it cannot be read.
+        """
+        try:
+            return Path(self.root, path).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(self.root, path, str(error.strerror)) from None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder; none if there is no such folder.
+
+        Raises:
+            MutationQuotaError: it cannot be read.
+        """
+        try:
+            return sorted(each.name for each in Path(self.root, folder).iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _unreadable(self.root, folder, str(error.strerror)) from None
+
+
+class ObjectStoreFiles:
+    """The files of a storage root that is a URL, read by deltalake, as the tables are."""
+
+    def __init__(self, root: str, options: dict[str, str]) -> None:
+        """Connect to the store.
+
+        Args:
+            root: the URL.
+            options: deltalake's `storage_options`.
+
+        Raises:
+            MutationQuotaError: deltalake does not know such a URL.
+        """
+        self.root = root
+        try:
+            # Its methods are called directly: behind Arrow's own, its threads may abort the program at its exit.
+            self._store = DeltaStorageHandler(root, options)
+        except _STORE_ERRORS as error:
+            raise _unreadable(root, "", str(error)) from None
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None if there is no such file.
+
+        Raises:
+            MutationQuotaError: the store does not answer, or refuses.
+        """
+        try:
+            (found,) = self._store.get_file_info([path])
+            if found.type != FileType.File:
+                return None
+            stored = self._store._handler.open_input_file(path)  # noqa: SLF001 without Arrow's wrapper
+            return bytes(stored.read(stored.size())).decode(errors="replace")
+        except _STORE_ERRORS as error:
+            raise _unreadable(self.root, path, str(error)) from None
+
+    def names(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder; none if there is no such folder.
+
+        Raises:
+            MutationQuotaError: the store does not answer, or refuses.
+        """
+        try:
+            found = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
+        except _STORE_ERRORS as error:
+            raise _unreadable(self.root, folder, str(error)) from None
+        return sorted(each.base_name for each in found)
+
+
+def stored_files(settings: Settings, options: dict[str, str] | None = None) -> ReadableFiles:
+    """Return the files of a deployment's storage root.
+
+    Args:
+        settings: the settings.
+        options: deltalake's options of the connection, in addition to those of the settings.
+
+    Raises:
+        MutationQuotaError: the root is a URL that deltalake does not know.
+    """
+    url = settings.storage.url
+    if "://" not in url:
+        return LocalFiles(url)
+    return ObjectStoreFiles(url, {**settings.storage.deltalake(), **(options or {})})
+
+
+def _unreadable(root: str, path: str, reason: str) -> MutationQuotaError:
+    lines = (line.strip() for line in _ORNAMENT.sub("", reason).splitlines())
+    told = ": ".join(line.rstrip(".") for line in lines if line)[:_MAX_REASON]
+    return MutationQuotaError(
+        f"{root}/{path} cannot be read: {told}; check storage.root, and storage.options of an object store"
+    )

@@ -1,0 +1,78 @@
+"""Files of a storage root read without a JVM, by a path and by a URL."""
+
+import tarfile
+
+import pytest
+
+from jobs.storage.checkpoint import Checkpoint
+from jobs.storage.stored_files import ObjectStoreFiles, stored_files
+from quota.errors import MutationQuotaError
+from quota.settings import load_settings
+from tests.support.checkout import CHECKOUT
+
+LEFT_BEHIND = CHECKOUT / "tests" / "upgrades" / "state-v3.tar.gz"
+"""A storage root as Spark has left it."""
+
+
+@pytest.fixture(params=["path", "URL"])
+def files(request, tmp_path):
+    root = str(tmp_path) if request.param == "path" else f"file://{tmp_path}"
+    return stored_files(load_settings([f"storage.root={root}"], environment={}))
+
+
+def test_the_text_of_a_file_is_read(files, tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "metadata").write_text('{"id": "ὄ"}', encoding="utf-8")
+
+    assert files.read("checkpoints/metadata") == '{"id": "ὄ"}'
+
+
+def test_what_is_not_there_has_no_text_and_no_names(files):
+    assert files.read("deployment.json") is None
+    assert files.names("checkpoints/enforce/v3/offsets") == []
+
+
+def test_the_names_in_a_folder_are_sorted(files, tmp_path):
+    for name in ("9", "10", ".10.crc"):
+        (tmp_path / "offsets").mkdir(exist_ok=True)
+        (tmp_path / "offsets" / name).write_text("v1")
+    (tmp_path / "offsets" / "inner").mkdir()
+    (tmp_path / "offsets" / "inner" / "11").write_text("v1")
+
+    assert files.names("offsets") == [".10.crc", "10", "9", "inner"]
+
+
+def test_a_checkpoint_of_spark_tells_its_batches_and_positions(files, tmp_path):
+    with tarfile.open(LEFT_BEHIND) as left:
+        left.extractall(tmp_path, filter="data")
+
+    found = Checkpoint.read(files, "enforce", 3)
+
+    assert (found.offsets, found.commits, found.missing(stateful=True)) == ([0, 1], [0, 1], None)
+    assert (found.last_finished, found.started_at(files, 1)) == (1, 1_795_298_933_267)
+    assert [(each.topic, each.partition, each.offset) for each in found.positions(files)] == [
+        ("frozen-3-requests", 0, 7),
+        ("frozen-3-requests", 1, 0),
+    ]
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "deployment.json").mkdir()
+
+    with pytest.raises(MutationQuotaError, match=r"deployment\.json cannot be read: Is a directory; check storage\."):
+        stored_files(load_settings([f"storage.root={tmp_path}"], environment={})).read("deployment.json")
+
+
+def test_a_store_that_deltalake_does_not_know_is_one_line():
+    with pytest.raises(MutationQuotaError, match=r"^nope://x/ cannot be read: Unknown scheme: nope") as raised:
+        ObjectStoreFiles("nope://x", {})
+    assert "\n" not in str(raised.value)
+
+
+def test_the_time_of_a_batch_whose_file_is_gone_or_damaged_is_unknown(files, tmp_path):
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "1").write_text("v1\nno json\n{}")
+    found = Checkpoint("", "id", [0, 1], [0, 1], [], has_state=True)
+
+    assert found.started_at(files, 0) is None
+    assert found.started_at(files, 1) is None
