@@ -13,6 +13,7 @@ from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, s
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.options import ConfigFile, Overrides
+from jobs.cli.overview import config
 from jobs.cli.program.groups import with_groups
 from jobs.cli.program.help import Command, Group, SectionedGroup, Sections, exit_codes_epilog, split_docstring
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
@@ -68,6 +69,9 @@ SECTIONS: Sections = {
     },
     "Inspect": {
         "dashboard": dashboard.dashboard,
+        "config": Group(
+            "Show the settings in force, and check them.", {"show": config.show, "validate": config.validate}
+        ),
         "explain": explain.explain,
         "report": report.report,
         "decisions": Group("List the decisions that the audit has kept.", {"list": decisions.list_decisions}),

@@ -11,6 +11,7 @@ from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput
 from quota.records import codec
 from quota.settings import Settings, load_settings
+from quota.settings.loading import LoadedSettings, load_with_origins
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user principal.")]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="A client-id.")]
@@ -64,6 +65,15 @@ class SettingsOptions:
         set_log_level(self.log_level, verbose=self.verbose)
         return read_settings(self.context, [*(self.overrides or []), *more], self.config, self._server)
 
+    def read_with_origins(self) -> LoadedSettings:
+        """Load the settings as `read` does, and tell where they come from.
+
+        Raises:
+            BadInput: a setting or the file is invalid.
+        """
+        set_log_level(self.log_level, verbose=self.verbose)
+        return load_with_origins(*_selected(self.context, self.overrides, self.config, self._server))
+
     @property
     def _server(self) -> str | None:
         return None
@@ -88,9 +98,16 @@ def read_settings(
     Raises:
         BadInput: a setting or the file is invalid.
     """
+    return load_settings(*_selected(context, overrides, file, server))
+
+
+def _selected(
+    context: typer.Context, overrides: list[str] | None, file: Path | None, server: str | None
+) -> tuple[list[str], Path | None]:
+    """Return the overrides and the file that the options before and after the command select."""
     global_overrides, global_file = context.obj or ([], None)
     servers = [f"kafka.bootstrap_servers={server}"] if server else []
-    return load_settings([*global_overrides, *(overrides or []), *servers], file or global_file)
+    return [*global_overrides, *(overrides or []), *servers], file or global_file
 
 
 def parse_pair(option: str, text: str) -> tuple[str, str]:

@@ -9,8 +9,9 @@ import functools
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
@@ -26,6 +27,21 @@ _TABLES = {("spark", "conf"), ("quota", "callback_configs"), ("storage", "option
 """Free-form tables: settings with arbitrary keys and string values."""
 
 _SECTIONS_WITH_SECRETS = {"kafka", "target", "storage"}
+
+
+_Path: TypeAlias = tuple[str, ...]  # section, key; in a table also the entry's name
+_Entry: TypeAlias = tuple[str, _Path, Any]  # origin, path, value
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """Settings, and where those that were given come from."""
+
+    settings: Settings
+    origins: Mapping[_Path, str]
+    """A file, a variable of the environment, or `--set` with its value (masked if secret), by section and key."""
+    file: Path | None
+    """The file that was read; None if there is none."""
 
 
 def load_settings(
@@ -46,6 +62,21 @@ def load_settings(
     Raises:
         BadInput: an invalid setting; one line with the key, the value (masked if secret) and its origin.
     """
+    return load_with_origins(overrides, file, environment, with_default_file=with_default_file).settings
+
+
+def load_with_origins(
+    overrides: Iterable[str] = (),
+    file: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    with_default_file: bool = True,
+) -> LoadedSettings:
+    """Load settings as `load_settings` does, and tell where they come from.
+
+    Raises:
+        BadInput: an invalid setting.
+    """
     values: dict[str, Any] = {}
     origins: dict[_Path, str] = {}
     for origin, path, value in (
@@ -59,14 +90,11 @@ def load_settings(
             keys = keys.setdefault(part, {})
         keys[path[-1]] = value
         origins[path] = origin
+    default = DEFAULT_FILE if with_default_file and DEFAULT_FILE.exists() else None
     try:
-        return Settings.model_validate(values)
+        return LoadedSettings(Settings.model_validate(values), origins, file or default)
     except ValidationError as error:
         raise _invalid(error, origins) from None
-
-
-_Path = tuple[str, ...]  # section, key; in a table also the entry's name
-_Entry = tuple[str, _Path, Any]  # origin, path, value
 
 
 def _from_file(file: Path | None) -> Iterator[_Entry]:

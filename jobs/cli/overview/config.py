@@ -1,0 +1,93 @@
+"""`mutation-quota config`: the settings in force."""
+
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import KafkaOptions
+from jobs.cli.output import OutputOptions, print_table
+from quota.errors import NotFound
+from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
+from schemas.documents.settings import SettingInForce, SettingsInForce
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME", help="Sections (quota) or settings (quota.window_num).")
+]
+Changed = Annotated[bool, typer.Option("--changed", help="Only settings that differ from their defaults.")]
+
+_ORIGINS = {"default": "default", "option": "--set", "kafka": "as [kafka]"}
+
+
+def show(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Show the settings in force, and where each comes from.
+
+    That is a file, a variable of the environment, --set, or the default. Secrets are masked. The security of [target]
+    is that of [kafka] while nothing is set in [target].
+
+    Examples:
+      mutation-quota config show --changed
+      mutation-quota config show kafka topics.partitions --output yaml
+    """
+    loaded = kafka.read_with_origins()
+    found = list(_selected(list(listed_settings(loaded)), names))
+    shown = [each for each in found if each.is_changed or not changed]
+
+    def table() -> None:
+        rows = [[each.name, _text(each.value), _text(each.default), _origin(each)] for each in shown]
+        if changed and rows:
+            print_table(("SETTING", "VALUE", "DEFAULT", "FROM"), rows)
+        elif rows:
+            print_table(("SETTING", "VALUE", "FROM"), [[name, value, origin] for name, value, _, origin in rows])
+        else:
+            print("None of these settings differs from its default." if changed else "This table has no entries.")
+
+    file = None if loaded.file is None else str(loaded.file.absolute())
+    output.print(SettingsInForce(file, [_document(each) for each in shown]), table, items="settings")
+
+
+def validate(kafka: KafkaOptions) -> None:
+    """Check all settings, and connect to nothing.
+
+    Examples:
+      mutation-quota config validate --config /etc/mutation-quota/mutation-quota.toml
+      mutation-quota config validate --set topics.partitions=12
+    """
+    loaded = kafka.read_with_origins()
+    changed = sum(each.is_changed for each in listed_settings(loaded))
+    where = "no settings file" if loaded.file is None else loaded.file
+    differ = "1 setting differs from its default" if changed == 1 else f"{changed} settings differ from their defaults"
+    print(f"{where}: valid; {differ} (config show --changed)")
+
+
+def _selected(settings: list[ListedSetting], names: list[str] | None) -> list[ListedSetting]:
+    """Return the settings of these names or sections, all by default.
+
+    Raises:
+        NotFound: there is no such setting or section.
+    """
+    for name in names or ():
+        if name not in table_names() and not any(_matches(each, name) for each in settings):
+            raise NotFound(f"{name}: no such setting or section is in force; `config show` lists all")
+    return [each for each in settings if not names or any(_matches(each, name) for name in names)]
+
+
+def _matches(setting: ListedSetting, name: str) -> bool:
+    return setting.name == name or setting.name.startswith(f"{name}.")
+
+
+def _text(value: Value | None) -> str:
+    if value is None or value in ("", []):
+        return "-"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _origin(setting: ListedSetting) -> str:
+    return setting.source or _ORIGINS[setting.origin]
+
+
+def _document(setting: ListedSetting) -> SettingInForce:
+    return SettingInForce(
+        setting.name, setting.value, setting.default, setting.is_changed, setting.origin, setting.source
+    )

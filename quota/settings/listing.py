@@ -1,0 +1,96 @@
+"""The settings in force, one by one, with their origins; secrets are masked."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pydantic import SecretStr
+
+from quota.settings.loading import ENV_BOOTSTRAP_SERVERS, ENV_PREFIX, LoadedSettings
+from quota.settings.model import Settings
+from quota.settings.secrets import MASK, is_secret
+
+Value: TypeAlias = bool | int | float | str | list[str]
+Origin: TypeAlias = Literal["default", "file", "environment", "option", "kafka"]
+
+_TARGET, _KAFKA = "target", "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSetting:
+    """A setting in force."""
+
+    name: str
+    """Section and key; of a table also the name of the entry."""
+    value: Value
+    default: Value | None
+    """None for an entry of a table, which has no default."""
+    origin: Origin
+    """`kafka` for the security of the target cluster, if `[target]` is empty and that of `[kafka]` holds."""
+    source: str | None
+    """The file or the variable of the environment; None for other origins."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the value is not the default."""
+        return self.value != self.default
+
+
+def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
+    """Yield all settings, in the order of the sections and their keys."""
+    defaults = Settings()
+    follows_kafka = not loaded.settings.target.model_fields_set
+    for section, keys in loaded.settings:
+        for key in type(keys).model_fields:
+            default = getattr(getattr(defaults, section), key)
+            value = getattr(keys, key)
+            if isinstance(value, dict):
+                yield from _entries(loaded.origins, section, key, value)
+            elif section == _TARGET and follows_kafka:
+                value = getattr(loaded.settings.kafka, key)
+                yield _listed((section, key), value, default, "kafka", None)
+            else:
+                yield _listed((section, key), value, default, *_origin(loaded.origins.get((section, key))))
+
+
+def _entries(
+    origins: Mapping[tuple[str, ...], str], section: str, key: str, table: Mapping[str, object]
+) -> Iterator[ListedSetting]:
+    for name, value in table.items():
+        path = (section, key, name)
+        yield _listed(path, value, None, *_origin(origins.get(path)))
+
+
+def _listed(path: tuple[str, ...], value: object, default: object, origin: Origin, source: str | None) -> ListedSetting:
+    name = ".".join(path)
+    return ListedSetting(name, _shown(name, value), None if default is None else _shown(name, default), origin, source)
+
+
+def _shown(name: str, value: object) -> Value:
+    if isinstance(value, SecretStr):
+        return MASK if value.get_secret_value() else ""
+    if isinstance(value, list):
+        return [str(each) for each in value]
+    if is_secret(name) and value:
+        return MASK
+    return value if isinstance(value, bool | int | float) else str(value)
+
+
+def _origin(origin: str | None) -> tuple[Origin, str | None]:
+    if origin is None:
+        return "default", None
+    if origin.startswith("--set "):
+        return "option", None
+    if origin.startswith(ENV_PREFIX) or origin == ENV_BOOTSTRAP_SERVERS:
+        return "environment", origin
+    return "file", origin
+
+
+def table_names() -> list[str]:
+    """Return the names of the settings that are tables, which have entries of any name."""
+    return [
+        f"{section}.{key}"
+        for section, keys in Settings()
+        for key in type(keys).model_fields
+        if isinstance(getattr(keys, key), dict)
+    ]

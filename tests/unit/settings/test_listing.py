@@ -1,0 +1,109 @@
+"""Which settings are in force, and where they come from."""
+
+import pytest
+
+from quota.settings.listing import listed_settings, table_names
+from quota.settings.loading import load_with_origins
+
+FILE = """
+[quota]
+shadow = true
+exempt_users = ["ann", "bob"]
+
+[quota.callback_configs]
+"group.payments.users" = "alice"
+"group.password" = "hidden"
+
+[storage.options]
+"fs.s3a.endpoint" = "hidden too"
+"""
+
+
+@pytest.fixture
+def listed(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text(FILE)
+
+    def _listed(*overrides, **environment):
+        loaded = load_with_origins(overrides, file, environment)
+        return {each.name: each for each in listed_settings(loaded)}
+
+    return _listed
+
+
+def test_every_setting_has_its_default_where_nothing_is_set():
+    found = list(listed_settings(load_with_origins([], None, {}, with_default_file=False)))
+
+    assert {each.origin for each in found} == {"default", "kafka"}
+    assert not [each.name for each in found if each.is_changed]
+    assert found[0].name == "kafka.security_protocol"
+    assert {"quota.window_num", "metrics.port", "topics.retired_users"} <= {each.name for each in found}
+
+
+def test_each_setting_tells_where_it_comes_from(listed, tmp_path):
+    found = listed(
+        "topics.partitions=4",
+        MUTATION_QUOTA__QUOTA__WINDOW_NUM="20",
+        KAFKA_BOOTSTRAP_SERVERS="k:9092",
+    )
+
+    def told(name):
+        return found[name].value, found[name].origin, found[name].source
+
+    assert told("quota.shadow") == (True, "file", str(tmp_path / "settings.toml"))
+    assert told("quota.window_num") == (20, "environment", "MUTATION_QUOTA__QUOTA__WINDOW_NUM")
+    assert told("kafka.bootstrap_servers") == ("k:9092", "environment", "KAFKA_BOOTSTRAP_SERVERS")
+    assert told("topics.partitions") == (4, "option", None)
+    assert told("topics.create") == (True, "default", None)
+    assert told("quota.exempt_users") == (["ann", "bob"], "file", str(tmp_path / "settings.toml"))
+
+
+def test_the_nearer_origin_is_told(listed):
+    found = listed("quota.shadow=false", MUTATION_QUOTA__QUOTA__SHADOW="true")["quota.shadow"]
+
+    assert (found.value, found.origin, found.is_changed) == (False, "option", False)
+
+
+def test_entries_of_a_table_are_settings_of_their_own(listed):
+    found = listed()["quota.callback_configs.group.payments.users"]
+
+    assert (found.value, found.default, found.is_changed, found.origin) == ("alice", None, True, "file")
+
+
+def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
+    key = tmp_path / "password"
+    key.write_text("hidden")
+    found = listed(
+        "kafka.security_protocol=SASL_PLAINTEXT",
+        "kafka.sasl_mechanism=PLAIN",
+        "kafka.sasl_username=ann",
+        "kafka.sasl_password=hidden",
+        "target.security_protocol=SASL_PLAINTEXT",
+        "target.sasl_mechanism=PLAIN",
+        "target.sasl_username=bob",
+        f"target.sasl_password_file={key}",
+        "spark.conf.a.secret.of.it=hidden",
+    )
+
+    masked = {name for name, each in found.items() if each.value == "********"}
+    assert masked == {
+        "kafka.sasl_password",
+        "quota.callback_configs.group.password",
+        "storage.options.fs.s3a.endpoint",
+        "spark.conf.a.secret.of.it",
+    }
+    assert found["kafka.ssl_key_password"].value == ""
+    assert found["target.sasl_password_file"].value == str(key)
+    assert "hidden" not in repr(found)
+
+
+def test_the_target_has_the_security_of_kafka_while_its_own_section_is_empty(listed):
+    own = listed("kafka.security_protocol=SSL")["target.security_protocol"]
+    other = listed("kafka.security_protocol=SSL", "target.security_protocol=PLAINTEXT")["target.security_protocol"]
+
+    assert (own.value, own.origin) == ("SSL", "kafka")
+    assert (other.value, other.origin) == ("PLAINTEXT", "option")
+
+
+def test_tables_are_named():
+    assert table_names() == ["storage.options", "storage.table_options", "quota.callback_configs", "spark.conf"]
