@@ -13,7 +13,8 @@ from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, s
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.options import ConfigFile, Overrides
-from jobs.cli.overview import config
+from jobs.cli.overview import config, quota_diff, status
+from jobs.cli.overview import topics as topic_overview
 from jobs.cli.program.groups import with_groups
 from jobs.cli.program.help import Command, Group, SectionedGroup, Sections, exit_codes_epilog, split_docstring
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
@@ -42,6 +43,7 @@ SECTIONS: Sections = {
                 "resolve": quotas.resolve,
                 "history": quotas.history,
                 "validate": quota_files.validate,
+                "diff": quota_diff.diff,
                 "apply": quota_files.apply,
                 "rollback": quota_files.rollback,
                 "export": quota_files.export,
@@ -63,12 +65,19 @@ SECTIONS: Sections = {
     },
     "Topics": {
         "topics": Group(
-            "Create, alter and delete topics within the quotas.",
-            {"create": topics.create, "alter": topics.alter, "delete": topics.delete},
+            "List and describe topics; create, alter and delete them within the quotas.",
+            {
+                "list": topic_overview.list_topics,
+                "describe": topic_overview.describe,
+                "create": topics.create,
+                "alter": topics.alter,
+                "delete": topics.delete,
+            },
         ),
     },
     "Inspect": {
         "dashboard": dashboard.dashboard,
+        "status": status.status,
         "config": Group(
             "Show the settings in force, and check them.", {"show": config.show, "validate": config.validate}
         ),

@@ -11,8 +11,8 @@ Command: TypeAlias = Callable[..., None]
 
 EXIT_CODES = {
     0: "success",
-    1: "an error",
-    2: "bad input: an argument, an option, a setting or a file",
+    1: "an error; status: there is a problem; quotas diff: there are differences",
+    2: "bad input: an argument, option, setting or file; quotas diff: any error",
     3: "refused by a quota; quotas drift: the cluster differs from the log",
     4: "not found: what the command names does not exist",
     130: "interrupted",

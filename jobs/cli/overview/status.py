@@ -1,0 +1,46 @@
+"""`mutation-quota status`: the state of a deployment, on one screen."""
+
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import KafkaOptions
+from jobs.cli.output import OutputOptions
+
+Endpoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="A job's metrics endpoint, which tells whether it runs; may be given several times. "
+        "By default the one of metrics.port.",
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for Kafka, storage and endpoints."),
+]
+
+
+def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Show the state of the deployment: topics, queries, tables and problems.
+
+    Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
+    records that a query has not read. RUNNING is ? where nothing tells it: name the metrics endpoints of the jobs.
+
+    Exit code 0: there is no problem. Exit code 1: something is missing, cannot be reached, or is behind.
+
+    Examples:
+      mutation-quota status
+      mutation-quota status --metrics 10.0.0.1:9464 --output json
+    """
+    settings = kafka.read()
+    from jobs.cli.overview.status_text import print_status
+    from jobs.report.status.gathering import read_status
+
+    if endpoints is None:
+        endpoints = [f"{settings.metrics.address}:{settings.metrics.port}"] if settings.metrics.port else []
+    found = read_status(settings, endpoints, timeout)
+    output.print(found, lambda: print_status(found))
+    if not found.ok:
+        raise typer.Exit(1)

@@ -1,0 +1,164 @@
+"""The state of a deployment as text for a terminal of 80 columns."""
+
+from collections.abc import Iterator
+
+from jobs.cli.output import print_table
+from jobs.cli.overview.wording import WIDTH, fill, format_age, format_duration, format_number, format_size, plural
+from quota.text import format_time, printable
+from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
+
+_LABEL = 9
+_MAX_LAGS = 6
+"""The most partitions of a query whose lag is printed."""
+
+_STAMPED = {"LogAppendTime": "broker", "CreateTime": "producer", None: "-"}
+
+
+def print_status(status: Status) -> None:
+    """Print the state of a deployment."""
+    about = f"mutation-quota {status.program.version}, state version {status.program.state_version}"
+    moment = f"{format_time(status.at)[:19]}Z"
+    print(f"{about}{moment:>{WIDTH - len(about)}}")
+    print(_labelled("Kafka", f"{status.kafka.servers}: {_kafka_text(status)}"))
+    print(_labelled("Storage", f"{status.storage.root}: {_storage_text(status)}"))
+    for endpoint in status.endpoints:
+        print(_labelled("Metrics", f"{endpoint.address}: {_endpoint_text(endpoint)}"))
+    print()
+    print_table(
+        ("TOPIC", "PART", "REPL", "CLEANUP", "RETENTION", "STAMPED BY", "STATE"),
+        map(_topic_cells, status.topics),
+        numbers=("PART", "REPL"),
+    )
+    for line in _difference_lines(status):
+        print(line)
+    print()
+    print_table(
+        ("QUERY", "LAG", "LAST BATCH", "RUNNING", "POSITION STORED IN"),
+        [_query_cells(each, status.at) for each in status.queries],
+        numbers=("LAG",),
+    )
+    for each in status.queries:
+        for line in _lag_lines(each):
+            print(line)
+    if status.tables:
+        print()
+        print_table(
+            ("TABLE", "COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE", "COMMITTED"),
+            [_table_cells(each, status.at) for each in status.tables],
+            numbers=("COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE"),
+        )
+    print()
+    if status.ok:
+        print("No problems.")
+        return
+    print(f"{plural(len(status.problems), 'problem')}:")
+    for problem in status.problems:
+        print(fill(printable(problem), "- ", "  "))
+
+
+def _labelled(label: str, text: str) -> str:
+    return fill(printable(text), label.ljust(_LABEL), " " * _LABEL)
+
+
+def _endpoint_text(endpoint: EndpointStatus) -> str:
+    if endpoint.error is not None:
+        return "no answer"
+    jobs = ", ".join(endpoint.jobs or ["no job yet"])
+    return jobs if endpoint.ready else f"{jobs}: not ready"
+
+
+def _kafka_text(status: Status) -> str:
+    if status.kafka.brokers is None:
+        return "cannot be read"
+    return f"{plural(len(status.kafka.brokers), 'broker')}, cluster {status.kafka.cluster_id}"
+
+
+def _storage_text(status: Status) -> str:
+    storage = status.storage
+    if storage.error is not None:
+        return "cannot be read"
+    version = storage.state_version
+    return "no buckets yet" if version is None else f"buckets of state version {version}"
+
+
+def _topic_cells(topic: TopicStatus) -> list[str]:
+    if not topic.exists:
+        state = "?" if topic.exists is None else "MISSING" if topic.needed else "not used yet"
+        return [topic.name, "-", "-", "-", "-", "-", state]
+    return [
+        topic.name,
+        format_number(topic.partitions),
+        format_number(topic.replication_factor),
+        topic.cleanup_policy or "-",
+        _retention(topic),
+        _STAMPED.get(topic.timestamp_type, "?"),
+        _topic_state(topic),
+    ]
+
+
+def _topic_state(topic: TopicStatus) -> str:
+    if topic.leaderless:
+        return "NO LEADER"
+    if topic.under_replicated:
+        return "NOT IN SYNC"
+    return "differs" if topic.differences else "ok"
+
+
+def _retention(topic: TopicStatus) -> str:
+    if topic.retention_ms is None or topic.cleanup_policy == "compact":
+        return "-"
+    return "for ever" if topic.retention_ms < 0 else format_duration(topic.retention_ms)
+
+
+def _difference_lines(status: Status) -> Iterator[str]:
+    for topic in status.topics:
+        for each in topic.differences or ():
+            yield f"  {topic.name}: {each.config}={each.found} (created with {each.created})"
+
+
+def _query_cells(row: QueryStatus, at: int) -> list[str]:
+    running = {True: "yes", False: "no", None: "?"}[row.running]
+    return [row.name, _lag_text(row), _batch_text(row, at), running, row.position_in]
+
+
+def _lag_text(row: QueryStatus) -> str:
+    if row.lag is None:
+        return "-"
+    return plural(row.lag, "commit") if row.partitions is None else format_number(row.lag)
+
+
+def _batch_text(row: QueryStatus, at: int) -> str:
+    if row.exists is False:
+        return "has not run"
+    if row.last_batch is None and row.open_batch is None:
+        return "-"
+    done = format_age(at, row.last_batch.started_at) if row.last_batch else "none"
+    if row.open_batch is None or row.open_batch.started_at is None:
+        return done
+    return f"{done}; one open {format_duration(max(0, at - row.open_batch.started_at))}"
+
+
+def _lag_lines(row: QueryStatus) -> Iterator[str]:
+    behind = sorted((each for each in row.partitions or () if each.lag), key=lambda each: -each.lag)
+    if not behind:
+        return
+    told = [f"{each.topic}-{each.partition} by {each.lag:,}" for each in behind[:_MAX_LAGS]]
+    more = len(behind) - len(told)
+    told += [f"{plural(more, 'more partition')} (--output json)"] if more else []
+    text = f"{row.name} is behind in {', '.join(told)}"
+    yield fill(text, "  ", "    ")
+
+
+def _table_cells(table: TableStatus, at: int) -> list[str]:
+    if not table.exists:
+        state = "?" if table.exists is None else f"none yet ({table.written_by})"
+        return [table.name, "-", "-", "-", "-", "-", state]
+    return [
+        table.name,
+        format_number(table.version),
+        format_number(table.schema_version),
+        format_number(table.rows),
+        format_number(table.files),
+        "-" if table.size_bytes is None else format_size(table.size_bytes),
+        format_age(at, table.committed_at),
+    ]

@@ -1,0 +1,78 @@
+"""Described topics as text for a terminal of 80 columns."""
+
+from jobs.cli.output import print_table
+from jobs.cli.overview.wording import fill, format_duration, plural
+from quota.text import describe_sharing, printable, quoted
+from schemas.documents.topics import ChargedQuota, DescribedTopic, DescribedTopics
+
+_LABEL = 13
+
+
+def print_described(document: DescribedTopics) -> None:
+    """Print topics, and before them the quota that their changes are charged to."""
+    charged = document.charged
+    if charged is not None:
+        who = f"user {quoted(charged.user)} with client-id {quoted(charged.client_id)}"
+        _print_labelled("Charged", f"{who}: {_quota_text(charged)}")
+        print()
+    for number, topic in enumerate(document.topics):
+        if number:
+            print()
+        _print_topic(topic, charged)
+    if not document.topics:
+        print("No topics.")
+
+
+def _print_topic(topic: DescribedTopic, charged: ChargedQuota | None) -> None:
+    _print_labelled("Topic", topic.name)
+    _print_labelled("Id", topic.topic_id)
+    _print_labelled("Partitions", f"{len(topic.partitions):,}, replication factor {topic.replication_factor}")
+    _print_labelled("Configs", _configs_text(topic))
+    _print_labelled("To grow it", "1 mutation for each partition that is added")
+    _print_labelled("To delete it", _deletion_text(topic, charged))
+    rows = [
+        [str(each.partition), _broker(each.leader), _brokers(each.replicas), _brokers(each.in_sync)]
+        for each in topic.partitions
+    ]
+    print_table(("PARTITION", "LEADER", "REPLICAS", "IN SYNC"), rows, numbers=("PARTITION", "LEADER"))
+
+
+def _quota_text(charged: ChargedQuota) -> str:
+    if charged.exempt:
+        return "unlimited, the user is exempt (quota.exempt_users)"
+    if charged.controller_mutation_rate is None:
+        return "unlimited, no quota applies"
+    whose = f" set for {charged.entity}" if charged.entity else ""
+    bucket = f"bucket {describe_sharing(charged.bucket or {})}"
+    shadow = "; in shadow: admitted, and only reported" if charged.shadow else ""
+    rate, burst = charged.controller_mutation_rate, charged.burst
+    return f"{rate:g} mutations/s{whose}, burst {burst:g}, {bucket}{shadow}"
+
+
+def _configs_text(topic: DescribedTopic) -> str:
+    if topic.configs is None:
+        return "cannot be read by this principal"
+    return ", ".join(f"{name}={value}" for name, value in topic.configs.items()) or "the brokers' defaults"
+
+
+def _deletion_text(topic: DescribedTopic, charged: ChargedQuota | None) -> str:
+    cost = plural(topic.costs.deletion, "mutation")
+    wait = topic.costs.wait_after_deletion_ms
+    if charged is None or wait is None:
+        return cost
+    if not wait:
+        return f"{cost}: a full bucket covers them"
+    return f"{cost}: a full bucket is in debt for {format_duration(wait)} afterwards"
+
+
+def _print_labelled(label: str, text: str) -> None:
+    head = f"{label}:".ljust(_LABEL + 1)
+    print(fill(printable(text), head, " " * len(head)))
+
+
+def _broker(broker: int | None) -> str:
+    return "none" if broker is None else str(broker)
+
+
+def _brokers(brokers: list[int]) -> str:
+    return ",".join(map(str, brokers)) or "none"

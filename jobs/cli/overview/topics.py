@@ -1,0 +1,102 @@
+"""`mutation-quota topics list` and `describe`: the topics of the target cluster, and what changes of them cost."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import Client, KafkaOptions, User
+from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.overview.wording import format_number, plural
+from quota.errors import BadInput, NotFound
+from schemas.documents.topics import DescribedTopics, ListedTopic, Topics
+
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        "--topic", metavar="REGEX", help="Topics by a regular expression; several separated by commas. All by default."
+    ),
+]
+
+
+def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """List topics with their partitions and replicas.
+
+    The cluster is kafka.target_servers, or that of the requests.
+
+    Examples:
+      mutation-quota topics list
+      mutation-quota topics list --topic 'orders-.*' --output jsonl
+    """
+    settings = kafka.read()
+    pattern = _name_pattern(topic)
+    from quota.kafka.topics.layouts import LayoutReader
+
+    found = LayoutReader(settings.target_connection, settings.kafka.timeout_seconds).cluster().topics.values()
+    topics = [
+        ListedTopic(each.name, len(each.partitions), each.replication_factor, each.leaderless, each.under_replicated)
+        for each in found
+        if pattern.fullmatch(each.name)
+    ]
+    if topic is not None and not topics:
+        raise NotFound(f"no topic matches {topic} on {settings.target_connection}")
+
+    def table() -> None:
+        if topics:
+            cells = [[each.name, f"{each.partitions:,}", str(each.replication_factor), _state(each)] for each in topics]
+            print_table(("TOPIC", "PARTITIONS", "REPLICAS", "STATE"), cells, numbers=("PARTITIONS", "REPLICAS"))
+        else:
+            print("No topics.")
+
+    output.print(Topics(topics), table, items="topics")
+
+
+def describe(
+    topic: Pattern = None, user: User = None, client: Client = None, *, output: OutputOptions, kafka: KafkaOptions
+) -> None:
+    """Describe topics, and what changing them costs.
+
+    The cluster is kafka.target_servers, or that of the requests. With --user or --client also the quota that is
+    charged, and how long a full bucket is in debt after a deletion.
+
+    Examples:
+      mutation-quota topics describe --topic orders
+      mutation-quota topics describe --topic 'orders-.*' --user alice --client app
+    """
+    settings = kafka.read()
+    pattern = _name_pattern(topic)
+    from jobs.cli.overview.topic_costs import charged_quota, described_topic
+    from jobs.cli.overview.topic_text import print_described
+    from quota.kafka.topics.layouts import LayoutReader
+
+    reader = LayoutReader(settings.target_connection, settings.kafka.timeout_seconds)
+    found = {name: each for name, each in reader.cluster().topics.items() if pattern.fullmatch(name)}
+    if topic is not None and not found:
+        raise NotFound(f"no topic matches {topic} on {settings.target_connection}")
+    charged = None if user is None and client is None else charged_quota(settings, user, client)
+    ids = reader.ids(found)
+    configs, _ = reader.configs(found)
+    described = [described_topic(each, ids[name], configs.get(name), charged) for name, each in found.items()]
+    document = DescribedTopics(charged.document if charged else None, described)
+    output.print(document, lambda: print_described(document), items="topics")
+
+
+def _name_pattern(text: str | None) -> re.Pattern[str]:
+    """Return the pattern of a topic's whole name, as kafka-topics.sh reads it.
+
+    Raises:
+        BadInput: it is not a regular expression.
+    """
+    try:
+        return re.compile("|".join(f"(?:{part.strip()})" for part in (text or ".*").split(",")))
+    except re.error as error:
+        raise BadInput(f"--topic {text}: not a regular expression: {error}") from None
+
+
+def _state(topic: ListedTopic) -> str:
+    states = []
+    if topic.leaderless:
+        states.append(f"{plural(topic.leaderless, 'partition')} without a leader")
+    if topic.under_replicated:
+        states.append(f"{format_number(topic.under_replicated)} under-replicated")
+    return ", ".join(states) or "ok"

@@ -1,0 +1,65 @@
+"""Ages, durations and sizes, as short as a column of a table, and text in lines of 80 characters."""
+
+import textwrap
+
+WIDTH = 80
+"""Characters of a line."""
+
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+_STEP = 1024
+_FEW = 10
+
+
+def format_duration(milliseconds: int) -> str:
+    """Format a duration by its largest unit, and the next one where that is less than ten, as in `2h 5m`."""
+    for number, (unit, size) in enumerate(_UNITS):
+        count, rest = divmod(milliseconds, size)
+        if count and count < _FEW and number + 1 < len(_UNITS):
+            smaller, smaller_size = _UNITS[number + 1]
+            remainder = rest // smaller_size
+            return f"{count}{unit} {remainder}{smaller}" if remainder else f"{count}{unit}"
+        if count:
+            return f"{count}{unit}"
+    return f"{milliseconds}ms" if milliseconds else "0s"
+
+
+def format_age(at: int, moment: int | None) -> str:
+    """Format how long ago a moment was at another one, both epoch ms."""
+    if moment is None:
+        return "-"
+    age = max(0, at - moment)
+    return "now" if age < _UNITS[-1][1] else f"{format_duration(age)} ago"
+
+
+def format_size(size_bytes: int) -> str:
+    """Format a size in bytes by its largest unit."""
+    size = float(size_bytes)
+    for unit in _SIZES[:-1]:
+        if size < _STEP:
+            return f"{size:.0f} {unit}" if unit == _SIZES[0] or size >= _FEW else f"{size:.1f} {unit}"
+        size /= _STEP
+    return f"{size:.1f} {_SIZES[-1]}"
+
+
+def format_number(number: int | None) -> str:
+    """Format a number with commas; `-` for an unknown one."""
+    return "-" if number is None else f"{number:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count and its noun, with an s where there is not one of it."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def fill(text: str, first: str, others: str) -> str:
+    """Return text in lines of at most `WIDTH` characters; names and numbers are not broken.
+
+    Args:
+        text: the text.
+        first: the beginning of the first line.
+        others: the beginning of the other lines.
+    """
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
+    )

@@ -1,0 +1,89 @@
+"""The state of a deployment, put together from what its parts tell, and what is wrong with it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import quota
+from jobs.report.status.cluster_facts import ClusterFacts
+from jobs.report.status.query_rows import query_problems, query_rows
+from jobs.report.status.storage_facts import StorageFacts
+from jobs.report.status.topic_rows import foreign_topics, topic_problems, topic_rows
+from quota.settings import Settings
+from schemas.buckets import STATE_VERSION
+from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the parts of a deployment tell; an error in place of what cannot be reached."""
+
+    at: int
+    """When they were asked, epoch ms."""
+    cluster: ClusterFacts | None
+    cluster_error: str | None
+    storage: StorageFacts | None
+    storage_error: str | None
+    endpoints: Sequence[EndpointStatus] = ()
+
+
+def assemble(settings: Settings, facts: Facts) -> Status:
+    """Return the state of a deployment."""
+    cluster, storage = facts.cluster, facts.storage
+    topics = topic_rows(settings, cluster)
+    queries = query_rows(settings, facts.at, cluster, storage, facts.endpoints)
+    problems = list(_unreachable(facts))
+    if cluster is not None:
+        problems += cluster.errors
+        problems += topic_problems(settings, cluster, topics)
+    if cluster is not None and storage is not None:
+        problems += foreign_topics(settings, cluster, storage.deployment)
+    if storage is not None:
+        problems += query_problems(settings, queries, storage)
+        problems += _table_problems(storage)
+    return Status(
+        at=facts.at,
+        ok=not problems,
+        problems=[" ".join(each.split()) for each in problems],
+        program=ProgramStatus(str(quota.__version__), STATE_VERSION),
+        kafka=KafkaStatus(
+            settings.kafka.bootstrap_servers,
+            facts.cluster_error,
+            cluster.layout.cluster_id if cluster else None,
+            list(cluster.layout.brokers) if cluster else None,
+        ),
+        storage=StorageStatus(
+            settings.storage.root,
+            facts.storage_error,
+            storage.deployment.checkpoints.get("enforce") if storage else None,
+            len(storage.deployment.topics) if storage else None,
+            storage.deployment.retired if storage else None,
+        ),
+        topics=topics,
+        queries=queries,
+        tables=list(storage.tables.values()) if storage else [],
+        endpoints=list(facts.endpoints),
+    )
+
+
+def _unreachable(facts: Facts) -> Iterator[str]:
+    if facts.cluster_error is not None:
+        yield facts.cluster_error
+    if facts.storage_error is not None:
+        yield facts.storage_error
+    for each in facts.endpoints:
+        if each.error is not None:
+            yield f"metrics at {each.address}: {each.error}: is the job running, with this metrics.port?"
+        elif not each.ready:
+            yield f"metrics at {each.address}: the job does not do its work yet, or not any more"
+
+
+def _table_problems(storage: StorageFacts) -> Iterator[str]:
+    for table in storage.tables.values():
+        writer = storage.checkpoints.get(table.written_by)
+        if table.error is not None:
+            yield f"table {table.name}: {table.error}"
+        elif table.exists is False and writer is not None and writer.last_batch is not None:
+            yield (
+                f"table {table.name} is missing, and {table.written_by} has run: restore it, or remove "
+                f"checkpoints/{table.written_by}, so that {table.written_by} writes all that there is again"
+            )

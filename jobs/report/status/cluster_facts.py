@@ -1,0 +1,102 @@
+"""What the cluster tells of a deployment: its topics, how far they reach, and the applier's position."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from quota.errors import ClusterError
+from quota.kafka.applier.ledger import AppliedOffset, read_offsets
+from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.places import read_places
+from quota.kafka.reading import EndOffsets, Partition
+from quota.kafka.timing import now_ms
+from quota.kafka.topics.layouts import ClusterLayout, LayoutReader, TopicConfig
+from quota.kafka.topics.specs import user_topic_names
+from quota.settings import Settings
+
+OVERDUE_MS = 60_000
+"""A record that has waited for longer is overdue."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedFacts:
+    """The position that an applier has stored last, and when, epoch ms."""
+
+    offsets: Mapping[int, AppliedOffset]
+    stored_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """The cluster, and the topics of the deployment on it."""
+
+    layout: ClusterLayout
+    ids: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, TopicConfig]] = field(default_factory=dict)
+    first: Mapping[Partition, int] = field(default_factory=dict)
+    end: Mapping[Partition, int] = field(default_factory=dict)
+    overdue: Mapping[Partition, int] = field(default_factory=dict)
+    """The end of the records that are older than `OVERDUE_MS`."""
+    applied: AppliedFacts | None = None
+    errors: tuple[str, ...] = ()
+    """What cannot be read; the rest is there."""
+
+
+def read_cluster_facts(settings: Settings) -> ClusterFacts:
+    """Read what the cluster tells of the deployment.
+
+    Raises:
+        ClusterError: the cluster cannot be reached.
+    """
+    connection, timeout = settings.kafka.connection, settings.kafka.timeout_seconds
+    reader = LayoutReader(connection, timeout)
+    layout = reader.cluster()
+    names = [name for name in deployment_topics(settings, layout.topics) if name in layout.topics]
+    errors: list[str] = []
+    configs, refused = reader.configs(names)
+    errors += [f"the configs of topic {name} cannot be read: {why}" for name, why in refused.items()]
+    partitions = [
+        (name, each.partition) for name in names for each in layout.topics[name].partitions if each.leader is not None
+    ]
+    offsets = EndOffsets(connection, timeout)
+    ids: dict[str, str] = {}
+    first: dict[Partition, int] = {}
+    end: dict[Partition, int] = {}
+    overdue: dict[Partition, int] = {}
+    try:
+        ids = reader.ids(names)
+        first = offsets.fetch_first(partitions)
+        older = offsets.fetch_at(partitions, now_ms() - OVERDUE_MS)
+        end = offsets.fetch(partitions)
+        overdue = {each: end[each] if offset < 0 else offset for each, offset in older.items()}
+    except ClusterError as error:
+        errors.append(str(error))
+    applied = None
+    if settings.topics.places in layout.topics:
+        try:
+            applied = _read_applied(settings)
+        except ClusterError as error:
+            errors.append(str(error))
+    return ClusterFacts(layout, ids, configs, first, end, overdue, applied, tuple(errors))
+
+
+def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
+    """Return the topics of a deployment; if users have topics of their own, these instead of the shared one."""
+    topics = settings.topics
+    users = user_topic_names(existing, settings)
+    return [name for name in topics.names if topics.by_users is None or name != topics.requests] + users
+
+
+def _read_applied(settings: Settings) -> AppliedFacts | None:
+    """Return the position of the applier; None if none has run.
+
+    Raises:
+        ClusterError: the topic of places cannot be read.
+    """
+    connection, topic = settings.kafka.connection, settings.topics.places
+    with cluster_errors(f"read topic {topic}", client_config(connection)):
+        places = read_places(connection, topic, settings.apply.group, settings.kafka.timeout_seconds)
+    for message in reversed(places):
+        offsets = read_offsets(message)
+        if offsets is not None:
+            return AppliedFacts(offsets, int(message.timestamp()[1]))
+    return None

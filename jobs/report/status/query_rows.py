@@ -1,0 +1,176 @@
+"""The queries of a deployment, and the applier: how far they have read, and whether they go on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from jobs.audit import minutes, query
+from jobs.metrics.applier import NAME as APPLY
+from jobs.report.status.cluster_facts import ClusterFacts, deployment_topics
+from jobs.report.status.storage_facts import CHECKPOINT_VERSIONS, ENFORCE, StorageFacts
+from quota.admission.identity import user_of
+from quota.kafka.reading import Partition
+from quota.settings import Settings
+from quota.settings.storage import checkpoint_folder
+from schemas.documents.status import BatchStatus, EndpointStatus, PartitionLag, QueryStatus
+
+_QUERIES: tuple[Literal["enforce", "audit", "minutes"], ...] = ("enforce", "audit", "minutes")
+
+_APPLIER_SILENT_MS = 90_000
+"""A running applier stores its position every half minute, also where there is nothing to do."""
+
+
+def query_rows(
+    settings: Settings,
+    at: int,
+    cluster: ClusterFacts | None,
+    storage: StorageFacts | None,
+    endpoints: Sequence[EndpointStatus],
+) -> list[QueryStatus]:
+    """Return the queries, and the applier if one has run; what cannot be reached leaves its fields null.
+
+    Args:
+        settings: the settings.
+        at: the present, epoch ms.
+        cluster: what the cluster tells.
+        storage: what the storage root tells.
+        endpoints: the metrics endpoints that were asked.
+    """
+    served = {job: each.address for each in endpoints for job in each.jobs or ()}
+    rows = [_query_row(settings, name, cluster, storage, served.get(name)) for name in _QUERIES]
+    if APPLY in served or (cluster is not None and cluster.applied is not None):
+        rows.append(_applier_row(settings, at, cluster, served.get(APPLY)))
+    return rows
+
+
+def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: StorageFacts) -> Iterator[str]:
+    """Yield what keeps queries from going on, and what they have missed, each with what to do."""
+    for row in rows:
+        yield from _checkpoint_problems(settings, row, storage)
+        lost = sum(each.lost for each in row.partitions or ())
+        if lost:
+            yield (
+                f"{row.name}: {lost} records were removed from their topic before it read them: "
+                f"docs/operations.md tells how it goes on ({row.name}.fail_on_data_loss)"
+            )
+        if row.overdue:
+            what = "decisions" if row.name == APPLY else "records"
+            yield (
+                f"{row.name}: {row.overdue} {what} have waited for more than a minute: is it running, "
+                "and does it keep up?"
+            )
+
+
+def _checkpoint_problems(settings: Settings, row: QueryStatus, storage: StorageFacts) -> Iterator[str]:
+    facts = storage.checkpoints.get(row.name)
+    if facts is None:
+        return
+    noted = storage.deployment.checkpoints.get(row.name)
+    if facts.damage is not None:
+        yield f"{row.name}: the checkpoint {facts.folder} is incomplete: {facts.damage}; its next start says what to do"
+    elif row.name == ENFORCE and not facts.exists and noted is not None:
+        yield (
+            f"enforce: its buckets are of version {noted}, and the checkpoint {facts.folder} of this program "
+            f"(version {facts.version}) is not in {settings.storage.root}: its start says what to do"
+        )
+    elif row.name == ENFORCE and not facts.exists:
+        yield f"enforce has not run on {settings.storage.root}: start it, or check storage.root"
+
+
+def _query_row(
+    settings: Settings,
+    name: Literal["enforce", "audit", "minutes"],
+    cluster: ClusterFacts | None,
+    storage: StorageFacts | None,
+    endpoint: str | None,
+) -> QueryStatus:
+    facts = storage.checkpoints[name] if storage else None
+    reads = _topics_of(settings, name, cluster)
+    lags = None
+    lag = overdue = None
+    if name == minutes.NAME:
+        lag = _commit_lag(storage) if storage else None
+    elif cluster is not None and cluster.end and facts is not None and (facts.exists or name == ENFORCE):
+        lags = partition_lags(cluster, reads, facts.positions or {})
+        lag, overdue = sum(each.lag for each in lags), sum(each.overdue for each in lags)
+    return QueryStatus(
+        name,
+        reads,
+        checkpoint_folder(name, CHECKPOINT_VERSIONS[name]),
+        exists=facts.exists if facts else None,
+        running=True if endpoint else None,
+        running_by=f"metrics at {endpoint}" if endpoint else None,
+        last_batch=facts.last_batch if facts else None,
+        open_batch=facts.open_batch if facts else None,
+        lag=lag,
+        overdue=overdue,
+        partitions=lags,
+    )
+
+
+def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endpoint: str | None) -> QueryStatus:
+    topics = settings.topics
+    applied = cluster.applied if cluster else None
+    lags = None
+    if cluster is not None and applied is not None and cluster.end:
+        positions = {(topics.decisions, number): each.offset for number, each in applied.offsets.items()}
+        lags = partition_lags(cluster, [topics.decisions], positions)
+    silent = applied is not None and at - applied.stored_at > _APPLIER_SILENT_MS
+    running = True if endpoint else None if applied is None else not silent
+    by = f"metrics at {endpoint}" if endpoint else "the time of its position" if applied else None
+    return QueryStatus(
+        "apply",
+        [topics.decisions],
+        f"{topics.places}, {settings.apply.group}",
+        exists=None if cluster is None else applied is not None,
+        running=running,
+        running_by=by,
+        last_batch=BatchStatus(0, applied.stored_at) if applied else None,
+        lag=None if lags is None else sum(each.lag for each in lags),
+        overdue=None if lags is None else sum(each.overdue for each in lags),
+        partitions=lags,
+    )
+
+
+def partition_lags(
+    cluster: ClusterFacts, topics: Sequence[str], positions: Mapping[Partition, int]
+) -> list[PartitionLag]:
+    """Return what a query with these positions has not read of topics; without one it begins at the first record."""
+    return [
+        _partition_lag(cluster, partition, positions.get(partition))
+        for partition in sorted(cluster.end)
+        if partition[0] in topics
+    ]
+
+
+def _partition_lag(cluster: ClusterFacts, partition: Partition, position: int | None) -> PartitionLag:
+    first, end = cluster.first[partition], cluster.end[partition]
+    start = first if position is None else max(first, position)
+    return PartitionLag(
+        *partition,
+        position,
+        first,
+        end,
+        lag=max(0, end - start),
+        overdue=max(0, min(end, cluster.overdue.get(partition, start)) - start),
+        lost=0 if position is None else max(0, first - position),
+    )
+
+
+def _commit_lag(storage: StorageFacts) -> int | None:
+    """Return the number of commits of the table of decisions that `minutes` has not read; None if it never ran."""
+    facts, table = storage.checkpoints[minutes.NAME], storage.tables["decisions"]
+    if facts.next_commit is None or table.version is None:
+        return None
+    return max(0, table.version + 1 - facts.next_commit)
+
+
+def _topics_of(settings: Settings, name: str, cluster: ClusterFacts | None) -> list[str]:
+    topics = settings.topics
+    if name == query.NAME:
+        return [topics.decisions, topics.dead_letters, topics.quotas]
+    if name == minutes.NAME:
+        return ["decisions"]
+    if topics.by_users is None:
+        return [topics.requests]
+    existing = cluster.layout.topics if cluster else ()
+    return [name for name in deployment_topics(settings, existing) if user_of(name, topics.requests)]

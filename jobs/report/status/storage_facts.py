@@ -1,0 +1,129 @@
+"""What the storage root tells of a deployment: its file, its checkpoints and its tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from jobs.audit import minutes, query
+from jobs.audit.tables.opening import table_errors
+from jobs.audit.tables.specs import TABLES, TENANT_MINUTES, VERSION_PROPERTY, TableSpec
+from jobs.storage.checkpoint import Checkpoint
+from jobs.storage.deployment import Deployment
+from jobs.storage.stored_files import ReadableFiles, stored_files
+from quota.errors import MutationQuotaError
+from quota.kafka.reading import Partition
+from quota.settings import Settings
+from schemas.buckets import STATE_VERSION
+from schemas.documents.status import BatchStatus, TableStatus
+
+ENFORCE = "enforce"
+"""The name of the enforcing query, as in `jobs.enforce.query`, which would import the workers' code."""
+
+CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION, minutes.NAME: minutes.VERSION}
+"""The version of each query's checkpoint, by the name of the query."""
+
+_QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "timeout": "5s"}
+"""deltalake's limits for an object store: by default it tries for three minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFacts:
+    """A query's checkpoint, and how far it has come."""
+
+    folder: str
+    version: int
+    exists: bool
+    damage: str | None = None
+    """What Spark needs to resume and does not find."""
+    last_batch: BatchStatus | None = None
+    open_batch: BatchStatus | None = None
+    positions: Mapping[Partition, int] | None = None
+    """The offsets at which the next batch starts; None for a query that reads a table."""
+    next_commit: int | None = None
+    """The commit of the table at which the next batch starts; None for a query that reads topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageFacts:
+    """The content of a storage root."""
+
+    deployment: Deployment
+    checkpoints: Mapping[str, CheckpointFacts]
+    tables: Mapping[str, TableStatus]
+
+
+def read_storage(settings: Settings) -> StorageFacts:
+    """Read the storage root of a deployment.
+
+    Raises:
+        MutationQuotaError: it cannot be reached, or its `deployment.json` is damaged.
+    """
+    files = stored_files(settings, _QUICK)
+    deployment = Deployment.read(files)
+    checkpoints = {name: read_checkpoint(files, name, version) for name, version in CHECKPOINT_VERSIONS.items()}
+    tables = {table.name: _read_table(settings, table) for table in (*TABLES, TENANT_MINUTES)}
+    return StorageFacts(deployment, checkpoints, tables)
+
+
+def read_checkpoint(files: ReadableFiles, name: str, version: int) -> CheckpointFacts:
+    """Read the checkpoint of a query.
+
+    Raises:
+        MutationQuotaError: the files cannot be reached.
+    """
+    found = Checkpoint.read(files, name, version)
+    facts = CheckpointFacts(found.folder, version, found.exists)
+    if not found.exists:
+        return facts
+    last = found.last_finished
+    opened = found.offsets[-1] if found.offsets and found.offsets[-1] != last else None
+    facts = replace(
+        facts,
+        damage=found.missing(stateful=name == ENFORCE),
+        last_batch=None if last is None else BatchStatus(last, found.started_at(files, last)),
+        open_batch=None if opened is None else BatchStatus(opened, found.started_at(files, opened)),
+    )
+    if name == minutes.NAME:
+        return replace(facts, next_commit=_next_commit(found.next_offset(files)))
+    positions = {(each.topic, each.partition): each.offset for each in found.positions(files)}
+    return replace(facts, positions=positions)
+
+
+def _next_commit(offset: Mapping[str, object]) -> int | None:
+    """Return the commit of the table that Delta's source reads next."""
+    version = offset.get("reservoirVersion")
+    return version if isinstance(version, int) else None
+
+
+def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
+    """Read the log of a table; its rows are counted by what its files tell."""
+    path = settings.storage.table(table.name)
+    status = TableStatus(table.name, table.query)
+    try:
+        with table_errors(path):
+            try:
+                opened = DeltaTable(path, storage_options={**settings.storage.deltalake(), **_QUICK})
+            except TableNotFoundError:
+                return TableStatus(table.name, table.query, exists=False)
+            files = pa.table(opened.get_add_actions(flatten=True))
+            (last,) = opened.history(1)
+            properties = opened.metadata().configuration
+        counts = files.column("num_records") if "num_records" in files.column_names else pa.nulls(files.num_rows)
+        status = TableStatus(
+            table.name,
+            table.query,
+            exists=True,
+            version=opened.version(),
+            schema_version=int(properties[VERSION_PROPERTY]) if VERSION_PROPERTY in properties else None,
+            rows=None if counts.null_count else sum(counts.to_pylist()),
+            files=files.num_rows,
+            size_bytes=sum(files.column("size_bytes").to_pylist()),
+            committed_at=last.get("timestamp"),
+        )
+        table.read_version(path, properties)
+    except MutationQuotaError as error:
+        return TableStatus(table.name, table.query, exists=status.exists, error=str(error))
+    return status

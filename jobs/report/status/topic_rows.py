@@ -1,0 +1,111 @@
+"""The topics of a deployment beside what the jobs need and create."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from jobs.report.status.cluster_facts import ClusterFacts, deployment_topics
+from jobs.storage.deployment import Deployment
+from quota.admission.identity import user_of
+from quota.kafka.topics.checks import faults
+from quota.kafka.topics.layouts import TopicConfig
+from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
+from quota.kafka.topics.topic_admin import DescribedTopic
+from quota.settings import Settings
+from schemas.documents.status import ConfigDifference, TopicStatus
+
+_Kind = Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
+
+_KINDS: tuple[_Kind, ...] = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
+_OPTIONAL = ("results", "places")
+"""The topics of `apply` and `observe follow`, which make them."""
+
+
+def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicStatus]:
+    """Return all topics; of a cluster that cannot be reached their names alone."""
+    kinds: dict[str, _Kind] = {getattr(settings.topics, kind): kind for kind in _KINDS}
+    existing = cluster.layout.topics if cluster else {}
+    specs = {spec.name: spec for spec in topic_specs(settings)}
+    rows = []
+    for name in deployment_topics(settings, existing):
+        kind = kinds.get(name, "requests")
+        needed = kind not in _OPTIONAL
+        if cluster is None or name not in existing:
+            rows.append(TopicStatus(name, kind, needed, exists=None if cluster is None else False))
+            continue
+        layout, configs = existing[name], cluster.configs.get(name, {})
+        rows.append(
+            TopicStatus(
+                name,
+                kind,
+                needed,
+                exists=True,
+                partitions=len(layout.partitions),
+                replication_factor=layout.replication_factor,
+                leaderless=layout.leaderless,
+                under_replicated=layout.under_replicated,
+                cleanup_policy=_value(configs, "cleanup.policy"),
+                retention_ms=None if (found := _value(configs, "retention.ms")) is None else int(found),
+                timestamp_type=_value(configs, "message.timestamp.type"),
+                differences=_differences(
+                    specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs
+                ),
+            )
+        )
+    return rows
+
+
+def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicStatus]) -> Iterator[str]:
+    """Yield what is wrong with topics, each with what to do."""
+    for row in rows:
+        if row.exists is False and row.needed:
+            how = "enforce and audit create it when they start" if settings.topics.create else "create it"
+            yield f"topic {row.name} is missing, or this principal may not describe it: {how}"
+        if row.leaderless:
+            yield f"topic {row.name}: {row.leaderless} of {row.partitions} partitions have no leader: start the brokers"
+        if row.under_replicated:
+            yield (
+                f"topic {row.name}: {row.under_replicated} of {row.partitions} partitions have replicas that are not "
+                "in sync: look at the brokers"
+            )
+    described = {
+        name: DescribedTopic(
+            cluster.ids.get(name, ""),
+            len(cluster.layout.topics[name].partitions),
+            {config: found.value or "" for config, found in configs.items()},
+        )
+        for name, configs in cluster.configs.items()
+    }
+    yield from faults(described, settings)
+
+
+def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
+    """Yield the topics that are gone, or not those, by their ids, that the storage root was begun with."""
+    root = settings.storage.root
+    for name, topic_id in sorted(deployment.topics.items()):
+        if cluster.ids.get(name, topic_id) != topic_id:
+            yield (
+                f"topic {name} is not the one that {root} was begun with, so that no job starts: "
+                "set another storage.root, or move this one's checkpoints and tables away"
+            )
+        is_gone = name not in cluster.layout.topics and name not in deployment.retired
+        if is_gone and user_of(name, settings.topics.requests):
+            yield (
+                f"topic {name} of a user is gone; if that is for good, start enforce once with the user in "
+                "topics.retired_users"
+            )
+
+
+def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, TopicConfig]) -> list[ConfigDifference]:
+    """Return what differs from the spec; nothing can be said of configs that could not be read."""
+    wanted = {"partitions": str(spec.partitions), **spec.configs}
+    found = {"partitions": str(partitions), **{name: each.value or "" for name, each in configs.items()}}
+    return [
+        ConfigDifference(name, value, found[name])
+        for name, value in wanted.items()
+        if name in found and found[name] != value
+    ]
+
+
+def _value(configs: Mapping[str, TopicConfig], name: str) -> str | None:
+    found = configs.get(name)
+    return None if found is None else found.value

@@ -1,0 +1,205 @@
+"""The output of `mutation-quota status`: the parts of a deployment as they were found.
+
+Times are epoch ms. A field is null where it is unknown: the part cannot be reached, or there is none.
+"""
+
+from typing import Literal
+
+import msgspec
+
+
+class ProgramStatus(msgspec.Struct, frozen=True):
+    """The program that reports."""
+
+    version: str
+    """Its version."""
+    state_version: int
+    """The version of the bucket state that it continues."""
+
+
+class KafkaStatus(msgspec.Struct, frozen=True):
+    """The cluster with the topics of the deployment."""
+
+    servers: str
+    """The bootstrap servers."""
+    error: str | None = None
+    """Why it cannot be read; null if it can."""
+    cluster_id: str | None = None
+    """The cluster's id."""
+    brokers: list[int] | None = None
+    """The ids of the brokers that are up."""
+
+
+class StorageStatus(msgspec.Struct, frozen=True):
+    """The storage root."""
+
+    root: str
+    """Its path or URL."""
+    error: str | None = None
+    """Why it cannot be read; null if it can."""
+    state_version: int | None = None
+    """The version of the bucket state that was used last, from deployment.json."""
+    topics: int | None = None
+    """The number of topics that the root belongs to, from deployment.json."""
+    retired: list[str] | None = None
+    """Topics of users that were deleted for good, from deployment.json."""
+
+
+class ConfigDifference(msgspec.Struct, frozen=True):
+    """A setting of a topic that is not as the jobs create it."""
+
+    config: str
+    """The name of the config, or `partitions`."""
+    created: str
+    """The value with which the jobs create the topic."""
+    found: str
+    """The value that it has."""
+
+
+class TopicStatus(msgspec.Struct, frozen=True):
+    """A topic of the deployment."""
+
+    name: str
+    """Its name."""
+    kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
+    """What it is for."""
+    needed: bool
+    """Whether `enforce` and `audit` need it; `results` and `places` are for `apply` and `observe follow`."""
+    exists: bool | None = None
+    """Whether the topic exists, and this principal may describe it."""
+    partitions: int | None = None
+    """The number of partitions."""
+    replication_factor: int | None = None
+    """The number of replicas of a partition."""
+    leaderless: int | None = None
+    """The number of partitions without a leader."""
+    under_replicated: int | None = None
+    """The number of partitions with a replica that lags behind or is gone."""
+    cleanup_policy: str | None = None
+    """`delete`, `compact` or both."""
+    retention_ms: int | None = None
+    """The time in ms that records are retained; -1 for ever."""
+    timestamp_type: str | None = None
+    """`LogAppendTime` or `CreateTime`."""
+    differences: list[ConfigDifference] | None = None
+    """The settings that are not as the jobs create them; not all of them do harm."""
+
+
+class PartitionLag(msgspec.Struct, frozen=True):
+    """The records of a partition that a query has not read."""
+
+    topic: str
+    """The topic."""
+    partition: int
+    """The number of the partition."""
+    position: int | None
+    """The offset at which the next batch starts; null if it starts at the first record."""
+    first: int
+    """The offset of the first record that the partition still holds."""
+    end: int
+    """The offset after the last record."""
+    lag: int
+    """The number of offsets to read; a transaction's marker counts as one."""
+    overdue: int
+    """Those among them that have waited for more than a minute."""
+    lost: int
+    """The number of offsets that were removed before the query read them."""
+
+
+class BatchStatus(msgspec.Struct, frozen=True):
+    """A micro-batch of a query."""
+
+    number: int
+    """Its number."""
+    started_at: int | None
+    """When it was started, epoch ms."""
+
+
+class QueryStatus(msgspec.Struct, frozen=True):
+    """A query, or the applier, and how far it has read."""
+
+    name: Literal["enforce", "audit", "minutes", "apply"]
+    """Its name."""
+    reads: list[str]
+    """The topics that it reads; for `minutes` the table."""
+    position_in: str
+    """Where its position is stored: the folder of its checkpoint, or a topic and the key of the record."""
+    exists: bool | None = None
+    """Whether there is a position: the query has run here."""
+    running: bool | None = None
+    """Whether it runs, as far as an endpoint of metrics or a record of the applier tells; null if nothing does."""
+    running_by: str | None = None
+    """What tells whether it runs."""
+    last_batch: BatchStatus | None = None
+    """The last batch that is finished; of the applier, `started_at` is when it has stored its position last."""
+    open_batch: BatchStatus | None = None
+    """The batch that is started and not finished."""
+    lag: int | None = None
+    """The sum over the partitions; for `minutes` the number of commits to the table that it has not read."""
+    overdue: int | None = None
+    """Likewise of those that have waited for more than a minute."""
+    partitions: list[PartitionLag] | None = None
+    """Each partition that it reads; null for `minutes`."""
+
+
+class TableStatus(msgspec.Struct, frozen=True):
+    """A Delta table."""
+
+    name: str
+    """Its name."""
+    written_by: str
+    """The query that writes it."""
+    exists: bool | None = None
+    """Whether there is such a table."""
+    error: str | None = None
+    """Why it cannot be read; null if it can, or does not exist."""
+    version: int | None = None
+    """The number of the last commit."""
+    schema_version: int | None = None
+    """The version of its columns."""
+    rows: int | None = None
+    """The number of rows, if all files tell theirs."""
+    files: int | None = None
+    """The number of files."""
+    size_bytes: int | None = None
+    """The size of the files in bytes."""
+    committed_at: int | None = None
+    """The time of the last commit, epoch ms."""
+
+
+class EndpointStatus(msgspec.Struct, frozen=True):
+    """A metrics endpoint that was asked which jobs run."""
+
+    address: str
+    """Its host and port."""
+    error: str | None = None
+    """Why it cannot be read; null if it can."""
+    ready: bool | None = None
+    """Whether its job does its work (`/ready`)."""
+    jobs: list[str] | None = None
+    """The names of its jobs: `enforce`, `audit`, `minutes`, `apply`, `gateway`, `push`, `observe`."""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The state of a deployment."""
+
+    at: int
+    """When it was asked for, epoch ms."""
+    ok: bool
+    """Whether there is no problem."""
+    problems: list[str]
+    """What is missing, unreachable or not as the jobs need it: each a sentence that says what to do."""
+    program: ProgramStatus
+    """The program that reports."""
+    kafka: KafkaStatus
+    """The cluster."""
+    storage: StorageStatus
+    """The storage root."""
+    topics: list[TopicStatus]
+    """The topics of the deployment."""
+    queries: list[QueryStatus]
+    """The queries that `enforce`, `audit` and `minutes` run, and the applier."""
+    tables: list[TableStatus]
+    """The Delta tables."""
+    endpoints: list[EndpointStatus]
+    """The metrics endpoints that were asked."""

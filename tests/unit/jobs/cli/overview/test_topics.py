@@ -1,0 +1,88 @@
+"""Described topics, and what changes of them cost."""
+
+import pytest
+
+from jobs.cli.overview.topic_costs import Charged, described_topic
+from jobs.cli.overview.topic_text import print_described
+from quota.kafka.topics.layouts import PartitionLayout, TopicConfig, TopicLayout
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from schemas.documents.topics import ChargedQuota, DescribedTopics
+
+CONFIGS = {"retention.ms": TopicConfig("1000", is_own=True), "segment.bytes": TopicConfig("5", is_own=False)}
+
+
+def layout(partitions):
+    return TopicLayout("orders", tuple(PartitionLayout(number, 1, (1, 2), (1,)) for number in range(partitions)))
+
+
+def charged(rate, burst, **options):
+    document = ChargedQuota("ann", "app", False, QuotaEntity("ann"), rate, burst, None, False, {"user": "ann"})
+    return Charged(document, Quota(rate, **options), burst)
+
+
+UNLIMITED = Charged(ChargedQuota("ann", "app", False, None, None, None, None, False, None), None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "quota", "wait_ms"),
+    [
+        (80, charged(5.0, 500.0), 0),
+        (560, charged(5.0, 500.0), 12_000),  # K = 500 - 560 = -60, and 60 / 5 = 12 s
+        (560, charged(5.0, 500.0, max_debt_ms=1000), 1000),
+        (560, UNLIMITED, None),
+        (560, None, None),
+    ],
+)
+def test_a_deletion_costs_its_partitions_and_puts_a_bucket_in_debt_by_what_it_does_not_hold(partitions, quota, wait_ms):
+    costs = described_topic(layout(partitions), "id", CONFIGS, quota).costs
+
+    assert (costs.growth_per_partition, costs.deletion, costs.wait_after_deletion_ms) == (1, partitions, wait_ms)
+
+
+def test_only_configs_of_the_topic_itself_are_described():
+    assert described_topic(layout(1), "id", CONFIGS, None).configs == {"retention.ms": "1000"}
+    assert described_topic(layout(1), "id", None, None).configs is None
+
+
+def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
+    quota = charged(0.5, 5.5)
+    topics = [described_topic(layout(2), "id-1", CONFIGS, quota), described_topic(layout(9), "id-2", {}, quota)]
+
+    print_described(DescribedTopics(quota.document, topics))
+
+    told = capsys.readouterr().out.split("\n\n")
+    assert told[0] == (
+        "Charged:      user 'ann' with client-id 'app': 0.5 mutations/s set for\n"
+        "              user-principal 'ann', burst 5.5, bucket of user 'ann', shared by\n"
+        "              all its client-ids"
+    )
+    assert told[1].splitlines() == [
+        "Topic:        orders",
+        "Id:           id-1",
+        "Partitions:   2, replication factor 2",
+        "Configs:      retention.ms=1000",
+        "To grow it:   1 mutation for each partition that is added",
+        "To delete it: 2 mutations: a full bucket covers them",
+        "PARTITION  LEADER  REPLICAS  IN SYNC",
+        "        0       1  1,2       1",
+        "        1       1  1,2       1",
+    ]
+    assert "Configs:      the brokers' defaults" in told[2]
+    assert "To delete it: 9 mutations: a full bucket is in debt for 7s afterwards" in told[2]
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        (UNLIMITED.document, "unlimited, no quota applies"),
+        (
+            ChargedQuota("ann", "app", True, None, None, None, None, False, None),
+            "unlimited, the user is exempt (quota.exempt_users)",
+        ),
+    ],
+)
+def test_who_is_not_limited_is_told(document, text, capsys):
+    print_described(DescribedTopics(document, []))
+
+    assert " ".join(capsys.readouterr().out.split()) == (f"Charged: user 'ann' with client-id 'app': {text} No topics.")

@@ -1,0 +1,45 @@
+"""Ages, durations and sizes, as short as a column of a table."""
+
+import pytest
+
+from jobs.cli.overview.wording import fill, format_age, format_duration, format_size, plural
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0s"),
+        (999, "999ms"),
+        (1000, "1s"),
+        (59_999, "59s"),
+        (61_000, "1m 1s"),
+        (600_000, "10m"),
+        (3_600_000, "1h"),
+        (7_500_000, "2h 5m"),
+        (86_400_000, "1d"),
+        (604_800_000, "7d"),
+        (2_592_000_000, "30d"),
+    ],
+)
+def test_a_duration_is_told_by_its_largest_units(milliseconds, text):
+    assert format_duration(milliseconds) == text
+
+
+def test_an_age_is_told_from_the_present_and_is_never_negative():
+    assert [format_age(100_000, each) for each in (40_000, 99_500, 200_000, None)] == ["1m ago", "now", "now", "-"]
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (50_000_000, "48 MiB"), (2**50, "1024.0 TiB")]
+)
+def test_a_size_is_told_by_its_largest_unit(size, text):
+    assert format_size(size) == text
+
+
+def test_a_count_has_its_noun():
+    assert [plural(each, "file") for each in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
+
+
+def test_a_line_is_not_broken_within_a_name():
+    name = "a-name-with-hyphens-" * 5
+    assert fill(f"see {name} there", "- ", "  ") == f"- see\n  {name}\n  there"

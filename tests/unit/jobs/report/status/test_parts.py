@@ -1,0 +1,122 @@
+"""The parts of a deployment: its storage, its endpoints, and what happens where one of them does not answer."""
+
+import tarfile
+import threading
+
+import pytest
+
+from jobs.metrics.applier import ApplierMetrics
+from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.report.status import gathering
+from jobs.report.status.endpoints import read_endpoint
+from jobs.report.status.storage_facts import read_storage
+from jobs.sandbox.broker import free_port
+from quota.errors import ClusterError, MutationQuotaError
+from quota.kafka.applier.stats import ApplierStats
+from quota.settings import load_settings
+from schemas.documents.status import BatchStatus
+from tests.support.checkout import CHECKOUT
+from tests.unit.jobs.report.status.conftest import cluster, storage
+
+
+@pytest.fixture
+def left_behind(tmp_path):
+    """Settings of a storage root as Spark has left it."""
+    with tarfile.open(CHECKOUT / "tests" / "upgrades" / "state-v3.tar.gz") as left:
+        left.extractall(tmp_path, filter="data")
+    return load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
+
+
+def test_checkpoints_and_tables_are_read_without_a_jvm(left_behind):
+    found = read_storage(left_behind)
+
+    enforce, audit = found.checkpoints["enforce"], found.checkpoints["audit"]
+    assert (enforce.exists, enforce.damage, enforce.open_batch) == (True, None, None)
+    assert enforce.last_batch == BatchStatus(1, 1_795_298_933_267)
+    assert enforce.positions == {("frozen-3-requests", 0): 7, ("frozen-3-requests", 1): 0}
+    assert audit.last_batch.number == 1
+    assert not found.checkpoints["minutes"].exists
+    decisions = found.tables["decisions"]
+    assert (decisions.version, decisions.schema_version, decisions.rows, decisions.files) == (2, 4, 6, 2)
+    assert decisions.committed_at == 1_795_298_937_746
+    assert (found.tables["tenant_minutes"].exists, found.tables["tenant_minutes"].error) == (False, None)
+
+
+def test_a_batch_that_is_not_finished_is_open(left_behind, tmp_path):
+    (tmp_path / "checkpoints" / "enforce" / "v3" / "commits" / "1").unlink()
+
+    found = read_storage(left_behind).checkpoints["enforce"]
+
+    assert (found.last_batch.number, found.open_batch) == (0, BatchStatus(1, 1_795_298_933_267))
+    assert found.positions == {("frozen-3-requests", 0): 4, ("frozen-3-requests", 1): 0}
+
+
+def test_a_folder_that_is_another_programs_table_is_told(left_behind, tmp_path):
+    log = tmp_path / "tables" / "decisions" / "_delta_log" / "00000000000000000000.json"
+    log.write_text(log.read_text().replace("mutationQuota.schemaVersion", "another"))
+
+    found = read_storage(left_behind).tables["decisions"]
+
+    assert "it has no mutationQuota.schemaVersion" in found.error
+
+
+def test_the_position_of_the_minutes_is_a_commit_of_the_table(left_behind, tmp_path):
+    folder = tmp_path / "checkpoints" / "minutes" / "v1"
+    for log in ("offsets", "commits"):
+        (folder / log).mkdir(parents=True)
+        (folder / log / "0").write_text("v1\n{}\n" + '{"sourceVersion":1,"reservoirVersion":2,"index":-1}')
+    (folder / "metadata").write_text('{"id":"x"}')
+
+    assert read_storage(left_behind).checkpoints["minutes"].next_commit == 2
+
+
+def test_a_damaged_deployment_file_is_an_error(left_behind, tmp_path):
+    (tmp_path / "deployment.json").write_text("{")
+
+    with pytest.raises(MutationQuotaError, match=r"deployment\.json is damaged"):
+        read_storage(left_behind)
+
+
+def test_an_endpoint_tells_its_jobs_and_whether_they_are_ready():
+    settings = load_settings([f"metrics.port={free_port()}"], environment={}, with_default_file=False)
+    address = f"127.0.0.1:{settings.metrics.port}"
+    with MetricsEndpoint(settings.metrics) as endpoint:
+        starting = read_endpoint(address)
+        with endpoint.following(settings, ApplierMetrics(settings, ApplierStats())):
+            running = read_endpoint(address.replace("127.0.0.1", "0.0.0.0"))  # noqa: S104 as a job may listen
+    stopped = read_endpoint(address)
+
+    assert (starting.jobs, starting.ready, starting.error) == ([], False, None)
+    assert (running.jobs, running.ready, running.error) == (["apply"], True, None)
+    assert (stopped.jobs, stopped.ready) == (None, None)
+    assert "Connection refused" in stopped.error
+
+
+def test_an_address_without_a_port_is_an_error():
+    assert read_endpoint("localhost:nine").error
+
+
+def test_a_part_that_does_not_answer_does_not_hold_up_the_others(settings, monkeypatch):
+    answer = threading.Event()
+    monkeypatch.setattr(gathering, "read_cluster_facts", lambda _: answer.wait() and cluster())
+    monkeypatch.setattr(gathering, "read_storage", lambda _: storage())
+    try:
+        found = gathering.read_status(settings, [], 0.2)
+    finally:
+        answer.set()
+
+    assert found.kafka.error == "Kafka at 127.0.0.1:9092 does not answer within 0.2 s"
+    assert {each.name for each in found.tables} == {"decisions", "dead_letters", "quota_changes", "tenant_minutes"}
+
+
+def test_the_errors_of_all_parts_are_told(settings, monkeypatch):
+    def fail(error):
+        raise error
+
+    monkeypatch.setattr(gathering, "read_cluster_facts", lambda _: fail(ClusterError("cannot reach Kafka")))
+    monkeypatch.setattr(gathering, "read_storage", lambda _: fail(ValueError("odd")))
+
+    found = gathering.read_status(settings, ["127.0.0.1:1"], 5)
+
+    assert found.problems[:2] == ["cannot reach Kafka", "the storage root /srv/quota: unexpected ValueError: odd"]
+    assert found.problems[2].startswith("metrics at 127.0.0.1:1: ")
