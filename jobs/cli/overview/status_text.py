@@ -1,6 +1,6 @@
 """The state of a deployment as text for a terminal of 80 columns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobs.cli.output import print_table
 from jobs.cli.overview.wording import WIDTH, fill, format_age, format_duration, format_number, format_size, plural
@@ -8,6 +8,9 @@ from quota.text import format_time, printable
 from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
 
 _LABEL = 9
+_MAX_TOPICS = 14
+"""The most topics that are printed."""
+
 _MAX_LAGS = 6
 """The most partitions of a query whose lag is printed."""
 
@@ -24,12 +27,13 @@ def print_status(status: Status) -> None:
     for endpoint in status.endpoints:
         print(_labelled("Metrics", f"{endpoint.address}: {_endpoint_text(endpoint)}"))
     print()
+    shown = _shown_topics(status.topics)
     print_table(
         ("TOPIC", "PART", "REPL", "CLEANUP", "RETENTION", "STAMPED BY", "STATE"),
-        map(_topic_cells, status.topics),
+        map(_topic_cells, shown),
         numbers=("PART", "REPL"),
     )
-    for line in _difference_lines(status):
+    for line in _difference_lines(shown, len(status.topics) - len(shown)):
         print(line)
     print()
     print_table(
@@ -110,10 +114,19 @@ def _retention(topic: TopicStatus) -> str:
     return "for ever" if topic.retention_ms < 0 else format_duration(topic.retention_ms)
 
 
-def _difference_lines(status: Status) -> Iterator[str]:
-    for topic in status.topics:
+def _shown_topics(topics: Sequence[TopicStatus]) -> list[TopicStatus]:
+    """Return at most `_MAX_TOPICS` topics: a thousand users may have one each, and those that are not right remain."""
+    in_order = sorted(topics, key=lambda each: (each.kind == "requests", _topic_state(each) == "ok"))
+    kept = {each.name for each in in_order[:_MAX_TOPICS]}
+    return [each for each in topics if each.name in kept]
+
+
+def _difference_lines(shown: Sequence[TopicStatus], left_out: int) -> Iterator[str]:
+    for topic in shown:
         for each in topic.differences or ():
             yield f"  {topic.name}: {each.config}={each.found} (created with {each.created})"
+    if left_out:
+        yield f"  and {plural(left_out, 'more topic')} of users (--output json)"
 
 
 def _query_cells(row: QueryStatus, at: int) -> list[str]:
