@@ -172,6 +172,21 @@ def test_an_observer_has_what_it_needs_and_no_more(cluster):
     assert (request["user"], request["observed"]["error_codes"]) == ("alice", [0])
 
 
+def test_status_has_what_it_needs_and_tells_what_it_may_not_see(cluster):
+    """The storage root plays no part here: other tests may or may not have used it."""
+    names = {"requests", "decisions", "dead-letters", "quotas", "results", "places"}
+
+    seen, unseen = (json.loads(cluster.command(user, "status", "--json").stdout) for user in ("status", "blind"))
+
+    assert {each["name"] for each in seen["topics"] if each["differences"] == []} == {
+        f"mutation-{each}" for each in names
+    }
+    assert (seen["kafka"]["error"], [each for each in seen["problems"] if "cannot" in each]) == (None, [])
+    assert {each["name"]: each["exists"] for each in unseen["topics"]}["mutation-requests"] is False
+    assert "topic mutation-requests is missing, or this principal may not describe it" in unseen["problems"][1]
+    assert unseen["problems"][0].startswith("the configs of topic mutation-quotas cannot be read")
+
+
 def test_certificates_take_the_place_of_passwords(cluster, spark):
     """The audit, by librdkafka and by Kafka's client in Java, with one key that is encrypted."""
     certificate = cluster.secure.authority.sign("audit", password=KEY_PASSWORD)
