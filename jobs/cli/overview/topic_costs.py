@@ -12,7 +12,7 @@ from quota.records.quota import Quota
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID, TopicMutation
 from quota.settings import Settings
 from quota.text import quoted
-from schemas.documents.topics import ChargedQuota, DescribedPartition, DescribedTopic, TopicCosts
+from schemas.documents.described_topics import ChargedQuota, DescribedPartition, DescribedTopic, TopicCosts
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from jobs.cli.output import print_table
 from jobs.cli.overview.wording import fill, format_duration, plural
 from quota.text import describe_sharing, printable, quoted
-from schemas.documents.topics import ChargedQuota, DescribedTopic, DescribedTopics
+from schemas.documents.described_topics import ChargedQuota, DescribedTopic, DescribedTopics
 
 _LABEL = 13
 

@@ -7,7 +7,7 @@ from jobs.cli.overview.topic_text import print_described
 from quota.kafka.topics.layouts import PartitionLayout, TopicConfig, TopicLayout
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from schemas.documents.topics import ChargedQuota, DescribedTopics
+from schemas.documents.described_topics import ChargedQuota, DescribedTopics
 
 CONFIGS = {"retention.ms": TopicConfig("1000", is_own=True), "segment.bytes": TopicConfig("5", is_own=False)}
 
