@@ -157,6 +157,19 @@ def test_a_topic_of_a_user_that_is_gone_is_a_problem_unless_it_is_retired():
     assert problem.startswith(f"topic {REQUESTS}.ann of a user is gone")
 
 
+def test_the_topics_of_users_take_the_place_of_the_shared_one():
+    settings = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
+    of_ann = f"{REQUESTS}.ann"
+    bounds = {"first": {(of_ann, 0): 0}, "end": {(of_ann, 0): 9, (REQUESTS, 0): 100}, "overdue": {}}
+    read = storage(enforce=checkpoint("enforce", 3, positions={(of_ann, 0): 7}))
+
+    found = assemble(settings, facts(cluster({of_ann: topic(of_ann, 2)}, **bounds), read))
+
+    assert [each.name for each in found.topics if each.kind == "requests"] == [of_ann]
+    assert (query(found, "enforce").reads, query(found, "enforce").lag) == ([of_ann], 2)
+    assert found.ok
+
+
 @pytest.mark.parametrize(
     ("noted", "problem"),
     [
