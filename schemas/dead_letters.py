@@ -8,14 +8,14 @@ from schemas.source import SOURCE
 VERSION = 1
 
 _WHY = [
-    column("error", StringType(), "a sentence that names the field and the value"),
-    column("value", StringType(), "the record as it came, base64 where it is not UTF-8; null where it had none"),
+    column("error", StringType(), "reason in a sentence, with the invalid field and its value"),
+    column("value", StringType(), "value of the invalid record, in base64 if it is not UTF-8; null if it had none"),
 ]
 
 RECORD = StructType(
     [
-        column("source", SOURCE, "where the record stands that is no request"),
-        column("timestamp", LongType(), "of that record; null where its producer wrote it [epoch ms]"),
+        column("source", SOURCE, "position of the invalid record in Kafka"),
+        column("timestamp", LongType(), "time of that record; null if its producer set it [epoch ms]"),
         *_WHY,
     ]
 )
@@ -23,9 +23,11 @@ RECORD = StructType(
 
 TABLE = StructType(
     [
-        column("date", DateType(), "of the record, UTC; the table is partitioned by it"),
-        column("source", SOURCE, "where the record stands that is no request (or no quota, or no decision)"),
-        column("timestamp", TimestampType(), "of the record, or when it was found where its producer wrote it"),
+        column("date", DateType(), "date of the record (UTC), by which the table is partitioned"),
+        column("source", SOURCE, "position in Kafka of the invalid request, quota or decision"),
+        column(
+            "timestamp", TimestampType(), "time of the record; if its producer set that, the time at which it was read"
+        ),
         *_WHY,
     ]
 )

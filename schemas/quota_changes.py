@@ -21,46 +21,50 @@ _CHANGE = [
     column(
         "kind",
         StringType(),
-        "quota, bucket_reset, callback, cluster; cancel, callback_cancel: a scheduled one taken back",
+        "quota, bucket_reset, callback or cluster; cancel and callback_cancel: a scheduled change is cancelled",
     ),
-    column("entity", StringType(), "of a quota: whose it is, as JSON, as in the record; else null"),
-    column("user", StringType(), "a name, '<default>', or null where the user takes no part"),
-    column("client_id", StringType(), "a name, '<default>', or null where the client-id takes no part"),
-    column("controller_mutation_rate", DoubleType(), "the quota, null where it was removed [mutations/s]"),
-    column("controller_mutation_burst", DoubleType(), "how much may be used at once, null for Q * S * W [mutations]"),
-    column("max_debt_ms", LongType(), "the longest wait that one request can bring, null for no bound [ms]"),
-    column("shadow", BooleanType(), "whether it is decided and reported, but all admitted"),
-    column("bucket", StringType(), "of a reset: the tags of the buckets, as JSON; else null"),
-    column("callback", StringType(), "the class that judges from then on, null for that of the settings"),
-    column("callback_configs", MapType(StringType(), StringType()), "what the callback is configured with"),
+    column("entity", StringType(), "entity of a quota, as JSON; null for other changes"),
+    column("user", StringType(), "user of the entity: a name or '<default>'; null if it has none"),
+    column("client_id", StringType(), "client-id of the entity: a name or '<default>'; null if it has none"),
+    column("controller_mutation_rate", DoubleType(), "Q, the quota; null if it was removed [mutations/s]"),
+    column("controller_mutation_burst", DoubleType(), "burst; null for Q * S * W [mutations]"),
+    column("max_debt_ms", LongType(), "bound on debt, as a throttle time; null for none [ms]"),
+    column("shadow", BooleanType(), "whether the quota is in shadow: computed and reported, but not enforced"),
+    column("bucket", StringType(), "tags of the buckets that are reset, as JSON; null for other changes"),
+    column("callback", StringType(), "callback class from then on; null for that of the settings"),
+    column("callback_configs", MapType(StringType(), StringType()), "configs of the callback"),
     column("cluster", StringType(), "topics and the leader of each partition, as JSON"),
-    column("altered_by", StringType(), "who made the change"),
-    column("comment", StringType(), "why"),
+    column("altered_by", StringType(), "author of the change"),
+    column("comment", StringType(), "reason of the change"),
     column(
         "altered_configs",
         ArrayType(StringType()),
-        "what of it is new, where the rest was copied from what held before; null where it was set as a whole",
+        "configs that change, if the others are copied from the previous quota; null if all are set",
     ),
 ]
 
 READ = StructType(
     [
-        column("source", SOURCE, "where the record stands"),
-        column("timestamp", LongType(), "of the record [epoch ms]"),
-        column("effective_at", LongType(), "from when on it holds, where that is not at once [epoch ms]"),
+        column("source", SOURCE, "position of the record in Kafka"),
+        column("timestamp", LongType(), "time of the record [epoch ms]"),
+        column(
+            "effective_at",
+            LongType(),
+            "time from which the change takes effect, if it is later than the record [epoch ms]",
+        ),
         *_CHANGE,
-        column("error", StringType(), "why the record is no quota, else null"),
-        column("value", StringType(), "such a record as it came, else null"),
+        column("error", StringType(), "reason why the record is invalid; null if it is valid"),
+        column("value", StringType(), "value of an invalid record; null if it is valid"),
     ]
 )
 """A record of the topic as the audit reads it."""
 
 TABLE = StructType(
     [
-        column("date", DateType(), "of the record, UTC; the table is partitioned by it"),
-        column("source", SOURCE, "where the record stands"),
-        column("timestamp", TimestampType(), "when the change was made"),
-        column("effective_at", TimestampType(), "from when on it holds"),
+        column("date", DateType(), "date of the record (UTC), by which the table is partitioned"),
+        column("source", SOURCE, "position of the record in Kafka"),
+        column("timestamp", TimestampType(), "time of the change"),
+        column("effective_at", TimestampType(), "time from which the change takes effect"),
         *_CHANGE,
     ]
 )

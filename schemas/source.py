@@ -6,8 +6,8 @@ from schemas.column import column
 
 SOURCE = StructType(
     [
-        column("topic", StringType(), "the topic"),
-        column("partition", IntegerType(), "its partition"),
-        column("offset", LongType(), "the offset in the partition"),
+        column("topic", StringType(), "name of the topic"),
+        column("partition", IntegerType(), "number of the partition"),
+        column("offset", LongType(), "offset in the partition"),
     ]
 )

@@ -17,26 +17,36 @@ VERSION = 1
 
 TABLE = StructType(
     [
-        column("date", DateType(), "of the minute, UTC; the table is partitioned by it"),
-        column("minute", TimestampType(), "when it began"),
-        column("tenant", StringType(), "who shares the bucket: its tags as JSON, {} for those without a quota"),
-        column("user_tag", StringType(), "the user that shares the bucket; empty where the user takes no part"),
-        column("client_tag", StringType(), "the client-id that shares the bucket; empty where it takes no part"),
-        column("more_tags", MapType(StringType(), StringType()), "tags of the bucket that a callback has besides"),
-        column("decisions", LongType(), "of the minute, all of them"),
-        column("topics_admitted", LongType(), "asked for in earnest, and admitted [topics]"),
-        column("topics_refused", LongType(), "likewise, and refused [topics]"),
-        column("admitted", LongType(), "the partitions of the topics that were admitted [mutations]"),
-        column("refused", LongType(), "the partitions of those that were refused [mutations]"),
-        column("charged", LongType(), "to the bucket: of a quota in shadow what it would have admitted [mutations]"),
-        column("rate", DoubleType(), "charged, by the sixty seconds of the minute [mutations/s]"),
-        column("tokens", DoubleType(), "K after the last decision of the minute, null for unlimited [mutations]"),
-        column("lowest_tokens", DoubleType(), "the lowest K of the minute, null for unlimited [mutations]"),
-        column("lowest_share", DoubleType(), "the lowest share of the burst, null for unlimited; 1 is all of it"),
-        column("quota", DoubleType(), "Q of the last decision, null for unlimited [mutations/s]"),
-        column("burst", DoubleType(), "B of the last decision, null for unlimited [mutations]"),
-        column("throttled", LongType(), "decisions that the bucket, and no request quota, had the client wait for"),
-        column("mean_throttle_ms", DoubleType(), "the mean of the waits for the bucket; 0 where there were none [ms]"),
-        column("longest_throttle_ms", IntegerType(), "the longest of them; 0 where there were none [ms]"),
+        column("date", DateType(), "date of the minute (UTC), by which the table is partitioned"),
+        column("minute", TimestampType(), "start of the minute"),
+        column("tenant", StringType(), "tags of the bucket, as JSON; {} for those without a quota"),
+        column("user_tag", StringType(), "user tag of the bucket; empty if it has none"),
+        column("client_tag", StringType(), "client-id tag of the bucket; empty if it has none"),
+        column("more_tags", MapType(StringType(), StringType()), "other tags of the bucket, set by a callback"),
+        column("decisions", LongType(), "number of all decisions"),
+        column("topics_admitted", LongType(), "topics admitted, of effective mutations [topics]"),
+        column("topics_refused", LongType(), "topics refused, of effective mutations [topics]"),
+        column("admitted", LongType(), "effective mutations that were admitted [mutations]"),
+        column("refused", LongType(), "effective mutations that were refused [mutations]"),
+        column(
+            "charged",
+            LongType(),
+            "mutations charged to the bucket; in shadow those that would have been admitted [mutations]",
+        ),
+        column("rate", DoubleType(), "charged / 60 s [mutations/s]"),
+        column("tokens", DoubleType(), "K after the last decision of the minute; null for unlimited [mutations]"),
+        column("lowest_tokens", DoubleType(), "lowest K of the minute; null for unlimited [mutations]"),
+        column(
+            "lowest_share", DoubleType(), "lowest K as a share of the burst (1 is a full bucket); null for unlimited"
+        ),
+        column("quota", DoubleType(), "Q at the last decision; null for unlimited [mutations/s]"),
+        column("burst", DoubleType(), "B at the last decision; null for unlimited [mutations]"),
+        column(
+            "throttled", LongType(), "number of decisions with a throttle time of the bucket (not of a request quota)"
+        ),
+        column("mean_throttle_ms", DoubleType(), "mean throttle time of these decisions; 0 if there are none [ms]"),
+        column(
+            "longest_throttle_ms", IntegerType(), "longest throttle time of these decisions; 0 if there are none [ms]"
+        ),
     ]
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from conf.docs.commands_page import command_sections
 from conf.docs.figures_page import figure_table
 from conf.docs.markdown import with_sections
+from conf.docs.metrics_page import metric_table
 from conf.docs.records_page import record_sections
 from conf.docs.settings_page import settings_sections
 from conf.docs.topics_page import topic_commands, topic_table
@@ -19,6 +20,7 @@ def generated() -> Mapping[str, Mapping[str, str]]:
     return {
         "evidence/index.md": {"figures": "\n".join(figure_table())},
         "reference/commands.md": {"commands": "\n".join(command_sections())},
+        "reference/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
         "reference/settings.md": {"settings": "\n".join(settings_sections())},
         "reference/topics.md": {"topics": "\n".join(topic_table()), "commands": "\n".join(topic_commands())},

@@ -22,96 +22,98 @@ RATE = Metric(
     "kafka_server_controllermutation_rate",
     "gauge",
     "mutations/s",
-    "what the tenant's bucket was charged over the last S * W seconds, by Kafka's samples",
+    "mutations charged to the tenant's bucket per second, over the last S * W seconds, by Kafka's samples",
     _TENANT,
 )
 TOKENS = Metric(
     "kafka_server_controllermutation_tokens",
     "gauge",
     "mutations",
-    "what the tenant's bucket holds by now; below 0 it is in debt",
+    "K, the tokens in the tenant's bucket now; a value below 0 is debt",
     _TENANT,
 )
 THROTTLE_TIME = Metric(
     "kafka_server_controllermutation_throttle_time",
     "gauge",
     "ms",
-    "the mean of the throttle times that the bucket asked for in the last minute, 0 where it asked for none",
+    "mean throttle time of the bucket in the last minute; 0 if nobody was throttled",
     _TENANT,
 )
-TENANT_QUOTA = Metric(
-    "mutation_quota_tenant_quota", "gauge", "mutations/s", "Q as the tenant's last decision had it", _TENANT
-)
-TENANT_BURST = Metric(
-    "mutation_quota_tenant_burst", "gauge", "mutations", "B as the tenant's last decision had it", _TENANT
-)
+TENANT_QUOTA = Metric("mutation_quota_tenant_quota", "gauge", "mutations/s", "Q at the tenant's last decision", _TENANT)
+TENANT_BURST = Metric("mutation_quota_tenant_burst", "gauge", "mutations", "B at the tenant's last decision", _TENANT)
 TENANT_TOPICS = Metric(
     "mutation_quota_tenant_topics_total",
     "counter",
     "topics",
-    "asked for by the tenant in earnest, `admitted` or `refused`",
+    "topics of the tenant's effective mutations, `admitted` or `refused`",
     (*_TENANT, "outcome"),
 )
 TENANTS_NEAR_LIMIT = Metric(
     "mutation_quota_tenants_near_limit",
     "gauge",
     "tenants",
-    "hold less than a fifth of their burst now, those without series of their own too",
+    "tenants that hold less than a fifth of their burst now, including those without series of their own",
 )
 TENANTS_HIDDEN = Metric(
     "mutation_quota_tenants_hidden",
     "gauge",
     "tenants",
-    "active in the last hour, and less busy than the `metrics.max_tenants` that have series of their own",
+    "tenants active in the last hour without series of their own: the `metrics.max_tenants` busiest have them",
 )
 TENANTS_FORGOTTEN = Metric(
     "mutation_quota_tenants_forgotten_total",
     "counter",
     "tenants",
-    "dropped while active, because there were twice as many as `metrics.max_tenants`",
+    "active tenants that were dropped, because there were twice as many as `metrics.max_tenants`",
 )
 DECISIONS = Metric(
     "mutation_quota_decisions_total",
     "counter",
     "decisions",
-    "all topics `admitted`, some (`partial`), or all `rejected`",
+    "decisions that admitted all topics (`admitted`), some (`partial`), or none (`rejected`)",
     ("outcome",),
 )
 TOPICS = Metric(
-    "mutation_quota_topics_total", "counter", "topics", "asked for in earnest, `admitted` or `refused`", ("outcome",)
+    "mutation_quota_topics_total",
+    "counter",
+    "topics",
+    "topics of effective mutations, `admitted` or `refused`",
+    ("outcome",),
 )
 MUTATIONS = Metric(
-    "mutation_quota_mutations_total", "counter", "mutations", "likewise, the partitions of these topics", ("outcome",)
+    "mutation_quota_mutations_total",
+    "counter",
+    "mutations",
+    "effective mutations (partitions), `admitted` or `refused`",
+    ("outcome",),
 )
 SHADOW_REFUSED = Metric(
     "mutation_quota_shadow_refused_topics_total",
     "counter",
     "topics",
-    "admitted, and refused if their quota were not in shadow",
+    "topics admitted that would have been refused if their quota were not in shadow",
 )
 REPEATS = Metric(
-    "mutation_quota_repeats_total", "counter", "decisions", "on requests that were sent twice and are charged once"
+    "mutation_quota_repeats_total", "counter", "decisions", "decisions on repeated requests, which are charged once"
 )
-DEAD_LETTERS = Metric(
-    "mutation_quota_dead_letters_total", "counter", "records", "of the request topic that were no request"
-)
+DEAD_LETTERS = Metric("mutation_quota_dead_letters_total", "counter", "records", "invalid records of the request topic")
 LATENCY = Metric(
     "mutation_quota_decision_latency_seconds",
     "histogram",
     "s",
-    "from the request's timestamp to that of its decision on its topic, by the brokers' clocks",
+    "time from the request's timestamp to that of its decision, by the brokers' clocks",
 )
 QUOTA_RECORDS = Metric(
     "mutation_quota_quota_records_total",
     "counter",
     "records",
-    "ever written to the quota topic: the offset of its end; it rises with each change of a quota",
+    "records ever written to the quota topic (its end offset), which rises with each change of a quota",
 )
 LAG = Metric(
     "mutation_quota_query_lag_records",
     "gauge",
     "records",
-    "between the end of the query's topics and its last batch",
+    "records between the query's last batch and the end of its topics",
     _QUERY,
 )
 BATCHES = Metric(
@@ -132,141 +134,160 @@ LAST_BATCH = Metric(
     "mutation_quota_query_last_batch_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the last batch ended, or the job was started",
+    "time at which the last batch ended, or the job was started",
     _QUERY,
 )
 UNDER_WAY = Metric(
     "mutation_quota_query_batch_under_way",
     "gauge",
     "batches",
-    "1 while a batch with records is worked on, also the first one after a start",
+    "1 while a batch with records is processed, including the first one after a start",
     _QUERY,
 )
 BATCH_TIME = Metric(
     "mutation_quota_query_batch_seconds",
     "gauge",
     "s",
-    "of the last batch, by Spark's phases; `triggerExecution` is all of it",
+    "duration of the last batch, by Spark's phases; `triggerExecution` is the total",
     (*_QUERY, "phase"),
 )
 TRIGGER = Metric(
     "mutation_quota_query_trigger_seconds",
     "gauge",
     "s",
-    "from one batch to the next, by the settings; 0 for at once",
+    "time between batches by the settings; 0 starts the next one at once",
     _QUERY,
 )
-STATE_ROWS = Metric("mutation_quota_state_rows", "gauge", "rows", "of the query's state: one a bucket", _QUERY)
-STATE_BYTES = Metric("mutation_quota_state_bytes", "gauge", "bytes", "of memory that the query's state takes", _QUERY)
+STATE_ROWS = Metric("mutation_quota_state_rows", "gauge", "rows", "rows of the query's state, one per bucket", _QUERY)
+STATE_BYTES = Metric("mutation_quota_state_bytes", "gauge", "bytes", "memory used by the query's state", _QUERY)
 APPLIED = Metric(
     "mutation_quota_applied_topics_total",
     "counter",
     "topics",
-    "admitted, and by now `carried_out`, `found_done` by an applier before, or `failed`",
+    "admitted topics that were `carried_out`, `found_done` (by an earlier applier), or `failed`",
     ("outcome",),
 )
 REOPENED = Metric(
     "mutation_quota_applier_reopened_total",
     "counter",
     "times",
-    "that the applier had to begin again where it was, as when a cluster did not answer",
+    "times that the applier had to restart from its position, for example after a cluster did not answer",
 )
 OBSERVED_REQUESTS = Metric(
-    "mutation_quota_observed_requests_total", "counter", "requests", "with a mutation, read from the request logs"
+    "mutation_quota_observed_requests_total",
+    "counter",
+    "requests",
+    "requests with a mutation that were read from the request logs",
 )
 OBSERVED_MUTATIONS = Metric(
-    "mutation_quota_observed_mutations_total", "counter", "mutations", "that these requests asked for"
+    "mutation_quota_observed_mutations_total",
+    "counter",
+    "mutations",
+    "mutations in requests that were read from the request logs",
 )
 OBSERVED_REFUSED = Metric(
-    "mutation_quota_observed_refused_topics_total", "counter", "topics", "that the cluster itself refused by a quota"
+    "mutation_quota_observed_refused_topics_total",
+    "counter",
+    "topics",
+    "topics that the cluster itself refused because of a quota",
 )
 OBSERVED_ASSUMED = Metric(
     "mutation_quota_observed_assumed_topics_total",
     "counter",
     "topics",
-    "whose cost the logs do not tell, and is assumed to be 1",
+    "topics whose cost is not in the logs, and is assumed to be 1",
 )
 OBSERVED_BROKEN = Metric(
-    "mutation_quota_observed_broken_lines_total", "counter", "lines", "of a mutation that cannot be read"
+    "mutation_quota_observed_broken_lines_total", "counter", "lines", "lines of a mutation that cannot be read"
 )
 OBSERVED_BEHIND = Metric(
-    "mutation_quota_observed_behind_bytes", "gauge", "bytes", "written to the request logs and not read yet"
+    "mutation_quota_observed_behind_bytes", "gauge", "bytes", "bytes of the request logs that are not read yet"
 )
 PUSH_DIFFERING = Metric(
     "mutation_quota_push_differing_quotas",
     "gauge",
     "quotas",
-    "of the cluster that are not as the log has them: `changed`, `missing`, `not_removed`, or `only_there`",
+    "quotas of the cluster that differ from the quota log: `changed`, `missing`, `not_removed`, or `only_there`",
     ("difference",),
 )
 PUSH_COMPARED = Metric(
     "mutation_quota_push_last_comparison_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the cluster's quotas were last compared with the log",
+    "time at which the cluster's quotas were last compared with the quota log",
 )
 GATEWAY_CONNECTIONS = Metric(
-    "mutation_quota_gateway_connections", "gauge", "connections", "of clients, open now; each has one to a broker"
+    "mutation_quota_gateway_connections",
+    "gauge",
+    "connections",
+    "open connections of clients; each has one to a broker",
 )
 GATEWAY_ACCEPTED = Metric(
-    "mutation_quota_gateway_accepted_connections_total", "counter", "connections", "of clients, accepted"
+    "mutation_quota_gateway_accepted_connections_total",
+    "counter",
+    "connections",
+    "connections of clients that were accepted",
 )
 GATEWAY_CLOSED = Metric(
     "mutation_quota_gateway_closed_connections_total",
     "counter",
     "connections",
-    "of clients, closed by the gateway itself, by reason",
+    "connections of clients that the gateway itself closed, by reason",
     ("reason",),
 )
 GATEWAY_RELAYED = Metric(
-    "mutation_quota_gateway_relayed_requests_total", "counter", "requests", "passed on to brokers as they came"
+    "mutation_quota_gateway_relayed_requests_total", "counter", "requests", "requests passed on to brokers unchanged"
 )
 GATEWAY_BYTES = Metric(
-    "mutation_quota_gateway_bytes_total", "counter", "bytes", "received from `clients` or `brokers`", ("sender",)
+    "mutation_quota_gateway_bytes_total", "counter", "bytes", "bytes received from `clients` or `brokers`", ("sender",)
 )
 GATEWAY_TOPICS = Metric(
     "mutation_quota_gateway_topics_total",
     "counter",
     "topics",
-    "of intercepted requests: `admitted` or `refused` by a decision, `failed` by the cluster's validation, `invalid` "
-    "by a dead letter; without a decision `undecided`, or `went_on` where the gateway fails open",
+    "topics of intercepted requests: `admitted` or `refused` by a decision, `failed` by the cluster's validation, "
+    "`invalid` by a dead letter; without a decision `undecided`, or `went_on` if the gateway fails open",
     ("operation", "mode", "outcome"),
 )
 GATEWAY_DECISION = Metric(
     "mutation_quota_gateway_decision_seconds",
     "histogram",
     "s",
-    "from the question to its decision, by the gateway's clock",
+    "time from the question to its decision, by the gateway's clock",
 )
-GATEWAY_AWAITED = Metric("mutation_quota_gateway_awaited_decisions", "gauge", "decisions", "awaited now")
+GATEWAY_AWAITED = Metric(
+    "mutation_quota_gateway_awaited_decisions", "gauge", "decisions", "decisions that are awaited now"
+)
 GATEWAY_UNDECIDED = Metric(
     "mutation_quota_gateway_undecided_requests_total",
     "counter",
     "requests",
-    "without a decision in time; what became of them is `gateway.when_silent`",
+    "requests without a decision in time; `gateway.when_silent` says what happens to them",
 )
 GATEWAY_LATE = Metric(
     "mutation_quota_gateway_late_decisions_total",
     "counter",
     "decisions",
-    "that came after their time: charged, and not carried out unless the client tries again",
+    "decisions that came too late: charged, and not carried out unless the client tries again",
 )
-GATEWAY_MUTES = Metric("mutation_quota_gateway_mutes_total", "counter", "times", "that a client was muted (KIP-219)")
+GATEWAY_MUTES = Metric(
+    "mutation_quota_gateway_mutes_total", "counter", "times", "times that a client was muted (KIP-219)"
+)
 GATEWAY_MUTED = Metric(
     "mutation_quota_gateway_muted_seconds_total",
     "counter",
     "s",
-    "that clients were told to wait, all together; its rate is about the number of clients that wait at once",
+    "sum of all throttle times; its rate is about the number of clients that wait at the same time",
 )
 GATEWAY_FOREIGN = Metric(
     "mutation_quota_gateway_foreign_addresses_total",
     "counter",
     "addresses",
-    "in brokers' answers that lead past the gateway; they are left out",
+    "addresses in brokers' answers that would bypass the gateway, and are left out",
 )
 FAILURES = Metric(
     "mutation_quota_metrics_failures_total",
     "counter",
     "failures",
-    "to hear answers or to look at queries, for the metrics; the job goes on",
+    "failures to read decisions or query progress for the metrics; the job continues",
 )

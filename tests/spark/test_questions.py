@@ -255,4 +255,4 @@ def test_the_examples_of_the_page_are_answered(ask, table):
 
 def test_delta_itself_tells_what_a_column_means(spark, root):
     rows = spark.sql(f"DESCRIBE delta.`{root}/tables/decisions`").collect()
-    assert {row.col_name: row.comment for row in rows}["quota"] == "Q, null for unlimited [mutations/s]"
+    assert {row.col_name: row.comment for row in rows}["quota"] == "Q, the quota; null for unlimited [mutations/s]"
