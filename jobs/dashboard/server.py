@@ -22,12 +22,13 @@ _MAX_CONNECTIONS = 200
 
 
 @contextmanager
-def serve_dashboard(settings: Settings, *, any_port: bool = False) -> Iterator[str]:
+def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | None = None) -> Iterator[str]:
     """Serve the page inside the block.
 
     Args:
         settings: the settings of the deployment, whose topics need not exist yet.
         any_port: whether to take any free port if that of the settings is in use.
+        feed: what the page shows; by default what it reads from the topics.
 
     Yields:
         The page's URL.
@@ -40,7 +41,7 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False) -> Iterator[s
         session = Session(own.token)
     except OSError as error:
         raise BadInput(f"dashboard.token_file {own.token_file}: {error.strerror}") from None
-    feed, stop = Feed(settings), threading.Event()
+    feed, stop = feed or Feed(settings), threading.Event()
     app = Dashboard(settings, feed, session, stop).app()
     listening = _listen(own.address, own.port, any_port=any_port)
     with listening, background(feed.follow, "dashboard-feed", _JOIN_SECONDS):

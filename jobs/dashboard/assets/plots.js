@@ -3,6 +3,7 @@
 const WIDTH = 5000;
 const ZERO = { decisions: 0, admitted: 0, refused: 0, throttled: 0, wait: 0, p50: null, p99: null, letters: 0 };
 const SECONDS = WIDTH / 1000;
+const HEIGHT = 160;
 
 const PLOTS = {
   load: {
@@ -70,7 +71,7 @@ class Plot {
     this.details.addEventListener("toggle", () => this.showTable());
     this.chart = null;
     this.section = element("section", { id, "aria-labelledby": `${id}-head` },
-      element("h2", { id: `${id}-head` }, plan.title), this.text, element("p", { class: "unit" }, plan.unit),
+      element("h2", { id: `${id}-head` }, plan.title, " ", element("span", { class: "unit" }, plan.unit)), this.text,
       element("div", { role: "img", "aria-labelledby": `${id}-head ${id}-text` }, this.place), this.details);
   }
 
@@ -105,7 +106,7 @@ class Plot {
   }
 
   resize() {
-    this.chart?.setSize({ width: this.place.clientWidth, height: 200 });
+    this.chart?.setSize({ width: this.place.clientWidth, height: HEIGHT });
   }
 
   options() {
@@ -117,7 +118,7 @@ class Plot {
     const valueAt = (line, bin) => this.shown[line][last(bin)];
     return {
       width: this.place.clientWidth,
-      height: 200,
+      height: HEIGHT,
       ms: 1,
       padding: [18, 26, 0, 0],
       tzDate: (ms) => uPlot.tzDate(new Date(ms), "UTC"),
@@ -127,7 +128,7 @@ class Plot {
         y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] },
       },
       axes: [
-        { ...quiet, font, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
+        { ...quiet, font, size: 28, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
         { ...quiet, font, size: 56, incrs: this.plan.whole ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] : undefined,
           values: (_, splits) => splits.map((value) => compact.format(value)) },
       ],

@@ -33,6 +33,7 @@ class Page:
         self.feed.contact = Contact("live")
         self.session = Session(token)
         self.stop = threading.Event()
+        self.stop.set()  # a stream ends at once, and a test that gets one by mistake does not wait for its end
         app = Dashboard(self.settings, self.feed, self.session, self.stop).app()
 
         async def at_its_address(scope, receive, send):

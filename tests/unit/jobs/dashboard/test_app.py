@@ -28,8 +28,7 @@ def fill(page, *decisions):
 
 
 def first_event(page):
-    """Return the first event of the stream, which ends then: a test client would wait for its end."""
-    page.stop.set()
+    """Return the first event of the stream, which ends after it."""
     page.stop.is_set = iter([False, True, True, True]).__next__
     lines = page.client.get("/api/stream").text.split("\n\n")
     assert lines[0] == "retry: 2000"

@@ -1,0 +1,136 @@
+"""The dashboard as a process on a real broker: requests are decided, shown, explained; a quota is tried out and set."""
+
+import re
+import signal
+import subprocess
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from quota.kafka.quota_log import read_log
+from quota.kafka.quota_writer import write_record
+from quota.kafka.requests import RequestWriter
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import QuotaRecord
+from quota.records.request import MutationRequest, Operation, TopicMutation
+from tests.browser.window import console_messages
+from tests.support.dashboard import FollowingStandIn
+from tests.support.deployment import as_options
+from tests.support.programs import command_line
+from tests.support.waiting import until
+
+ALICE = QuotaEntity("alice")
+
+
+@pytest.fixture
+def dashboard(deployment, tmp_path):
+    """Return a function that starts the dashboard of the deployment, and returns the process and its URL."""
+    started = []
+
+    def _start(*options):
+        command = command_line("dashboard", "--port", "0", *options, *as_options(deployment))
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path)
+        started.append(process)
+        line = process.stdout.readline()
+        return process, re.fullmatch(r"dashboard at (http://127\.0\.0\.1:\d+/)\n", line)[1]
+
+    yield _start
+    for each in started:
+        each.kill()
+        each.communicate()
+
+
+def text(driver, selector):
+    return driver.find_element(By.CSS_SELECTOR, selector).text
+
+
+def rows(driver, table):
+    return driver.execute_script(
+        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => row.innerText)", f"#{table}"
+    )
+
+
+def send(settings, *partitions, user="alice"):
+    """Send a request for each of these numbers of partitions."""
+    writer = RequestWriter(settings)
+    for number, count in enumerate(partitions):
+        topics = [TopicMutation(f"t{number}", count)]
+        writer.send(MutationRequest(f"r{number}", Operation.CREATE_TOPICS, 7, topics, user, "app"))
+    writer.flush(10)
+
+
+def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashboard):
+    """At Q = 1, so B = 11: 60 mutations are admitted, and the next 60 refused. With a burst of 200 they are not."""
+    prepare_topics(deployment)
+    write_record(deployment, QuotaRecord(ALICE, 1.0, altered_by="ann", comment="as agreed"))
+    _, url = dashboard("--allow-changes", "--set", "quota.altered_by=ben")
+    with FollowingStandIn(deployment):
+        browser.get(url)
+        until(lambda: text(browser, "#contact") == "Live")
+        until(lambda: len(rows(browser, "changes-table")) == 1)
+        assert text(browser, "#empty").startswith("No request has been decided")
+
+        send(deployment, 60, 60)
+        until(lambda: len(rows(browser, "decisions-table")) == 2)
+        (tenant,) = rows(browser, "tenants-table")
+        assert "throttled" in text(browser, "#tenants-table").lower()
+        assert "user 'alice'" in tenant
+
+        browser.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
+        until(lambda: "recomputed" in text(browser, "#dialog-body"))
+        explained = text(browser, "#dialog-body")
+        assert "R = 1 mutations/s, set for user-principal 'alice'" in explained
+        assert "by ann  # as agreed" in explained or "by ann # as agreed" in explained
+        assert "'t1' of 60: refused" in explained
+        assert "the same, from the decision before it" in explained
+        browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+
+        browser.find_element(By.CSS_SELECTOR, "#tenants-table td:last-child button").click()
+        browser.find_element(By.ID, "burst").send_keys("200", Keys.ENTER)
+        until(lambda: browser.find_elements(By.ID, "set"))
+        tried = text(browser, "#trial-result")
+        assert "60 mutations that were refused would have been admitted" in tried
+        assert read_log(deployment).timeline.latest(ALICE, 2**62).quota == Quota(1.0)  # nothing is set yet
+
+        browser.find_element(By.ID, "comment").send_keys("for the migration")
+        browser.find_element(By.ID, "set").click()
+        until(lambda: "In force for user-principal 'alice'" in text(browser, "#trial-result"))
+        until(lambda: len(rows(browser, "changes-table")) == 2)
+        assert "for the migration" in rows(browser, "changes-table")[0]
+        (entry,) = read_log(deployment, with_entries=True).entries[1:]
+        assert entry.record.quota == Quota(1.0, 200.0)
+        assert (entry.record.altered_by, entry.record.comment) == ("ben", "for the migration")
+    assert console_messages(browser) == []
+
+
+def test_what_was_decided_before_it_was_started_is_shown(browser, deployment, dashboard):
+    prepare_topics(deployment)
+    write_record(deployment, QuotaRecord(ALICE, 1.0))
+    with FollowingStandIn(deployment) as job:
+        send(deployment, 60, 60)
+        until(lambda: len(job.decisions) == 2)
+    _, url = dashboard()
+    browser.get(url)
+    until(lambda: len(rows(browser, "decisions-table")) == 2)
+
+
+def test_it_waits_for_topics_that_are_not_there_yet(browser, deployment, dashboard):
+    _, url = dashboard()
+    browser.get(url)
+    until(lambda: text(browser, "#contact").startswith("Cannot read answers from Kafka"))
+    prepare_topics(deployment)
+    until(lambda: text(browser, "#contact") == "Live")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_pages_are_open(browser, deployment, dashboard, sent):
+    prepare_topics(deployment)
+    process, url = dashboard()
+    browser.get(url)
+    until(lambda: text(browser, "#contact") == "Live")
+    process.send_signal(sent)
+    output, _ = process.communicate(timeout=30)
+    assert (process.returncode, output) == (130, "")

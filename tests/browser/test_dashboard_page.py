@@ -1,0 +1,324 @@
+"""The page of the dashboard in a real browser, with a state that is told and not read."""
+
+import math
+
+import pytest
+from msgspec.structs import replace
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from jobs.dashboard.feed import Contact, Feed
+from jobs.dashboard.server import serve_dashboard
+from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.timeline import CallbackTimeline
+from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.timing import now_ms
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from quota.settings import load_settings
+from quota.timeline.change import to_change
+from tests.browser.window import console_messages, requested_urls, set_window
+from tests.support.factories import decide_all, resolved
+from tests.support.waiting import until
+
+NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
+
+
+class ToldFeed(Feed):
+    """A feed that is told what it would read."""
+
+    def __init__(self, settings):
+        super().__init__(settings)
+        self.quotas = CallbackTimeline()
+        self.count = 0
+        self.set_quota(QuotaEntity("alice"), 5.0)
+        self.answers()
+
+    def follow(self, stop):
+        stop.wait()
+
+    def answers(self):
+        self.contact = Contact("live", at=now_ms() + 3_600_000)
+
+    def set_quota(self, entity, rate, comment=None):
+        entry = QuotaLogEntry(self.count, now_ms(), QuotaRecord(entity, rate, altered_by="ann", comment=comment))
+        self.count += 1
+        self.quotas.add(to_change(entry.record, entry.timestamp))
+        self.state.add_changes([entry])
+        self.state.refresh(now_ms(), self.quotas, changed=True)
+
+    def storm(self, **names):
+        """Decide three requests of 60 mutations that came at once: one is admitted, two are refused."""
+        at = now_ms()
+        requests = [resolved(60, at=at + each, offset=self.count + each) for each in range(3)]
+        self.count += 3
+        _, decisions = decide_all(*requests, algorithm=TokenBucket(Window()))
+        for each in decisions:
+            self.state.record(ReceivedAnswer(replace(each, **names), at + 200))
+        self.state.refresh(at, self.quotas, changed=False)
+        return decisions
+
+
+@pytest.fixture
+def feed():
+    """The feed of the page."""
+    return ToldFeed(load_settings(["dashboard.port=0", "dashboard.allow_changes=true"], environment={}))
+
+
+@pytest.fixture
+def page(browser, feed):
+    """The page, when it has heard of the feed for the first time."""
+    with serve_dashboard(load_settings(["dashboard.port=0"], environment={}), feed=feed) as url:
+        browser.get(url)
+        until(lambda: text(browser, "#contact") == "Live")
+        yield browser
+        browser.get("about:blank")
+
+
+def text(driver, selector):
+    return driver.find_element(By.CSS_SELECTOR, selector).text
+
+
+def rows(driver, table):
+    return driver.execute_script(
+        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => row.innerText)", f"#{table}"
+    )
+
+
+def tiles(driver):
+    return driver.execute_script(
+        "return Object.fromEntries([...document.querySelectorAll('.tile')]"
+        ".map((tile) => [tile.querySelector('dt').textContent, tile.querySelector('strong').textContent]))"
+    )
+
+
+def painted(driver):
+    """How many of the charts have something on them."""
+    return driver.execute_script(
+        "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
+        ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
+    )
+
+
+def is_open(driver):
+    return driver.execute_script("return document.getElementById('dialog').open")
+
+
+def tab_to(driver, selector):
+    """Press Tab until the focus is on an element."""
+    wanted = driver.find_element(By.CSS_SELECTOR, selector)
+    for _ in range(60):
+        driver.switch_to.active_element.send_keys(Keys.TAB)
+        if driver.switch_to.active_element == wanted:
+            return wanted
+    raise AssertionError(f"{selector} cannot be reached by Tab")
+
+
+def test_without_a_request_it_says_so_and_draws_its_charts(page):
+    assert text(page, "#empty").startswith("No request has been decided in the last hour.")
+    assert painted(page) == 4
+    assert console_messages(page) == []
+    assert tiles(page)["Mutations admitted"] == "0"
+
+
+def test_what_comes_appears_without_a_reload(page, feed):
+    feed.storm()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    assert not page.find_element(By.ID, "empty").is_displayed()
+    shown = tiles(page)
+    assert (shown["Mutations admitted"], shown["Mutations refused"], shown["Throttled now"]) == ("60", "120", "1")
+    assert "refused" in rows(page, "decisions-table")[0]
+    (tenant,) = rows(page, "tenants-table")
+    assert "user 'alice'" in tenant
+    assert "of 55" in tenant
+    assert console_messages(page) == []
+
+
+def test_a_bucket_fills_up_between_decisions(page, feed):
+    """K = -5 at a rate of 5 is zero after a second, and then it goes on to 55."""
+    feed.storm()
+
+    def tokens():
+        found = page.execute_script("return document.querySelector('#tenants-table .amount')?.textContent")
+        return float(found.partition(" of ")[0]) if found else math.nan
+
+    until(lambda: tokens() < 3)
+    until(lambda: tokens() > 3)
+    assert page.execute_script("return document.querySelector('#tenants-table .level').className") == "level"
+
+
+def test_a_quota_change_appears_and_is_marked(page, feed):
+    feed.set_quota(QuotaEntity("alice"), 10.0, comment="<b>more</b>")
+    newest = until(lambda: (found := rows(page, "changes-table")) and len(found) == 2 and found[0])
+    assert "controller_mutation_rate=5.0 → controller_mutation_rate=10.0" in newest
+    assert "<b>more</b>" in newest
+
+
+def test_names_are_text(page, feed):
+    feed.storm(user=NASTY, client_id=NASTY, user_tag=NASTY)
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    assert "<script>document.title" in rows(page, "decisions-table")[0]
+    assert "<script>document.title" in rows(page, "tenants-table")[0]
+    page.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
+    until(lambda: "<script>document.title" in text(page, "#dialog-body"))
+    assert page.title == "Topic mutations, live"
+    assert console_messages(page) == []
+
+
+def test_it_asks_for_nothing_but_itself(page, feed):
+    feed.storm()
+    until(lambda: rows(page, "decisions-table"))
+    own = page.current_url
+    assert all(url.startswith((own, "about:", "data:")) for url in requested_urls(page))
+
+
+def test_its_policy_lets_nothing_else_run_and_nothing_be_loaded(page):
+    page.execute_script("document.body.append(Object.assign(new Image(), {src: 'https://localhost/x.png'}))")
+    page.execute_script(
+        "const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s)"
+    )
+    page.execute_script("return fetch('http://localhost:9/').catch(() => null)")
+    assert page.title == "Topic mutations, live"
+    assert len([each for each in console_messages(page) if "Content Security Policy" in each]) >= 3
+
+
+def test_a_decision_is_explained_by_keyboard(page, feed):
+    decisions = feed.storm()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    button = tab_to(page, "#decisions-table tbody tr button")
+    assert button.accessible_name.endswith(", alice, <none>, refused: explain")
+    button.send_keys(Keys.ENTER)
+    until(lambda: "recomputed" in text(page, "#dialog-body"))
+    assert text(page, "#dialog-title") == f"Decision {decisions[-1].decision_id}"
+    assert "refused, since K = -4.99 < 0; K stays" in text(page, "#dialog-body")
+    assert "by ann" in text(page, "#dialog-body")
+    page.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not is_open(page)
+    assert page.switch_to.active_element == button
+
+
+def test_the_decisions_before_it_are_a_click_away(page, feed):
+    first, *_, last = feed.storm()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    page.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
+    until(lambda: last.decision_id in text(page, "#dialog-title"))
+    until(lambda: page.find_elements(By.CSS_SELECTOR, "#dialog-body button.time"))[0].click()
+    until(lambda: first.decision_id in text(page, "#dialog-title"))
+
+
+def test_a_tenant_lists_its_decisions(page, feed):
+    feed.storm()
+    until(lambda: rows(page, "tenants-table"))
+    page.find_element(By.CSS_SELECTOR, "#tenants-table button").click()
+    until(lambda: len(rows(page, "tenant-decisions")) == 3)
+    assert "Quota: 5 mutations/s, at most 55 at once, set for user-principal 'alice'." in text(page, "#dialog-body")
+
+
+def test_the_list_stands_still_while_somebody_is_in_it(page, feed):
+    feed.storm()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    tab_to(page, "#decisions-table tbody tr button")
+    feed.storm()
+    until(lambda: text(page, "#decisions-note").startswith("Held"))
+    assert len(rows(page, "decisions-table")) == 3
+    page.execute_script("document.activeElement.blur()")
+    until(lambda: len(rows(page, "decisions-table")) == 6)
+    assert text(page, "#decisions-note") == ""
+
+
+def test_paused_it_changes_nothing(page, feed):
+    pause = page.find_element(By.ID, "pause")
+    pause.click()
+    assert pause.get_attribute("aria-pressed") == "true"
+    feed.storm()
+    until(lambda: page.execute_script("return document.getElementById('contact').textContent").startswith("Paused"))
+    assert rows(page, "decisions-table") == []
+    pause.click()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+
+
+def test_tenants_and_decisions_are_narrowed_down_by_name(page, feed):
+    feed.storm()
+    feed.storm(user="bob", user_tag="bob")
+    until(lambda: len(rows(page, "decisions-table")) == 6)
+    page.find_element(By.ID, "filter").send_keys("BOB")
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    (tenant,) = rows(page, "tenants-table")
+    assert "user 'bob'" in tenant
+    page.find_element(By.ID, "refused-only").click()
+    until(lambda: len(rows(page, "decisions-table")) == 2)
+
+
+def test_it_says_when_kafka_cannot_be_reached_and_when_it_can_again(page, feed):
+    feed.storm()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    feed.contact = Contact("unreachable", "cannot read answers from Kafka", 1_795_266_000_000)
+    until(
+        lambda: text(page, "#contact").startswith(
+            "Cannot read answers from Kafka. Trying again; what is shown is of 13:00:00"
+        )
+    )
+    assert len(rows(page, "decisions-table")) == 3
+    feed.answers()
+    until(lambda: text(page, "#contact") == "Live")
+
+
+def test_it_says_when_the_dashboard_itself_is_gone(browser, feed):
+    with serve_dashboard(load_settings(["dashboard.port=0"], environment={}), feed=feed) as url:
+        browser.get(url)
+        until(lambda: text(browser, "#contact") == "Live")
+    until(lambda: text(browser, "#contact").startswith("No word from the dashboard"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(page, feed, scheme):
+    set_window(page, 390, 800, scheme)
+    feed.storm()
+    feed.storm(user="x" * 300, client_id="y" * 300, user_tag="x" * 300)
+    until(lambda: len(rows(page, "decisions-table")) == 6)
+    assert page.execute_script("return document.documentElement.scrollWidth") == 390
+    widths = page.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map((each) => each.scrollWidth - each.clientWidth)"
+    )
+    assert max(widths) <= 1
+    assert painted(page) == 4
+
+
+def test_texts_stand_out_in_both_schemes(page, feed):
+    """By the ratio of WCAG 2 that small text needs."""
+    feed.storm()
+    until(lambda: rows(page, "tenants-table"))
+    for scheme in ("light", "dark"):
+        set_window(page, scheme=scheme)
+        for text_color in ("--text", "--text-2", "--bad", "--accent"):
+            assert page.execute_script(CONTRAST, text_color, "--card") >= 4.5, (scheme, text_color)
+
+
+CONTRAST = """
+const [text, ground] = [...arguments].map((name) => {
+  const hex = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
+    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] + 0.05;
+});
+return Math.max(text, ground) / Math.min(text, ground);
+"""
+
+
+def test_without_the_right_there_is_no_form(page):
+    assert not page.find_element(By.ID, "trial").is_displayed()
+
+
+def test_where_there_is_a_token_it_is_asked_for(browser, feed, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("a token of some length\n")
+    settings = load_settings(["dashboard.port=0", f"dashboard.token_file={token}"], environment={})
+    with serve_dashboard(settings, feed=feed) as url:
+        browser.get(url)
+        browser.find_element(By.ID, "token").send_keys("another token, no less long", Keys.ENTER)
+        until(lambda: "This is not the token." in text(browser, "main"))
+        browser.find_element(By.ID, "token").send_keys("a token of some length", Keys.ENTER)
+        until(lambda: browser.title == "Topic mutations, live")
+        until(lambda: text(browser, "#contact") == "Live")
+        browser.get("about:blank")
