@@ -1,7 +1,9 @@
 """The command line `mutation-quota`: all commands by name, and errors as one line."""
 
+from jobs.services.interrupts import exit_interrupted  # the first import: it handles Ctrl-C during the others
+
+# isort: split
 import logging
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -119,7 +121,6 @@ _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quotas.history}
 def main() -> None:
     """Run the program: an error is one line on standard error, and its exit code as in `EXIT_CODES`."""
     start_log()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # commands without a handler of their own clean up too
     try:
         _check_encoding(sys.argv[1:])
         sys.exit(app(standalone_mode=False, prog_name=_NAME))
@@ -128,7 +129,7 @@ def main() -> None:
     except typer.TyperException as error:
         _fail(error.format_message(), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        exit_interrupted()
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror}", 1)
     except Exception as error:  # noqa: BLE001 any error is one line

@@ -49,7 +49,7 @@ def run_live(settings: Settings) -> None:
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
     enforce = settings.enforce.model_copy(update={"with_audit": True})
     settings = settings.model_copy(update={"enforce": enforce})
-    with stop_signals() as stop, MetricsEndpoint(settings.metrics) as endpoint, ExitStack() as stack:
+    with MetricsEndpoint(settings.metrics) as endpoint, ExitStack() as stack:
         traffic = None
         polled: list[Callable[[], None]] = []
         if embedded:
@@ -84,7 +84,8 @@ def run_live(settings: Settings) -> None:
             for client in unmodified_clients(settings, gateway.address):
                 stack.enter_context(closing(client))
                 polled.append(partial(_go_on, client, view))
-        _run_view(view, reader, traffic, polled, stop)
+        with stop_signals() as stop:
+            _run_view(view, reader, traffic, polled, stop)
         print("stopping", flush=True)
 
 

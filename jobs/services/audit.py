@@ -23,10 +23,10 @@ def run_audit(settings: Settings, *, once: bool) -> None:
     """
     metrics = QueryMetrics(settings)
     with (
-        stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
         deployment_session(settings, "audit", enforcing=False) as spark,
         endpoint.following(settings, metrics),
+        stop_signals() as stop,
     ):
         query = start_audit(spark, settings, once=once)
         metrics.watch([query])
@@ -45,10 +45,10 @@ def run_minutes(settings: Settings, *, once: bool) -> None:
     """
     metrics = QueryMetrics(settings)
     with (
-        stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
         session(settings, "minutes", delta=True) as spark,
         endpoint.following(settings, metrics),
+        stop_signals() as stop,
     ):
         query = start_minutes(spark, settings, once=once)
         metrics.watch([query])

@@ -38,7 +38,6 @@ def run_enforce(settings: Settings, *, once: bool, reset: bool = False, buckets:
     saved = read_buckets(buckets) if buckets else None
     metrics = QueryMetrics(settings)
     with (
-        stop_signals() as stop,
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
         deployment_session(settings, "enforce") as spark,
         endpoint.following(settings, metrics, decides=True),
@@ -48,11 +47,12 @@ def run_enforce(settings: Settings, *, once: bool, reset: bool = False, buckets:
             restore_buckets(spark, settings, saved)
         elif reset:
             reset_checkpoint(Files(spark, settings), NAME)
-        queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
-        metrics.watch(queries)
-        run_queries(stop, *queries, poll=deployment_monitor(spark, settings, queries))
-        if once and settings.enforce.with_audit and not stop.is_set():
-            run_queries(stop, start_audit(spark, settings, once=True))
+        with stop_signals() as stop:
+            queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
+            metrics.watch(queries)
+            run_queries(stop, *queries, poll=deployment_monitor(spark, settings, queries))
+            if once and settings.enforce.with_audit and not stop.is_set():
+                run_queries(stop, start_audit(spark, settings, once=True))
 
 
 def _log_callback(settings: Settings) -> None:

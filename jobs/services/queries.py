@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import NAME, start_enforce
-from jobs.spark.queries import run_until
+from jobs.spark.queries import run_until, stop_after_batch
 from jobs.storage.files import Files
 from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
 from quota.settings import Settings
@@ -42,6 +42,13 @@ def deployment_monitor(
 
 
 def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
-    """Log the names of the queries and run them (`jobs.spark.queries.run_until`)."""
+    """Log the names of the queries and run them (`jobs.spark.queries.run_until`).
+
+    Raises:
+        KeyboardInterrupt: `stop` was set before they ran; they are stopped.
+    """
+    if stop.is_set():
+        stop_after_batch(queries)
+        raise KeyboardInterrupt
     _log.info("running: %s", ", ".join(query.name for query in queries))
     run_until(stop, queries, poll)

@@ -2,10 +2,9 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,11 @@ from pyspark.sql import SparkSession
 
 from jobs.spark.class_archive import ClassArchive
 from jobs.spark.installation import jars_in, java_program
+from jobs.spark.jvm import Jvm
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.settings import Settings
 from quota.settings.secrets import is_secret
-
-_END_SECONDS = 30.0
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """A variable in the environment of programs that spark-submit runs."""
@@ -44,15 +42,16 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         MutationQuotaError: a query failed inside the block: why, and what to do.
     """
     archive = _archive_of(settings, name)
-    java_options = archive.options if archive else ""
-    spark = start_session(settings, f"mutation-quota {name}", log, delta=delta, java_options=java_options)
-    try:
-        with with_operator_advice(settings):
-            yield spark
-    finally:
-        ended = stop_session(spark)
-        if archive:
-            archive.keep(ended=ended)
+    jvm = Jvm(archive.options if archive else "")
+    with nullcontext() if _SUBMITTED in os.environ else jvm.interruptible():
+        spark = start_session(settings, f"mutation-quota {name}", log, delta=delta, jvm=jvm)
+        try:
+            with with_operator_advice(settings):
+                yield spark
+        finally:
+            ended = stop_session(spark)
+            if archive:
+                archive.keep(ended=ended)
 
 
 def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
@@ -64,7 +63,12 @@ def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
 
 
 def start_session(
-    settings: Settings, name: str, log: Path | None = None, *, delta: bool = False, java_options: str = ""
+    settings: Settings,
+    name: str,
+    log: Path | None = None,
+    *,
+    delta: bool = False,
+    jvm: Jvm | None = None,
 ) -> SparkSession:
     """Start the session of this process.
 
@@ -74,22 +78,39 @@ def start_session(
         log: the file for the output of the JVM and the workers, standard error by default. With spark-submit it is
             ignored: that has its own logging.
         delta: whether the session reads or writes Delta tables.
-        java_options: options of the JVM; with spark-submit they are ignored.
+        jvm: the JVM to start, one without options by default; with spark-submit it is ignored.
 
     Raises:
         BadInput: there is no JVM, or there are no jars.
     """
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    if _SUBMITTED in os.environ:
-        conf, gateway = _submitted_jvm(settings, name, delta=delta)
-    else:
-        conf, gateway = _own_jvm(
-            settings, name, log, spark_properties(settings, delta=delta, java_options=java_options)
-        )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _SUBMITTED in os.environ:
+        return _session(*_submitted_jvm(settings, name, delta=delta))
+    jvm = jvm or Jvm()
+    properties = spark_properties(settings, delta=delta, java_options=jvm.options)
+    try:
+        with jvm.interruptible():
+            conf, gateway = _own_jvm(settings, name, log, properties, jvm)
+            gateway.own = jvm
+            return _session(conf, gateway)
+    except BaseException:
+        _forget(jvm)
+        raise
+
+
+def _session(conf: SparkConf, gateway: JavaGateway) -> SparkSession:
+    on_interrupt = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=conf, gateway=gateway)
     signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler of its own, which kills batches
     return SparkSession(context)
+
+
+def _forget(jvm: Jvm) -> None:
+    """Kill a JVM without a call of it, so that the next session of this process starts one of its own."""
+    jvm.kill()
+    SparkContext._active_spark_context = None  # noqa: SLF001 PySpark would stop it by a call
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
 def stop_session(spark: SparkSession) -> bool:
@@ -101,20 +122,20 @@ def stop_session(spark: SparkSession) -> bool:
         Whether the JVM has ended by itself; false if it was killed, or if spark-submit has started it.
     """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
+    own: Jvm | None = vars(gateway).get("own")  # not by getattr, which asks the JVM
+    if own is not None and own.interrupted:
+        _forget(own)
+        return False
     with suppress(Py4JError, OSError):  # the JVM may have ended already
         spark.stop()
-    if gateway.proc is None:  # spark-submit's JVM ends after this process
+    if own is None:  # spark-submit's JVM ends after this process
         return False
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM waits for the end of its input
-    try:
-        gateway.proc.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
-        gateway.proc.kill()
-        gateway.proc.wait()
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    ended = own.stop()
     # The next session of this process starts a JVM of its own.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-    return bool(gateway.proc.returncode == 0)
+    return ended
 
 
 def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[SparkConf, JavaGateway]:
@@ -129,7 +150,7 @@ def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[Spark
 
 
 def _own_jvm(
-    settings: Settings, name: str, log: Path | None, properties: dict[str, str]
+    settings: Settings, name: str, log: Path | None, properties: dict[str, str], jvm: Jvm
 ) -> tuple[SparkConf, JavaGateway]:
     """Start a JVM."""
     java_program()  # else spark-submit would tell it in its own way
@@ -139,9 +160,4 @@ def _own_jvm(
     visible = SparkConf(loadDefaults=False).setAll([each for each in conf.getAll() if each[0] not in hidden])
     if settings.spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # A process group of its own keeps Ctrl-C from the JVM and its workers: we stop the queries first, then them.
-    popen: dict[str, Any] = {"start_new_session": True}
-    if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        popen["stdout"] = popen["stderr"] = log.open("ab")
-    return conf, launch_gateway(visible, popen)  # type: ignore[no-untyped-call]
+    return conf, jvm.start(visible, log)

@@ -1,0 +1,238 @@
+"""The JVM that a process starts for Spark, and what becomes of it at the end and on Ctrl-C.
+
+PySpark would start it, too, but tells nobody its process before it is up: an interrupt in that time left it behind.
+"""
+
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import py4j  # type: ignore[import-untyped]
+import pyspark
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from pyspark import SparkConf
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
+
+from quota.errors import MutationQuotaError
+
+_END_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+
+# Spark asks for a module in development, of which Java warns on standard error; only Spark's machine learning uses it.
+_SPARK_CLASS = """
+exec() {
+  local command=() word
+  for word in "$@"; do [ "$word" = --add-modules=jdk.incubator.vector ] || command+=("$word"); done
+  builtin exec "${command[@]}"
+}
+. "$SPARK_HOME/bin/spark-class"
+"""
+"""Spark's own script, without that module in the command that it executes at its end."""
+
+_TEMPORARY = "/tmp"  # noqa: S108 a folder of its own in Java's; a longer path could be too long for a socket
+
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+_LIBRARIES = tuple(f"{Path(str(each.__file__)).parent}{os.sep}" for each in (py4j, pyspark))
+_SESSION = 3
+"""The field of `/proc/PID/stat` that holds the session, counted from behind the name."""
+
+
+class Jvm:
+    """A JVM in a session of its own, which keeps Ctrl-C from it and its workers: the queries are stopped before it."""
+
+    def __init__(self, options: str = "") -> None:
+        """Prepare a JVM; `start` starts it.
+
+        Args:
+            options: options of Java, quoted as Spark reads them.
+        """
+        self.options = options
+        self.interrupted = False
+        """Whether a signal came in a block of `interruptible`: the JVM is killed then."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._launching = False
+        self._folder: Path | None = None
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM kill the JVM in the block, which ends with `KeyboardInterrupt` then.
+
+        An exception that is raised within PySpark leaves its connection in an unknown state. So nothing is raised
+        there: its call fails, as the JVM has ended.
+
+        Raises:
+            KeyboardInterrupt: a signal came.
+        """
+        if threading.current_thread() is not threading.main_thread():  # others receive no signals
+            yield
+            return
+        previous = {each: signal.signal(each, self._on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        except Exception:
+            if self.interrupted:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            for each, handler in previous.items():
+                signal.signal(each, handler)
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    def start(self, conf: SparkConf, log: Path | None) -> JavaGateway:
+        """Start the JVM and return the gateway to it; after an error it is killed.
+
+        Args:
+            conf: the properties of Spark, which all users of the machine can read.
+            log: the file for the output of the JVM and its workers, standard error by default.
+
+        Raises:
+            MutationQuotaError: the JVM has ended.
+        """
+        logging.getLogger().addFilter(_not_of_py4j)
+        self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
+        try:
+            gateway = self._folder / "gateway"
+            self._launch(conf, log, gateway)
+            return self._connect(gateway)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> bool:
+        """Wait for the end of the JVM, whose gateway is shut down, and of all that it has started.
+
+        Returns:
+            Whether it has ended by itself; false if it was killed.
+        """
+        process = self._process
+        if process is None or process.stdin is None:
+            return False
+        with suppress(OSError):
+            process.stdin.close()  # the JVM waits for the end of its input
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_END_SECONDS)
+        ended = process.returncode == 0
+        self.kill()
+        return ended
+
+    def kill(self) -> None:
+        """Kill the JVM and all that it has started, wait for its end, and remove its temporary files."""
+        self._signal()
+        if self._process is not None:
+            self._process.wait()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _on_signal(self, _number: int, frame: FrameType | None) -> None:
+        again, self.interrupted = self.interrupted, True
+        self._signal()
+        if again or not (self._launching or _in_libraries(frame)):
+            raise KeyboardInterrupt
+
+    def _launch(self, conf: SparkConf, log: Path | None, gateway: Path) -> None:
+        """Start the process.
+
+        Raises:
+            KeyboardInterrupt: a signal came meanwhile.
+        """
+        home = _find_spark_home()
+        options = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
+        last = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+        spark_submit = ["spark-class", "org.apache.spark.deploy.SparkSubmit", *options, *last]
+        environment = {
+            "SPARK_HOME": home,
+            "SPARK_CONNECT_MODE": "0",
+            "PYTHONHASHSEED": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(gateway),
+            "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={gateway.parent}",
+        }
+        output: dict[str, Any] = {}
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            output["stdout"] = output["stderr"] = log.open("ab")
+        self._launching = True
+        try:
+            self._process = subprocess.Popen(
+                ["/usr/bin/env", "bash", "-c", _SPARK_CLASS, *spark_submit],
+                stdin=subprocess.PIPE,
+                env=os.environ | environment,
+                start_new_session=True,
+                **output,
+            )
+        finally:
+            self._launching = False
+            if output:
+                output["stdout"].close()
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    def _connect(self, gateway: Path) -> JavaGateway:
+        """Connect to the gateway that the JVM writes into a file as soon as it is up.
+
+        Raises:
+            MutationQuotaError: the JVM has ended.
+        """
+        process = self._process
+        while process is not None and not gateway.exists():
+            if process.poll() is not None:
+                raise MutationQuotaError(f"Spark's JVM has ended while it started (exit {process.returncode})")
+            time.sleep(_POLL_SECONDS)
+        with gateway.open("rb") as info:
+            os.environ[_PORT] = str(read_int(info))  # type: ignore[no-untyped-call]
+            os.environ[_SECRET] = UTF8Deserializer().loads(info)  # type: ignore[no-untyped-call]
+        try:
+            return launch_gateway()  # type: ignore[no-untyped-call]
+        finally:
+            del os.environ[_PORT], os.environ[_SECRET]
+
+    def _signal(self) -> None:
+        """Kill the JVM, and then its Python workers, which have process groups of their own."""
+        process = self._process
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            if process.returncode is None:  # else the number may be another process's
+                os.killpg(process.pid, signal.SIGKILL)
+        for each in _session_members(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Return whether a record of the root logger is anybody else's: Py4J raises what it logs there, too."""
+    return not record.pathname.startswith(_LIBRARIES)
+
+
+def _in_libraries(frame: FrameType | None) -> bool:
+    """Return whether a frame is within a call of PySpark or Py4J."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_LIBRARIES):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _session_members(session: int) -> Iterator[int]:
+    """Yield the processes of a session, where the system tells them (Linux); elsewhere they end by themselves."""
+    if sys.platform != "linux":
+        return
+    for each in Path("/proc").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            fields = Path(each, "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            if int(fields[_SESSION]) == session:
+                yield int(each.name)

@@ -1,0 +1,97 @@
+"""Ctrl-C and SIGTERM at any moment of a command that starts Spark: nothing is printed, and nothing is left behind."""
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from quota.kafka.topics.preparation import prepare_topics
+from tests.support.deployment import as_options
+from tests.support.programs import command_line
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="/proc tells which processes are left; only Linux has it"
+)
+
+STEP_SECONDS = 0.5
+DEADLINE_SECONDS = 120
+TEMPORARY = re.compile(rb"-Djava\.io\.tmpdir=([^\0]+)")
+
+
+class Started:
+    """A command, which has marked its environment, so that the processes that it starts are found."""
+
+    numbers = itertools.count()
+
+    def __init__(self, *args):
+        self.mark = f"INTERRUPTS_TEST={os.getpid()}-{next(self.numbers)}"
+        name, value = self.mark.split("=")
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(command_line(*args), text=True, env=os.environ | {name: value}, **pipes)
+        self.began = time.monotonic()
+
+    def commands(self):
+        """Return the command lines of its processes that are alive."""
+        found = []
+        for each in Path("/proc").iterdir():
+            with suppress(OSError):
+                if self.mark.encode() in (each / "environ").read_bytes():
+                    found.append((each / "cmdline").read_bytes())
+        return found
+
+    def interrupt(self, how):
+        """Send the signal; return the exit code, all output, and the temporary folders that the JVM had."""
+        folders = {found[1].decode() for each in self.commands() if (found := TEMPORARY.search(each))}
+        self.process.send_signal(how)
+        output, errors = self.process.communicate(timeout=DEADLINE_SECONDS)
+        return self.process.returncode, output + errors, folders
+
+
+def interrupt_throughout(seconds, steps, *args):
+    """Start a command again and again, and interrupt it at each half second of its start, or at `steps` moments."""
+    step = max(STEP_SECONDS, seconds / steps)
+    moments = [step * number for number in range(1, int(seconds / step) + 1)]
+    for number, moment in enumerate(moments):
+        started = Started(*args)
+        with suppress(subprocess.TimeoutExpired):
+            started.process.wait(moment)  # the moment of the signal is what is tried here
+            return  # this time it was quicker
+        code, said, folders = started.interrupt((signal.SIGINT, signal.SIGTERM)[number % 2])
+        if said.startswith("running: "):  # it was quicker, and is a job that ends as one
+            return
+        assert (moment, code, said) == (moment, 130, "")
+        assert started.commands() == []
+        assert [each for each in folders if Path(each).exists()] == []
+
+
+@pytest.mark.timeout(900)
+def test_a_command_that_is_interrupted_at_any_half_second_ends_silently_and_leaves_no_jvm(tmp_path):
+    """The whole command says nothing but that there is nothing to list, not even a warning of Java's."""
+    args = ("buckets", "list", "--set", f"storage.root={tmp_path}", "--set", "spark.master=local[1]")
+    whole = Started(*args)
+    output, errors = whole.process.communicate(timeout=DEADLINE_SECONDS)
+    seconds = time.monotonic() - whole.began
+    assert (whole.process.returncode, output, errors.count("\n")) == (1, "", 1)
+    assert errors.startswith("mutation-quota: there are no buckets")
+    assert whole.commands() == []
+    interrupt_throughout(seconds, 12, *args)
+
+
+@pytest.mark.timeout(900)
+def test_a_job_that_is_interrupted_during_its_start_ends_silently_and_leaves_no_jvm(deployment):
+    prepare_topics(deployment)
+    args = ("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
+    whole = Started(*args)
+    assert whole.process.stderr.readline() == "running: enforce\n"
+    seconds = time.monotonic() - whole.began
+    assert whole.interrupt(signal.SIGTERM)[:2] == (0, "")
+    until(lambda: whole.commands() == [])
+    interrupt_throughout(seconds, 6, *args)
