@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections import Counter
 
 import hypothesis
 import pytest
@@ -22,6 +23,14 @@ os.environ.update(SPARK_ENVIRONMENT)
 
 _NUMBERS = itertools.count()
 """Numbers of deployments: the name of a topic does not contain the parameters of a test."""
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print each reason why tests were skipped once, with their number; a reason says what to install."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(each.longrepr[2].removeprefix("Skipped: ") for each in skipped)
+    for reason, tests in reasons.most_common():
+        terminalreporter.write_line(f"{tests} skipped: {reason}")
 
 
 @pytest.fixture(scope="session")

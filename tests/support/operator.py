@@ -17,6 +17,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from schemas.buckets import STATE_VERSION
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import consume_all, produce
@@ -32,7 +33,7 @@ class Operator:
         self._spark = spark
         self.settings = settings
         self.root = Path(settings.storage.root)
-        self._admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+        self._admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
         prepare_topics(settings)
         write_record(settings, QuotaRecord(QuotaEntity(None), HARDLY_ANY, controller_mutation_burst=100.0))
 

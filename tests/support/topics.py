@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from quota.kafka.reading import make_consumer, offset_range, topic_partitions
 from quota.settings import Settings
+from tests.support.clients import QUIET
 
 DEADLINE_SECONDS = 60
 
@@ -14,7 +15,12 @@ DEADLINE_SECONDS = 60
 def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
     """Produce records in order to one partition, in one batch where they fit."""
     producer = Producer(
-        {"bootstrap.servers": settings.kafka.bootstrap_servers, "message.max.bytes": 8_000_000, "linger.ms": 100}
+        {
+            **QUIET,
+            "bootstrap.servers": settings.kafka.bootstrap_servers,
+            "message.max.bytes": 8_000_000,
+            "linger.ms": 100,
+        }
     )
     for value in values:
         producer.produce(topic, value, key, partition=partition)
@@ -23,7 +29,7 @@ def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
 
 def consume(settings: Settings, topic: str, count: int):
     """Return the records of a topic from its beginning as (key, JSON), once there are at least `count`."""
-    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
+    consumer = Consumer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
     found = []

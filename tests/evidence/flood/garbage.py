@@ -10,6 +10,8 @@ from itertools import cycle
 
 from confluent_kafka import Producer
 
+from tests.support.clients import QUIET
+
 Pair = tuple[bytes | None, bytes | None]
 """Key and value."""
 
@@ -92,6 +94,7 @@ def pour(servers: str, topic: str, what: Pour) -> Poured:
     failed: list[object] = []
     producer = Producer(
         {
+            **QUIET,
             "bootstrap.servers": servers,
             "message.max.bytes": 2 * MEGABYTE,
             "queue.buffering.max.kbytes": _QUEUED_BYTES // 1024,

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from quota.settings import Settings
 from tests.evidence.flood.answered import Position
+from tests.support.clients import QUIET
 from tests.support.topics import end_offsets
 
 USERS = 10
@@ -70,7 +71,7 @@ class Good:
         )
 
     def _send(self) -> None:
-        producer = Producer({"bootstrap.servers": self._settings.kafka.bootstrap_servers, "linger.ms": 0})
+        producer = Producer({**QUIET, "bootstrap.servers": self._settings.kafka.bootstrap_servers, "linger.ms": 0})
         began = time.monotonic()
         while not self._stop.is_set():
             if (due := began + len(self._sent_at) / self._rate - time.monotonic()) > 0:
@@ -98,6 +99,7 @@ class Good:
         topic = self._settings.topics.decisions
         consumer = Consumer(
             {
+                **QUIET,
                 "bootstrap.servers": self._settings.kafka.bootstrap_servers,
                 "group.id": "flood-good",
                 "enable.auto.commit": False,

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.background import background
 from tests.evidence.observed.place import Place
 from tests.evidence.percentiles import percentile
+from tests.support.clients import QUIET
 from tests.support.programs import processor_seconds
 
 RATE = 500
@@ -48,7 +49,7 @@ class LogCost:
 
 def measure_cost(there: Place, rounds: int, seconds: float, tell: Callable[[str], None]) -> LogCost:
     """Measure both levels in turn, under producers and a consumer at a fixed rate."""
-    servers = {"bootstrap.servers": there.settings.kafka.bootstrap_servers}
+    servers = {**QUIET, "bootstrap.servers": there.settings.kafka.bootstrap_servers}
     admin = AdminClient(servers)  # it has to outlive its futures
     admin.create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()
     consumer = Consumer({**servers, "group.id": "load", "fetch.wait.max.ms": 100})

@@ -31,6 +31,7 @@ from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.resolution import Resolution, ResolvedRequest
+from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.factories import request_json
 from tests.support.monitoring import samples
@@ -48,8 +49,8 @@ class Bench:
 
     def __init__(self, settings):
         self.settings = settings
-        self.admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
-        self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+        self.admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+        self._producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
 
     def decided(self, operation, *topics, seconds_ago=0, **fields):
         """The bytes of a decision that admits topics, each a dict."""
@@ -206,7 +207,7 @@ def test_a_result_that_would_be_too_large_for_its_topic_says_less(bench, limit, 
 
 def test_records_that_are_no_results_stop_nobody(bench):
     for part in (bench.settings.topics.results, bench.settings.topics.places):
-        producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
+        producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
         producer.produce(part, b"\xffno result", bench.settings.apply.group.encode())
         assert producer.flush(10) == 0
     bench.admit("CREATE_TOPICS", topic("despite-junk", 1))
@@ -373,7 +374,7 @@ def test_partitions_that_are_added_to_the_decisions_are_read_too(bench, monkeypa
     running.start()
     decisions = bench.settings.topics.decisions
     bench.admin.create_partitions([NewPartitions(decisions, 3)])[decisions].result()
-    producer = Producer({"bootstrap.servers": bench.settings.kafka.bootstrap_servers})
+    producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
     producer.produce(decisions, bench.decided("CREATE_TOPICS", topic("in-a-new-partition", 1)), partition=2)
     assert producer.flush(10) == 0
     until(lambda: applier.stats.topics)

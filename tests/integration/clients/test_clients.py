@@ -21,6 +21,7 @@ from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from tests.support.clients import QUIET
 from tests.support.deployment import PARTS, as_options, make_deployment
 from tests.support.programs import run
 from tests.support.waiting import until
@@ -48,7 +49,14 @@ class Job:
         own = {f"mutation.quota.topics.{part}": getattr(self.settings.topics, part) for part in PARTS}
         client = {f"mutation.quota.client.{name}": value for name, value in options.items()}
         servers = self.settings.kafka.bootstrap_servers
-        return {"bootstrap.servers": servers, "client.id": "app", "mutation.quota.client.user": user, **own, **client}
+        return {
+            **QUIET,
+            "bootstrap.servers": servers,
+            "client.id": "app",
+            "mutation.quota.client.user": user,
+            **own,
+            **client,
+        }
 
     def limit(self, user, rate=10.0):
         """Give a user a quota."""
@@ -56,7 +64,7 @@ class Job:
 
     def partitions(self, name):
         """How many partitions a topic has, None if there is none."""
-        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        admin = AdminClient({**QUIET, "bootstrap.servers": self.settings.kafka.bootstrap_servers})
         topic = admin.list_topics(timeout=10).topics.get(name)
         return None if topic is None else len(topic.partitions)
 
@@ -268,7 +276,7 @@ def test_callbacks_may_fail_ask_again_and_close_the_client(job):
 
 
 def test_a_target_that_is_away_keeps_nobody_from_closing(job):
-    away = {"bootstrap.servers": f"127.0.0.1:{free_port()}"}
+    away = {**QUIET, "bootstrap.servers": f"127.0.0.1:{free_port()}"}
     control = {"mutation.quota.kafka.bootstrap_servers": job.settings.kafka.bootstrap_servers}
     admin = QuotaAdminClient({**job.config("away"), **away, **control})
     futures = [admin.create_topics([NewTopic("away", 1)])["away"], admin.delete_topics(["away"])["away"]]

@@ -21,6 +21,7 @@ from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord
 from tests.support.callbacks import Closing, Failing
 from tests.support.checkout import CHECKOUT
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import DEADLINE_SECONDS, consume, produce
@@ -117,7 +118,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     prepare_topics(settings)
     write_record(settings, QuotaRecord(QuotaEntity(None), 100.0))
     produce(settings, settings.topics.requests, request_json(1, user="alice"))
-    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
     names = {"alice.orders": 6, "bob.clicks": 2}
     for future in admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()]).values():
         future.result(DEADLINE_SECONDS)

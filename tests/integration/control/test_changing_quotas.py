@@ -11,6 +11,7 @@ from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord, ResetRecord
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.topics import consume
 from tests.support.waiting import finish
@@ -30,7 +31,7 @@ CHANGES = [
 
 def stream(settings, meanwhile):
     """Send requests of two users, and carry out a step of `meanwhile` now and then."""
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 1})
+    producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 1})
     every = REQUESTS // (len(meanwhile) + 1)
     for number in range(REQUESTS):
         user = USERS[number % 2]

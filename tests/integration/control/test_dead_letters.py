@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 from jobs.enforce.query import start_enforce
 from quota.kafka.requests import AnswerReader
 from quota.kafka.topics.preparation import prepare_topics
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 
 MISTAKES = [
@@ -31,7 +32,7 @@ def enforce(spark, deployment):
 
 
 def send(deployment, *values):
-    producer = Producer({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    producer = Producer({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
     for value in values:
         producer.produce(deployment.topics.requests, value, b"alice", partition=0)
     assert producer.flush(10) == 0

@@ -9,6 +9,7 @@ from jobs.enforce.query import start_enforce
 from quota.kafka.topics.preparation import prepare_topics
 from tests.evidence.flood.answered import answered, compare
 from tests.evidence.flood.garbage import SMALL, Pour, pour
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 
 FLOODS = {
@@ -22,7 +23,7 @@ FLOODS = {
 def send_good(settings, first, count):
     """Send requests; where they stand."""
     places = set()
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
     for number in range(first, first + count):
         producer.produce(
             settings.topics.requests,

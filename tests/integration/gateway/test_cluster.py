@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from jobs.sandbox.broker import HOST, free_port
+from tests.support.clients import QUIET
 from tests.support.cluster import running_cluster
 from tests.support.programs import command_line, run
 from tests.support.waiting import until
@@ -21,7 +22,7 @@ _RECORDS = 60
 def nodes(base_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
     with running_cluster(folder, base_settings.broker.jars) as nodes:
-        admin = AdminClient({"bootstrap.servers": nodes[0].broker.address})
+        admin = AdminClient({**QUIET, "bootstrap.servers": nodes[0].broker.address})
         until(lambda: len(admin.list_topics(timeout=5).brokers) == len(nodes))
         admin.create_topics([NewTopic("spread", _PARTITIONS, 1)])["spread"].result(30)
         yield nodes
@@ -42,7 +43,7 @@ def running_gateway(*options):
 
 def use_all_brokers(address):
     """Produce to all partitions, consume them, and ask each broker for its configs; return the brokers' addresses."""
-    config = {"bootstrap.servers": address}
+    config = {**QUIET, "bootstrap.servers": address}
     admin = AdminClient(config)
     brokers = admin.list_topics(timeout=10).brokers
     for node in brokers:

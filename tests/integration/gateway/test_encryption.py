@@ -12,6 +12,7 @@ from jobs.sandbox.broker import HOST
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, secure_broker
+from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, running_gateway
 from tests.support.programs import run
@@ -51,6 +52,7 @@ def secure(base_settings, tmp_path_factory):
 def admin(secure, mechanism, user, password):
     return AdminClient(
         {
+            **QUIET,
             "bootstrap.servers": secure.gateway.address,
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": mechanism,

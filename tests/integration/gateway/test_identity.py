@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from quota.kafka.topics.preparation import prepare_topics
+from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
 from tests.support.waiting import until
@@ -167,6 +168,7 @@ def test_a_client_is_who_the_broker_says_it_is(sasl, mechanism):
     name = f"{user}-{mechanism.lower()}"
     admin = AdminClient(
         {
+            **QUIET,
             "bootstrap.servers": sasl.gateway.address,
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": mechanism,
@@ -322,7 +324,7 @@ def now_ms():
 
 def test_a_denied_client_by_librdkafka_has_the_brokers_error(sasl):
     """TOPIC_AUTHORIZATION_FAILED."""
-    config = {"bootstrap.servers": sasl.gateway.address, "security.protocol": "SASL_PLAINTEXT"}
+    config = {**QUIET, "bootstrap.servers": sasl.gateway.address, "security.protocol": "SASL_PLAINTEXT"}
     admin = AdminClient({**config, "sasl.mechanism": "PLAIN", "sasl.username": "bob", "sasl.password": "bob-secret"})
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         admin.create_topics([NewTopic("bob-denied", 1)])["bob-denied"].result(30)

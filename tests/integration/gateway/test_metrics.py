@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.sandbox.broker import free_port
 from quota.kafka.topics.preparation import prepare_topics
+from tests.support.clients import QUIET
 from tests.support.deployment import as_options
 from tests.support.programs import command_line
 from tests.support.waiting import until
@@ -44,7 +45,7 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_what
     raised = []
 
     def create():
-        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+        admin = AdminClient({**QUIET, "bootstrap.servers": f"127.0.0.1:{port}"})
         with pytest.raises(KafkaException) as error:
             admin.create_topics([NewTopic("gateway-metrics", 3)])["gateway-metrics"].result(60)
         raised.append(error.value.args[0])

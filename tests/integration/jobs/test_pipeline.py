@@ -15,6 +15,7 @@ from quota.kafka.quota_writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import consume, produce
@@ -134,7 +135,7 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
 
 
 def test_a_topic_stamped_by_producers_is_refused(deployment):
-    admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
     name = deployment.topics.requests
     admin.create_topics([NewTopic(name, 1, 1, config={"message.timestamp.type": "CreateTime"})])[name].result()
     with pytest.raises(ClusterError, match=rf"topic {name} is stamped by producers.*trust_producer_timestamps=true"):
@@ -151,7 +152,7 @@ def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
 
 def test_a_decisions_topic_that_cannot_take_the_largest_answer_is_refused(deployment):
     """Such an answer would stop the query, and stop it again after each restart."""
-    admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
     name = deployment.topics.decisions
     admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "1000000"})])[name].result()
     with pytest.raises(ClusterError, match=r"set max.message.bytes=6299648"):

@@ -27,6 +27,7 @@ from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
 from tests.integration.security.leaks import CommandLines, files_with
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.programs import run
 from tests.support.request_log import created
@@ -85,6 +86,7 @@ def cluster(base_settings, tmp_path_factory):
 def application(cluster, **own):
     """What a tenant's application gives to its client: librdkafka's own settings."""
     return {
+        **QUIET,
         "bootstrap.servers": cluster.secure.broker.address,
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",

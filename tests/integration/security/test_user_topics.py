@@ -26,6 +26,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request
 from schemas.buckets import STATE_VERSION
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import DEADLINE_SECONDS, consume, consume_all, produce
@@ -36,7 +37,7 @@ BY_TOPIC = ("--set", "topics.identity=topic")
 
 
 def admin_of(settings):
-    return AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    return AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
 
 
 def create(settings, topic, **config):
@@ -133,7 +134,7 @@ def test_a_topic_that_takes_producers_time_while_the_job_runs_gives_nobody_token
         produce(deployment, topics.requests, request_json(11))
         consume(deployment, topics.decisions, 1)
         stamp(deployment, topics.requests, "CreateTime")
-        producer = Producer({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+        producer = Producer({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
         now = int(time.time() * 1000)
         producer.produce(topics.requests, request_json(1), b"alice", partition=0, timestamp=now + HALF_AN_HOUR_MS)
         assert producer.flush(DEADLINE_SECONDS) == 0
@@ -239,7 +240,12 @@ def test_a_client_without_a_topic_is_told_at_once(by_topic):
             include={"requests", "decisions", "dead_letters", "identity"}
         ).items()
     }
-    config = {"bootstrap.servers": by_topic.kafka.bootstrap_servers, "mutation.quota.client.user": "nobody", **own}
+    config = {
+        **QUIET,
+        "bootstrap.servers": by_topic.kafka.bootstrap_servers,
+        "mutation.quota.client.user": "nobody",
+        **own,
+    }
     with pytest.raises(
         ClusterError, match=r"no topic .*requests.nobody,.*mutation-quota tenants prepare --user nobody makes it"
     ):

@@ -3,6 +3,7 @@
 from confluent_kafka import Producer
 
 from quota.settings import Settings
+from tests.support.clients import QUIET
 
 _VALUE = (
     '{"request_id":"r-%d","user":"user-%d","client_id":"app","operation":"CREATE_TOPICS","api_version":6,'
@@ -14,7 +15,7 @@ _TIMEOUT_SECONDS = 120.0
 def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
     """Produce so many requests for a partition each, of so many users in turn, of all or of each so-manieth."""
     own = {"linger.ms": 20, "batch.size": 1_000_000, "queue.buffering.max.messages": 200_000}
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, **own})
+    producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, **own})
     topic = settings.topics.requests
     for number in range(count):
         user = number % users * every

@@ -11,6 +11,7 @@ import time
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.support.clients import QUIET
 from tests.support.factories import request_json
 
 _TIMEOUT_SECONDS = 30.0
@@ -58,7 +59,7 @@ def _options() -> argparse.Namespace:
 
 
 def _send(options: argparse.Namespace, sent: dict[str, float]) -> None:
-    producer = Producer({"bootstrap.servers": options.servers, "linger.ms": 0})
+    producer = Producer({**QUIET, "bootstrap.servers": options.servers, "linger.ms": 0})
     began = time.monotonic()
     for number in range(int(options.rate * (options.warm + options.seconds))):
         pause = began + number / options.rate - time.monotonic()
@@ -75,7 +76,9 @@ def _send(options: argparse.Namespace, sent: dict[str, float]) -> None:
 def _read(
     options: argparse.Namespace, answered: dict[str, float], reading: threading.Event, done: threading.Event
 ) -> None:
-    consumer = Consumer({"bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False})
+    consumer = Consumer(
+        {**QUIET, "bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False}
+    )
     partitions = consumer.list_topics(options.answers, _TIMEOUT_SECONDS).topics[options.answers].partitions
     consumer.assign(
         [

@@ -21,6 +21,7 @@ from tests.evidence.gateway.cost.page import Figures, Plan, page, tables
 from tests.evidence.gateway.cost.transfer import BATCHES, transfers
 from tests.evidence.machine import load
 from tests.evidence.pages import progress, terminal, write_page
+from tests.support.clients import QUIET
 
 _TOPIC, _LARGE = "called", "transferred"
 
@@ -83,7 +84,7 @@ def measure(plan: Plan, options: list[str], tell: Callable[[str], None]) -> Figu
 
 
 def _make_topics(where: Ground) -> None:
-    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{where.direct}"})
+    admin = AdminClient({**QUIET, "bootstrap.servers": f"127.0.0.1:{where.direct}"})
     made = admin.create_topics([NewTopic(_TOPIC, 1), NewTopic(_LARGE, BATCHES)])
     for future in made.values():
         future.result()

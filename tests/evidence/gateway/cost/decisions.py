@@ -19,6 +19,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.record import Record
 from quota.settings import Settings
 from quota.timeline.timeline import QuotaTimeline
+from tests.support.clients import QUIET
 
 _POLL_SECONDS = 0.1
 _TIMEOUT_SECONDS = 60.0
@@ -32,7 +33,7 @@ class Observer:
         self._settings = settings
         self._consumer = make_consumer(settings.kafka.connection, "cost")
         self._consumer.assign(list(_ends(self._consumer, (settings.topics.requests, settings.topics.decisions))))
-        self._producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 0})
+        self._producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 0})
         self._asked: dict[str, float] = {}
         self._took: list[float] = []
         self._came = threading.Condition()

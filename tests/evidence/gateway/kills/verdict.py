@@ -11,6 +11,7 @@ from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.request import Operation
 from quota.settings import Settings
 from tests.evidence.gateway.kills.clients import PREFIX, Tally
+from tests.support.clients import QUIET
 
 _SECONDS = 30
 _OPERATIONS = {
@@ -48,7 +49,11 @@ def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
     report = Report(kills, tallies, wrong=[each for tally in tallies for each in tally.wrong])
     admitted = _admitted(settings, report)
     check_charges(report, admitted)
-    found = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers}).list_topics(timeout=_SECONDS).topics
+    found = (
+        AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+        .list_topics(timeout=_SECONDS)
+        .topics
+    )
     standing = {name: len(topic.partitions) for name, topic in found.items() if name.startswith(PREFIX)}
     for name, partitions in standing.items():
         check_topic(report, name, partitions, admitted)
