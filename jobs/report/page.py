@@ -16,16 +16,16 @@ from quota.text import format_time
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 _CHARTS = {
-    "load": "Mutations asked for",
-    "throttled": "Who had to wait",
+    "load": "Mutations requested",
+    "throttled": "Throttled tenants",
     "tokens": "Tokens of the busiest buckets",
     "latency": "From request to decision",
 }
 
 _CANDIDATES = """<section aria-labelledby="candidates-head">
 <h2 id="candidates-head">What if</h2>
-<p class="quiet">The same requests under other quotas; of the whole comparison, whatever is chosen above. A sender is a
-user and client-id, who may share a bucket with others. {left_out}</p>
+<p class="quiet">The same requests under other quotas, over the whole comparison, regardless of the selection above. A
+sender is a user with a client-id; senders may share a bucket. {left_out}</p>
 <div id="candidates-table"></div>
 </section>"""
 
@@ -52,7 +52,7 @@ def render_page(figures: Figures, library: Library) -> str:
         "style": style,
         "charts": f'<div class="charts">{"".join(_charts())}</div>',
         "others": html.escape(_describe_others(figures)),
-        "left_out": f"{figures.changes_left_out} earlier ones are left out." if figures.changes_left_out else "",
+        "left_out": f"{figures.changes_left_out} earlier changes are left out." if figures.changes_left_out else "",
         "interval": width,
         "library_version": VERSION,
         "licence": html.escape(library.licence),
@@ -76,7 +76,7 @@ def _charts() -> Iterator[str]:
             f'<section id="{name}" aria-labelledby="{name}-head"><h2 id="{name}-head">{title}</h2>'
             f'<p class="text" id="{name}-text"></p><p class="unit"></p>'
             f'<div role="img" aria-labelledby="{name}-head {name}-text"><div class="chart"></div></div>'
-            '<details><summary>The same as a table</summary><div class="values"></div></details></section>'
+            '<details><summary>Show as table</summary><div class="values"></div></details></section>'
         )
 
 
@@ -84,7 +84,7 @@ def _candidates(candidates: Candidates | None) -> str:
     if candidates is None:
         return ""
     left_out = candidates.left_out
-    return _CANDIDATES.format(left_out=f"Of each the busiest are shown; {left_out} are left out." if left_out else "")
+    return _CANDIDATES.format(left_out=f"The busiest senders are shown; {left_out} are left out." if left_out else "")
 
 
 def _policy(scripts: list[str], style: str) -> str:
@@ -104,7 +104,7 @@ def _isolate(text: str) -> str:
 def _describe_others(figures: Figures) -> str:
     if figures.others is None:
         return ""
-    return f"The {len(figures.tenants)} that asked for most stand alone. Added up: {figures.others.name}."
+    return f"The {len(figures.tenants)} busiest are listed one by one; the rest are added up as {figures.others.name}."
 
 
 def _format_minute(ms: int) -> str:

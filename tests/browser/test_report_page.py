@@ -1,5 +1,7 @@
 """The page of a report, in a real browser."""
 
+from itertools import pairwise
+
 import pyarrow.dataset as ds
 import pytest
 from msgspec.structs import replace
@@ -83,7 +85,7 @@ def test_it_draws_its_charts_and_complains_of_nothing(page):
         "Mutations refused": "42",
         "Busiest second": "30",
         "Throttled": "1 min 31 s",
-        "Slowest p99": "200 ms",
+        "Worst p99": "200 ms",
     }
 
 
@@ -145,7 +147,7 @@ def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     driver = page()
     assert text(driver, "#throttled .text").startswith("Throttled for 1 min 31 s in all; most at 2026-11-21 01:00 UTC")
     label = driver.find_element(By.CSS_SELECTOR, "#load [role=img]").get_attribute("aria-labelledby")
-    assert driver.find_element(By.ID, label.split()[0]).text == "Mutations asked for"
+    assert driver.find_element(By.ID, label.split()[0]).text == "Mutations requested"
     summary = driver.find_element(By.CSS_SELECTOR, "#load summary")
     driver.execute_script("arguments[0].focus()", summary)
     press(driver, Keys.ENTER)
@@ -158,6 +160,78 @@ def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     ]
     press(driver, Keys.TAB)
     assert focused(driver) == "scroll"  # so that it can be scrolled
+
+
+def drawn_texts(driver, chart, aligned):
+    """Return the texts that a chart draws with this alignment, with their left and right edges if it is the centre."""
+    script = """
+        const [id, aligned, done] = arguments, texts = [], own = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+          const half = this.measureText(text).width / 2;
+          const found = this.textAlign === aligned && this.canvas.closest(`#${id}`);
+          if (found) texts.push([String(text), x - half, x + half, y]);
+          return own.call(this, text, x, y);
+        };
+        document.getElementById("all").click();
+        requestAnimationFrame(() => requestAnimationFrame(() => {
+          CanvasRenderingContext2D.prototype.fillText = own;
+          done(texts);
+        }));
+    """
+    return driver.execute_async_script(script, chart, aligned)
+
+
+def labels_above_lines(driver):
+    """Return the labels above the dashed lines of the first chart, with their edges; the time axis is below them."""
+    return [each for each in drawn_texts(driver, "load", "center") if each[3] < 30]
+
+
+def test_labels_of_changes_that_lie_close_together_are_one(page):
+    """Ten within a minute, and one an hour later."""
+    close = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
+    driver = page({"decisions": ROWS["decisions"], "changes": [*close, change(DAY + 2 * HOUR, rate=50.0)]})
+    labels = labels_above_lines(driver)
+    assert [each[0] for each in labels] == ["1\u201310", "11"]
+    assert labels[0][2] < labels[1][1]
+
+
+def test_labels_of_changes_never_touch(page):
+    """One every two minutes, which stand closer than their numbers are wide."""
+    changes = [change(DAY + 120_000 * number, rate=float(number + 1)) for number in range(60)]
+    driver = page({"decisions": ROWS["decisions"], "changes": changes})
+    labels = labels_above_lines(driver)
+    assert labels[0][0].startswith("1")
+    assert labels[-1][0].endswith("60")
+    assert all(left[2] < right[1] for left, right in pairwise(labels))
+
+
+def test_an_axis_that_counts_tenants_has_no_fractions(page):
+    """One tenant waits for a second of a minute."""
+    driver = page({"decisions": [decision(DAY, refused=[5], throttled_ms=1000), decision(DAY + HOUR, admitted=[1])]})
+    assert [each[0] for each in drawn_texts(driver, "throttled", "right")] == ["0", "1"]
+
+
+def test_a_table_that_is_cut_off_says_how_many_rows_it_has_until_its_end_is_reached(page):
+    tenants = [decision(DAY + number, user=f"user-{number:02}", admitted=[number + 1]) for number in range(40)]
+    driver = page({"decisions": tenants})
+    frame = driver.find_element(By.CSS_SELECTOR, "#tenants-table > div")
+    rows = len(driver.find_elements(By.CSS_SELECTOR, "#tenants-table tbody tr"))
+    until(lambda: frame.get_attribute("class") == "more")
+    assert frame.find_element(By.CSS_SELECTOR, ".rows").text == f"{rows} rows; scroll to see all"
+    driver.execute_script("const s = document.querySelector('#tenants-table .scroll'); s.scrollTop = s.scrollHeight")
+    until(lambda: frame.get_attribute("class") == "")
+
+
+def test_a_short_table_does_not_ask_to_be_scrolled(page):
+    driver = page()
+    rows = until(lambda: text(driver, "#changes-table .rows"))
+    assert rows == "2 rows"
+
+
+def test_a_legend_has_values_only_where_the_pointer_is(page):
+    driver = page()
+    value = driver.find_element(By.CSS_SELECTOR, "#load .u-legend .u-series:first-child")
+    assert value.value_of_css_property("visibility") == "hidden"
 
 
 def test_changes_of_others_are_left_out_for_a_tenant(page):
@@ -195,7 +269,7 @@ def test_a_single_request_of_one_tenant_is_enough(page):
 def test_what_other_quotas_would_have_done_is_a_table(page):
     load = Totals(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
     driver = page(candidates=Candidates([CandidateTotals("twice as much", "user 'alice'", load)], left_out=7))
-    assert "Of each the busiest are shown; 7 are left out." in text(driver, "[aria-labelledby=candidates-head]")
+    assert "The busiest senders are shown; 7 are left out." in text(driver, "[aria-labelledby=candidates-head]")
     assert text(driver, "#candidates-table tbody") == "twice as much user 'alice' 80 3 1 min 1 s 40"
     assert console_messages(driver) == []
 
@@ -203,4 +277,4 @@ def test_what_other_quotas_would_have_done_is_a_table(page):
 def test_of_one_user_it_has_their_name(page):
     driver = page(wanted=ReportScope(user="bob"))
     assert text(driver, "h1") == "Topic mutations of user 'bob'"
-    assert "nobody's" in text(driver, "#letters-table")
+    assert "belong to no user" in text(driver, "#letters-table")

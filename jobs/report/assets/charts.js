@@ -32,6 +32,23 @@ function tick(ms, step) {
   return date.toISOString().slice(11, step < 60000 ? 19 : 16);
 }
 
+// The labels above numbered lines, from left to right. Those that would touch become one, such as 3–13.
+function labels(places, widthOf) {
+  const made = [];
+  for (const { number, x } of places) {
+    let last = { first: number, last: number, from: x, to: x, text: String(number), middle: x };
+    for (let before = made.at(-1); before && touch(before, last, widthOf); before = made.at(-1)) {
+      made.pop();
+      last = { ...last, first: before.first, from: before.from, middle: (before.from + last.to) / 2 };
+      last.text = `${last.first}–${last.last}`;
+    }
+    made.push(last);
+  }
+  return made;
+}
+
+const touch = (left, right, widthOf) => right.middle - left.middle < (widthOf(left.text) + widthOf(right.text)) / 2;
+
 // Dashed lines where quotas changed, with their numbers in the table, and one at zero where values go below it.
 function marks(changes) {
   return (chart) => {
@@ -43,18 +60,16 @@ function marks(changes) {
     ctx.textAlign = "center";
     ctx.strokeStyle = css("--mark");
     ctx.fillStyle = css("--mark");
-    let free = -Infinity;
-    for (const change of changes) {
-      const x = Math.round(chart.valToPos(change.at, "x", true));
-      ctx.setLineDash([4 * pixels, 3 * pixels]);
+    ctx.setLineDash([4 * pixels, 3 * pixels]);
+    const places = changes.map(({ number, at }) => ({ number, x: Math.round(chart.valToPos(at, "x", true)) }));
+    for (const { x } of places) {
       ctx.beginPath();
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
-      if (x >= free) {
-        ctx.fillText(change.number, x, bbox.top - 4 * pixels);
-        free = x + 20 * pixels;
-      }
+    }
+    for (const { text, middle } of labels(places, (text) => ctx.measureText(text).width + 8 * pixels)) {
+      ctx.fillText(text, middle, bbox.top - 4 * pixels);
     }
     if (chart.scales.y.min < 0) {
       const y = Math.round(chart.valToPos(0, "y", true));
@@ -85,16 +100,17 @@ const CHARTS = {
         { label: "admitted", values: admitted, color: "--admitted" },
       ],
       text: top.value > 0
-        ? `Most was asked for at ${chosen.time(top.bin)}: ${fine.format(admitted[top.bin])} mutations a second admitted ` +
-          `and ${fine.format(refused[top.bin])} refused, on average over ${duration(DATA.width)}.`
-        : "Nothing was asked for.",
+        ? `The peak was at ${chosen.time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted ` +
+          `and ${fine.format(refused[top.bin])} refused, averaged over ${duration(DATA.width)}.`
+        : "There were no requests.",
     };
   },
   throttled: (chosen) => {
     const shares = chosen.throttled.map((ms) => ms / DATA.width);
     const top = highest(shares);
     return {
-      unit: "tenants throttled at once",
+      unit: "tenants throttled at once, on average",
+      counts: true,
       steps: true,
       lines: [{ label: "throttled", values: shares, color: "--refused" }],
       text: top.value > 0
@@ -129,12 +145,12 @@ const CHARTS = {
     return {
       unit: "ms",
       lines: [
-        { label: "slowest 1 % (p99)", values: chosen.p99, color: "--line-2", points: true },
-        { label: "half (p50)", values: chosen.p50, color: "--line-1", points: true },
+        { label: "99 % within (p99)", values: chosen.p99, color: "--line-2", points: true },
+        { label: "half within (p50)", values: chosen.p50, color: "--line-1", points: true },
       ],
       text: top.value === null
         ? "Nothing was decided."
-        : `At its slowest, at ${chosen.time(top.bin)}, half of the requests were decided within ` +
+        : `The slowest interval was at ${chosen.time(top.bin)}: half of the requests were decided within ` +
           `${duration(chosen.p50[top.bin])}, and 99 % within ${duration(top.value)}.`,
     };
   },
@@ -146,6 +162,14 @@ function highest(values) {
   let bin = -1;
   values.forEach((value, each) => { if (value !== null && (bin < 0 || value > values[bin])) bin = each; });
   return { bin, value: bin < 0 ? null : values[bin] };
+}
+
+// The steps of an axis that counts things: it has no fractions.
+const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
+function highestShown(plan, low, high) {
+  if (plan.counts) return Math.max(1, high) * 1.05;
+  return high > 0 ? high * 1.05 : low < 0 ? 0 : 1;
 }
 
 // Draw into an element; `onSelect` hears the times between which a pointer was drawn.
@@ -165,11 +189,11 @@ function draw(element, plan, times, changes, onSelect) {
     cursor: { drag: { setScale: false } },
     scales: {
       x: { range: () => [times[0], end] },
-      y: { range: (_, low, high) => [Math.min(0, low) * 1.05, high > 0 ? high * 1.05 : low < 0 ? 0 : 1] },
+      y: { range: (_, low, high) => [Math.min(0, low) * 1.05, highestShown(plan, low, high)] },
     },
     axes: [
       { ...quiet, font, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
-      { ...quiet, font, size: 56, values: (_, splits) => splits.map((value) => compact.format(value)) },
+      { ...quiet, font, size: 56, incrs: plan.counts ? WHOLE_STEPS : undefined, values: (_, splits) => splits.map((value) => compact.format(value)) },
     ],
     series: [
       { label: "UTC", value: (_, ms) => (ms === null ? "–" : moment(plan.steps ? ms : ms - DATA.width / 2)) },

@@ -74,10 +74,10 @@ function showTiles(chosen, all) {
   const tiles = [
     ["Requests", whole.format(all.requests)],
     ["Mutations admitted", whole.format(all.admitted)],
-    ["Mutations refused", whole.format(all.refused), asked ? `${percent(all.refused / asked)} of those asked for` : ""],
+    ["Mutations refused", whole.format(all.refused), asked ? `${percent(all.refused / asked)} of all requested` : ""],
     ["Busiest second", whole.format(highest(chosen.peak).value ?? 0), "mutations admitted"],
-    ["Throttled", all.throttled ? duration(all.throttled) : "never", "all tenants' waiting added up"],
-    ["Slowest p99", slowest === null ? "–" : duration(slowest), `of ${duration(DATA.width)}, to a decision`],
+    ["Throttled", all.throttled ? duration(all.throttled) : "never", "total over all tenants"],
+    ["Worst p99", slowest === null ? "–" : duration(slowest), `over ${duration(DATA.width)}, request to decision`],
   ];
   put("tiles", ...tiles.map(([label, value, more = ""]) => element("div", { class: "tile" },
     element("dt", {}, label), element("dd", {}, element("strong", {}, value), element("span", {}, more)))));

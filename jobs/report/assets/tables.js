@@ -24,11 +24,21 @@ const number = (text) => element("td", { class: "number" }, text);
 function table(caption, heads, rows) {
   const columns = heads.map((head) => element("th", { scope: "col", class: head[0] === "#" ? "number" : "text" },
     head.replace(/^#/, "")));
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  const scroll = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     element("table", {},
       element("caption", { class: "hidden" }, caption),
       element("thead", {}, element("tr", {}, ...columns)),
       element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
+  const count = element("p", { class: "rows" });
+  const frame = element("div", {}, scroll, count);
+  const update = () => {
+    const overflows = scroll.scrollHeight > scroll.clientHeight + 1;
+    frame.className = overflows && scroll.scrollTop + scroll.clientHeight < scroll.scrollHeight - 1 ? "more" : "";
+    count.textContent = counted(rows.length, "row") + (overflows ? "; scroll to see all" : "");
+  };
+  scroll.addEventListener("scroll", update);
+  new ResizeObserver(update).observe(scroll);
+  return frame;
 }
 
 function put(id, ...children) {
@@ -55,9 +65,9 @@ function tenantTable(chosen, choose) {
   const most = (key) => Math.max(1, ...rows.map((each) => each[key]));
   const [refused, throttled] = [most("refused"), most("throttled")];
   return table("Tenants, the most refused first",
-    ["Tenant", "#Requests", "#Admitted", "#Refused", "#Throttled", "#Lowest K of the burst"],
+    ["Tenant", "#Requests", "#Admitted", "#Refused", "#Throttled", "#Lowest tokens, of the burst"],
     rows.map((each) => {
-      const button = element("button", { type: "button", class: "link", title: "Show this one alone" }, name(each.name));
+      const button = element("button", { type: "button", class: "link", title: "Show this tenant alone" }, name(each.name));
       button.addEventListener("click", () => choose(each.number));
       if (chosen.tenant === each.number) button.setAttribute("aria-current", "true");
       return [
@@ -73,7 +83,7 @@ function tenantTable(chosen, choose) {
 
 function changeTable(changes) {
   if (!changes.length) return sentence("No changes in this time.");
-  return table("Quota changes, the latest first", ["#No.", "From (UTC) on", "Change", "By", "Comment"],
+  return table("Quota changes, the latest first", ["#No.", "In force from (UTC)", "Change", "By", "Comment"],
     [...changes].reverse().map((each) => [
       number(each.number),
       element("td", {}, moment(each.at)),
@@ -84,12 +94,12 @@ function changeTable(changes) {
 }
 
 function letterTable(first, last) {
-  if (DATA.letters === null) return sentence("A dead letter is nobody's: it is told of in a report on all users.");
+  if (DATA.letters === null) return sentence("Dead letters belong to no user; the report on all users lists them.");
   const rows = DATA.letters.map((each) => ({ ...each, count: sum(each.counts.slice(first, last)) }))
     .filter((each) => each.count > 0).sort((left, right) => right.count - left.count);
   if (!rows.length) return sentence("No dead letters in this time.");
   const most = rows[0].count;
-  return table("Dead letters by reason", ["Field", "#Records", "Topic", "For example"], rows.map((each) => [
+  return table("Dead letters by reason", ["Field", "#Records", "Topic", "Example"], rows.map((each) => [
     element("th", { scope: "row" }, name(each.field)),
     barred(whole.format(each.count), each.count / most, "--line-2"),
     element("td", {}, name(each.topic)),
