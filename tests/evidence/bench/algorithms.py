@@ -16,6 +16,7 @@ from quota.algorithms.token_bucket import tokens_at
 from quota.records.decision import Decision
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
+from tests.evidence.pictures import save
 from tests.support.factories import resolved
 
 RATE = 5.0
@@ -50,13 +51,16 @@ _TITLES = {
     AlgorithmName.SPREAD_RATE: "spread-rate, the KIP's earlier version: the burst fades window by window",
 }
 _NOTES = {
-    AlgorithmName.TOKEN_BUCKET: [(2, -95, "left", "560 of 500: K = -60, told 12 s"), (117, 300, "right", "K = 280")],
+    AlgorithmName.TOKEN_BUCKET: [
+        (2, -95, "left", "560 of 500: K = -60, told to wait 12 s"),
+        (117, 300, "right", "K = 280"),
+    ],
     AlgorithmName.SAMPLED_RATE: [
-        (2, 5.2, "left", "560 / 100: R = 5.6, told 12 s again and again"),
+        (2, 6.05, "left", "560 / 100: R = 5.6, told to wait 12 s again and again"),
         (99, 2.5, "right", "its sample is discarded"),
     ],
     AlgorithmName.SPREAD_RATE: [
-        (2, 4.6, "left", "99 windows of 5 and one of 65: R = 5.6, told 12 s"),
+        (2, 6.05, "left", "99 windows of 5 and one of 65: R = 5.6, told to wait 12 s"),
         (99, 2.5, "right", "the window of 65 falls out"),
     ],
 }
@@ -112,7 +116,7 @@ def draw(runs: Sequence[Run], file: Path) -> None:
         figure.align_ylabels(panels)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, facecolor="white", dpi=110)
+        save(figure, file)
 
 
 def _draw_run(axes: Axes, drawn: Run) -> None:

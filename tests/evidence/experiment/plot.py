@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from tests.evidence.experiment.arm import DECIDED, DIRECT
 from tests.evidence.experiment.figures import Arm, Create, Phase
 from tests.evidence.experiment.storm import PARTITIONS
+from tests.evidence.pictures import save
 
 _LOOKS = {(0, DIRECT): ("#D55E00", "o"), (1, DIRECT): ("#0072B2", "s"), (1, DECIDED): ("#009E73", "^")}
 """Colours of Okabe and Ito, which colour-blind people can distinguish, and shapes."""
@@ -42,7 +43,7 @@ def draw(arms: Sequence[Arm], rate: float, file: Path) -> None:
             axes[row, 0].yaxis.set_minor_formatter(NullFormatter())
         handles, labels = axes[1, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, markerscale=1.8)
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, facecolor="white", dpi=200)
+        save(figure, file, dpi=200)
 
 
 def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: float) -> None:

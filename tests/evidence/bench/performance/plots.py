@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tests.evidence.bench.performance.figure import Figure
+from tests.evidence.pictures import save
 
 _STYLE = {
     "svg.hashsalt": "performance",
@@ -17,9 +18,13 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-_COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73")
-"""Colours of Okabe and Ito, which colour-blind people can distinguish, and shapes."""
-_SHAPES = "os^D"
+_LOOKS = {
+    "enforce": ("#D55E00", "^"),
+    "enforce and audit": ("#D55E00", "^"),
+    "empty function": ("#E69F00", "s"),
+    "pass-through": ("#0072B2", "o"),
+}
+"""The colour and the shape of each system; the colours of Okabe and Ito, which colour-blind people can distinguish."""
 _ROOM_FOR_LEGEND = 1.4
 
 
@@ -45,15 +50,16 @@ def draw(figures: Sequence[Figure], file: Path) -> None:
             axes.yaxis.set_minor_formatter(NullFormatter())
             axes.grid(axis="y", color="#dddddd", linewidth=0.6)
             axes.legend(frameon=False, fontsize=8)
-        picture.savefig(file, metadata={"Date": None}, facecolor="white")
+        save(picture, file)
 
 
 def _latency(axes: Axes, figures: Sequence[Figure]) -> None:
     axes.set(title="latency", xlabel="requests/s", ylabel="produce to consume, ms", xscale="log", yscale="log")
     for number, name in enumerate(("p50", "p99")):
         of_name = [each for each in figures if each.what.startswith(name)]
-        _line(axes, [(each.at, each.median) for each in of_name], f"enforce and audit, {name}", 2 + number)
-        _line(axes, [(each.at, each.limit_median) for each in of_name], f"pass-through, {name}", number)
+        line = ("-", "--")[number]
+        _line(axes, [(each.at, each.median) for each in of_name], "enforce and audit", f", {name}", line)
+        _line(axes, [(each.at, each.limit_median) for each in of_name], "pass-through", f", {name}", line)
     axes.set_xticks(sorted({each.at for each in figures}))
 
 
@@ -62,18 +68,24 @@ def _throughput(axes: Axes, figures: Sequence[Figure]) -> None:
         title="draining a backlog", xlabel="active keys in a batch", ylabel="requests/s", xscale="log", yscale="log"
     )
     sides = {side: [each for each in figures if each.what.startswith(side)] for side in ("empty function", "enforce")}
-    _line(axes, [(each.at, each.limit_median) for each in sides["empty function"]], "pass-through", 0)
-    for number, (side, of_side) in enumerate(sides.items(), 1):
-        _line(axes, [(each.at, each.median) for each in of_side], side, number)
+    _line(axes, [(each.at, each.limit_median) for each in sides["empty function"]], "pass-through")
+    for side, of_side in sides.items():
+        _line(axes, [(each.at, each.median) for each in of_side], side)
     axes.set_xticks(sorted({each.at for each in figures}))
 
 
 def _state(axes: Axes, figures: Sequence[Figure]) -> None:
-    axes.set(title="a batch of 1,000 active keys", xlabel="buckets in the store", ylabel="ms", xscale="log")
-    _line(axes, [(each.at, each.median) for each in figures], "enforce", 2)
+    axes.set(
+        title="a batch of 1,000 active keys",
+        xlabel="buckets in the store",
+        ylabel="duration of a batch, ms",
+        xscale="log",
+    )
+    _line(axes, [(each.at, each.median) for each in figures], "enforce")
     axes.set_xticks(sorted({each.at for each in figures}))
 
 
-def _line(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: int) -> None:
+def _line(axes: Axes, points: Sequence[tuple[float, float]], system: str, of: str = "", line: str = "-") -> None:
     xs, ys = zip(*points, strict=True)
-    axes.plot(xs, ys, color=_COLOURS[look], marker=_SHAPES[look], markersize=4, linewidth=1.4, label=label)
+    colour, shape = _LOOKS[system]
+    axes.plot(xs, ys, line, color=colour, marker=shape, markersize=4, linewidth=1.4, label=system + of)
