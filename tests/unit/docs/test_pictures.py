@@ -1,7 +1,7 @@
 """The pictures that matplotlib draws for the pages follow the reader's colour scheme."""
 
 import re
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_picture_has_each_of_its_colours_for_light_and_for_dark(file):
     assert {"--paper", "--ink"} <= used
     assert all(f"{name}: #" in light and f"{name}: #" in dark for name in used)
     assert set(re.findall(r"#[0-9a-fA-F]{6}\b", STYLE.sub("", svg))) == set()
-    ElementTree.fromstring(svg)  # noqa: S314 our own file
+    ET.fromstring(svg)  # noqa: S314 our own file
 
 
 def test_colours_become_variables_whatever_their_case():
