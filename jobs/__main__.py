@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import dead_letters, decisions, observe, services, topics
+from jobs.cli import dead_letters, decisions, services, topics
 from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
-from jobs.cli.options import ConfigFile, Overrides
+from jobs.cli.observe import commands as observe
+from jobs.cli.options import Overrides, SettingsFile
 from jobs.cli.overview import config, quota_diff, status
 from jobs.cli.overview import topics as topic_overview
 from jobs.cli.program.groups import with_groups
@@ -32,7 +33,7 @@ SECTIONS: Sections = {
         "enforce": services.enforce,
         "audit": services.audit,
         "minutes": services.minutes,
-        "apply": services.apply,
+        "applier": services.applier,
         "gateway": services.gateway,
     },
     "Quotas": {
@@ -67,7 +68,7 @@ SECTIONS: Sections = {
     },
     "Topics": {
         "topics": Group(
-            "List and describe topics; create, alter and delete them within the quotas.",
+            "Create, alter, delete and list topics within quotas.",
             {
                 "list": topic_overview.list_topics,
                 "describe": topic_overview.describe,
@@ -191,17 +192,17 @@ def _print_version(requested: bool) -> None:
 def _store_global_options(
     context: typer.Context,
     overrides: Overrides = None,
-    config: ConfigFile = None,
+    settings_file: SettingsFile = None,
     log_level: LogLevelOption = None,
     verbose: Verbose = False,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print all versions and exit.")
     ] = False,
 ) -> None:
-    """Store the options that precede a command, for `read_settings`."""
+    """Store the options that precede a command, for `SettingsOptions.read`."""
     del version  # it has been printed
     set_log_level(log_level, verbose=verbose)
-    context.obj = (overrides or [], config)
+    context.obj = (overrides or [], settings_file)
     _require_command(context)
 
 

@@ -1,7 +1,7 @@
-"""JSON Schemas of the records of all topics, for other languages, generated from the structs of `quota.records`.
+"""JSON Schemas of the records of all topics and of the output of all commands, generated from their structs.
 
-`python -m schemas.json_schemas` writes them to `schemas/json`. The description of a field is its docstring in the
-struct, or else the comment of its column.
+`python -m schemas.json_schemas` writes them to `schemas/json` and `schemas/json/output`. The description of a field is
+its docstring in the struct, or else the comment of its column.
 """
 
 import ast
@@ -18,19 +18,22 @@ from msgspec.inspect import StructType as StructInfo
 from msgspec.inspect import type_info
 from pyspark.sql.types import StructType
 
-from quota.records.callback import CallbackSetting
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Repeat, Shadow, TopicDecision
 from quota.records.entity import QuotaEntity
 from quota.records.nulls import takes_null
-from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord, ResetRecord
+from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord
 from quota.records.record import Source
-from quota.records.request import MutationRequest, Observed, TopicMutation
-from quota.records.result import MutationResult, TopicResult
+from quota.records.request import MutationRequest
+from quota.records.result import MutationResult
 from schemas import dead_letters, decisions, quota_changes
+from schemas.command_schemas import DOCUMENTS, structs_in
 from schemas.source import SOURCE
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas" / "json"
+OUTPUT = "output"
+"""The folder of the schemas of commands."""
+
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _REF = "#/$defs/{name}"
@@ -64,26 +67,16 @@ _COLUMNS: dict[type[msgspec.Struct], StructType] = {
     **dict.fromkeys(_QUOTA_LOG.values(), quota_changes.READ),
 }
 
-_DESCRIBED: tuple[type[msgspec.Struct], ...] = (
-    *_RECORDS.values(),
-    *_QUOTA_LOG.values(),
-    TopicMutation,
-    TopicDecision,
-    TopicResult,
-    Shadow,
-    Repeat,
-    Observed,
-    Source,
-    QuotaEntity,
-    CallbackSetting,
-    Cluster,
-)
-
 
 def record_schemas() -> dict[str, dict[str, Any]]:
     """Return all schemas, by the names of their files without the suffix."""
     schemas = {name: _schema(name, record) for name, record in _RECORDS.items()}
     return schemas | {"quota-log": _quota_log()}
+
+
+def output_schemas() -> dict[str, dict[str, Any]]:
+    """Return the schemas of the output of commands, by the names of their files without the suffix."""
+    return {f"{OUTPUT}/{name}": _schema(f"{OUTPUT}:{name}", document) for name, document in DOCUMENTS.items()}
 
 
 def schema_file(name: str) -> Path:
@@ -133,13 +126,14 @@ def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dic
         written_by_others: whether optional fields may be null, which counts as absent.
     """
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
-    described = {struct.__name__: struct for struct in _DESCRIBED}
+    structs = structs_in(*records)
     for name, definition in found.items():
-        definition["description"] = _to_sentence(definition["description"])
-        if name in described:
+        if "description" in definition:
+            definition["description"] = _to_sentence(definition["description"])
+        if name in structs:
             if written_by_others:
-                _allow_nulls(definition["properties"], described[name])
-            _describe(definition["properties"], described[name])
+                _allow_nulls(definition["properties"], structs[name])
+            _describe(definition["properties"], structs[name])
     if QuotaEntity.__name__ in found:
         found[QuotaEntity.__name__]["minProperties"] = 1
     return dict(sorted(found.items()))
@@ -158,7 +152,8 @@ def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct
     columns = _COLUMNS.get(struct, StructType())
     descriptions = {field.name: field.metadata["comment"] for field in columns} | dict(_docstrings(struct))
     for field in msgspec.structs.fields(struct):
-        properties[field.encode_name]["description"] = _to_sentence(descriptions[field.name])
+        if field.name in descriptions:
+            properties[field.encode_name]["description"] = _to_sentence(descriptions[field.name])
 
 
 def _docstrings(struct: type) -> Iterator[tuple[str, str]]:
@@ -182,8 +177,8 @@ def _to_sentence(text: str) -> str:
 
 def main() -> None:
     """Write the files."""
-    for name, schema in record_schemas().items():
-        schema_file(name).parent.mkdir(exist_ok=True)
+    for name, schema in (record_schemas() | output_schemas()).items():
+        schema_file(name).parent.mkdir(exist_ok=True, parents=True)
         schema_file(name).write_text(format_schema(schema), encoding="utf-8")
 
 

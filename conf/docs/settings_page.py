@@ -20,7 +20,7 @@ _READ_BY = {
     "enforce": "`enforce`",
     "audit": "`audit`, and `enforce` with `enforce.with_audit`",
     "minutes": "`minutes`",
-    "apply": "`apply`",
+    "applier": "`applier`",
     "push": "`quotas push --follow`",
     "gateway": "`gateway`; `kafka_clients` also `quotas push|pull|drift`",
     "observe": "`observe`",

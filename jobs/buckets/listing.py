@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
 from quota.records.entity import Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
+from schemas.documents.buckets import ListedBucket
 
 if TYPE_CHECKING:  # it imports Spark, which the command line does without
     from jobs.buckets.saved import SavedBucket
@@ -43,31 +42,6 @@ class BucketQuery:
     def is_all(self) -> bool:
         """Whether the selection includes every bucket."""
         return not (self.tags or self.in_debt)
-
-
-class ListedBucket(msgspec.Struct, frozen=True):
-    """A bucket in a list; tokens are partition mutations."""
-
-    bucket: dict[str, str]
-    """The tags of the tenant that shares it (KIP-257)."""
-    tokens: float
-    """K as stored at `updated_at`."""
-    updated_at: int
-    """T, epoch ms: when K was stored. A request that is refused or costs nothing changes neither."""
-    tokens_now: float
-    """K now, at the rate that the bucket was last used at."""
-    rate: float
-    """That rate, mutations/s. The quota may have changed since."""
-    burst: float
-    """B at that rate."""
-    max_debt_ms: int | None
-    """Its maximum debt, ms; null for none."""
-    in_debt: bool
-    """Whether a strict request would be refused now."""
-    debt_ends_in_ms: int
-    """The time until the debt is paid; 0 without debt."""
-    full_in_ms: int
-    """The time until K = B; at most 2^31 - 1, like all throttle times."""
 
 
 @dataclass(frozen=True, slots=True)

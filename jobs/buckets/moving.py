@@ -144,14 +144,19 @@ def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: Files) 
         )
 
 
-def export_buckets(settings: Settings, file: Path) -> SavedBuckets:
-    """Write the buckets of the enforcing query, which must not run, to a new file, and return them.
+def export_buckets(settings: Settings, file: Path, *, new: bool = True) -> SavedBuckets:
+    """Write the buckets of the enforcing query, which must not run, to a file, and return them.
+
+    Args:
+        settings: the settings.
+        file: the file; an existing one is replaced.
+        new: whether the file must not exist.
 
     Raises:
-        BadInput: the file exists.
+        BadInput: `new`, and the file exists.
         MutationQuotaError: there are no buckets.
     """
     with session(settings, "buckets export") as spark:
         saved = capture_buckets(spark, settings)
-    saved.write(file)
+    saved.write(file, new=new)
     return saved

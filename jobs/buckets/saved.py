@@ -47,17 +47,21 @@ class SavedBuckets:
     header: BucketFileHeader
     buckets: Sequence[SavedBucket]
 
-    def write(self, file: Path) -> None:
-        """Write a new file, as a whole or not at all.
+    def write(self, file: Path, *, new: bool = True) -> None:
+        """Write a file, as a whole or not at all.
+
+        Args:
+            file: the file; an existing one is replaced.
+            new: whether the file must not exist.
 
         Raises:
-            BadInput: the file exists.
+            BadInput: `new`, and the file exists.
         """
         lines = b"".join(msgspec.json.encode(line) + b"\n" for line in (self.header, *self.buckets))
         try:
-            write_whole(file, lines, new=True)
+            write_whole(file, lines, new=new)
         except FileExistsError:
-            raise BadInput(f"{file} is there already; name another file") from None
+            raise BadInput(f"--output-file {file}: the file exists; add --force to replace it") from None
 
 
 def read_buckets(file: Path) -> SavedBuckets:
@@ -72,7 +76,7 @@ def read_buckets(file: Path) -> SavedBuckets:
         if header.state_version != STATE_VERSION:
             raise BadInput(
                 f"{file} holds buckets of version {header.state_version}, "
-                f"and this program keeps version {STATE_VERSION}; export and begin anew with one program"
+                f"and this program keeps version {STATE_VERSION}; export and load with the same program"
             )
         decoder = msgspec.json.Decoder(SavedBucket)
         buckets = [decoder.decode(line) for line in lines]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, KafkaOptions, Overrides, print_json, read_settings
+from jobs.cli.options import From, KafkaOptions
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.times import parse_time
 from quota.errors import BadInput, NotFound
 from quota.settings import Settings
 from quota.text import format_time, printable
-from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter
+from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter, ResentDeadLetters
 
 if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
@@ -22,22 +22,30 @@ if TYPE_CHECKING:
 _MAX_ERROR_CHARACTERS = 100
 """The length at which `list` cuts an error."""
 
-LetterId = Annotated[str, typer.Argument(metavar="ID", help="topic-partition-offset, as list tells it.")]
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only later ones: ISO 8601, epoch ms, -2h.")]
+LetterId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the dead letter, as list prints it: topic-partition-offset.")
+]
 Containing = Annotated[
-    str | None, typer.Option("--error", metavar="TEXT", help="Only those whose error has this text.")
+    str | None, typer.Option("--error", metavar="TEXT", help="Only dead letters whose error contains this text.")
 ]
 
 
 def list_letters(
-    since: Since = None,
+    since: From = None,
     error: Containing = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the latest.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N latest.")] = 1000,
     *,
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
-    """List the dead letters that their topic still has; the table dead_letters keeps them all."""
+    """List invalid requests.
+
+    Reads the dead-letter topic, as far back as it reaches; the Delta table dead_letters keeps all of them.
+
+    Examples:
+      mutation-quota dead-letters list --from -1h
+      mutation-quota dead-letters list --error operation: -o json
+    """
     settings = kafka.read()
     matched = 0
 
@@ -63,49 +71,56 @@ def list_letters(
         print(f"and {left_out} earlier ones (--limit)", file=sys.stderr)
 
 
-def show(
-    context: typer.Context,
-    letter_id: LetterId,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Show one: why it is none, on standard error, and the record as it came, to be mended in a file."""
-    settings = read_settings(context, overrides, config, server)
+def show(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Show an invalid request and why it is invalid.
+
+    Prints the record to standard output as it was received, so that it can be corrected in a file, and the error to
+    standard error.
+
+    Examples:
+      mutation-quota dead-letters show mutation-requests-0-17
+      mutation-quota dead-letters show mutation-requests-0-17 -o yaml
+    """
+    settings = kafka.read()
     (stored,) = _read_by_id(settings, [letter_id])
-    if as_json:
-        print_json(_to_item(stored))
-        return
-    print(stored.letter.error, file=sys.stderr)
-    sys.stdout.buffer.write(stored.letter.original_value + b"\n")
+
+    def record() -> None:
+        print(stored.letter.error, file=sys.stderr)
+        sys.stdout.buffer.write(stored.letter.original_value + b"\n")
+
+    output.print(DeadLetters([_to_item(stored)], 0), record, items="dead_letters")
 
 
 def resend(
-    context: typer.Context,
     letter_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Which, as list tells them.")
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of dead letters, as list prints them.")
     ] = None,
     value: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The mended record of a single one; - for standard input.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Corrected record, for a single dead letter; - for standard input."),
     ] = None,
-    since: Since = None,
+    since: From = None,
     error: Containing = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and tell, and send nothing.")] = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the records, but do not send them.")] = False,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Send records again: one that is mended, or as they are, where the reason is gone (a callback that failed).
+    """Resend requests after the cause is removed.
 
-    Either by their ids, or all that --since and --error leave. They are decided as of now; if one still is no
-    request, none is sent.
+    Sends a corrected record, or records as they were when the cause lay elsewhere (a callback that failed). Name them
+    by their ids, or select them with --from and --error. They are decided at the current time. If one of them is still
+    invalid, none is sent.
+
+    Examples:
+      mutation-quota dead-letters resend mutation-requests-0-17 --value fixed.json
+      mutation-quota dead-letters resend --from -1h --error callback --dry-run
     """
-    settings = read_settings(context, overrides, config, server)
+    settings = kafka.read()
     if bool(letter_ids) == (since is not None or error is not None):
-        raise BadInput("which? give their ids, or --since TIME or --error TEXT for all such")
+        raise BadInput("which dead letters? give their ids, or select them with --from TIME or --error TEXT")
     if value is not None and len(letter_ids or []) != 1:
-        raise BadInput("--value FILE is the record of one dead letter: give its id alone")
+        raise BadInput("--value FILE replaces the record of one dead letter: give exactly one id")
     from quota.kafka.dead_letters import check, send
 
     found = _read_by_id(settings, letter_ids) if letter_ids else _read_matching(settings, since, error)
@@ -113,14 +128,18 @@ def resend(
     check(letters, settings.policy)
     if not dry_run:
         send(settings, letters)
-    for each, _ in letters:
-        print(f"{'Would send' if dry_run else 'Sent'} {each.letter_id} again.")
+
+    def lines() -> None:
+        for each, _ in letters:
+            print(f"{'Would resend' if dry_run else 'Resent'} {each.letter_id}.")
+
+    output.print(ResentDeadLetters([each.letter_id for each, _ in letters], not dry_run), lines, items="dead_letters")
 
 
 def _read_matching(settings: Settings, since: str | None, error: str | None) -> "Iterator[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
-    start = 0 if since is None else parse_time("--since", since)
+    start = 0 if since is None else parse_time("--from", since)
     for each in read_dead_letters(settings):
         if each.at >= start and (error or "") in each.letter.error:
             yield each

@@ -1,46 +1,50 @@
-"""The options that commands share, and the settings that they select."""
+"""The options that commands share, in groups, and the settings that they select."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, BinaryIO, Protocol
 
 import typer
 
+from jobs.cli.program.command_config import read_command_config
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level
-from jobs.storage.whole_file import write_whole
-from quota.errors import BadInput
-from quota.records import codec
+from jobs.storage.whole_file import whole_file
+from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings, load_settings
 from quota.settings.loading import LoadedSettings, load_with_origins
 
-User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user principal.")]
-Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="A client-id.")]
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
+Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="A setting, over the environment and the file."),
+    typer.Option(
+        "--set", metavar="SECTION.KEY=VALUE", help="Override a setting (wins over environment and file). Repeatable."
+    ),
 ]
-ConfigFile = Annotated[
+SettingsFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="Settings in TOML; conf/mutation-quota.toml if there is one."),
+    typer.Option("--settings", metavar="FILE", help="Settings file (TOML). Default: conf/mutation-quota.toml."),
 ]
-BootstrapServer = Annotated[
-    str | None,
-    typer.Option("--bootstrap-server", metavar="HOST:PORT", help="Short for --set kafka.bootstrap_servers=..."),
-]
-Comment = Annotated[str | None, typer.Option("--comment", help="Why, for the history.")]
+Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
     str | None,
-    typer.Option("--effective-at", metavar="TIME", help="From then on: ISO 8601, epoch ms, +2h. Now by default."),
+    typer.Option(
+        "--effective-at", metavar="TIME", help="When the change takes effect: ISO 8601, epoch ms, +2h. Default: now."
+    ),
 ]
-ScheduledAt = Annotated[str, typer.Option(metavar="TIME", help="When the change would hold from.")]
+ScheduledAt = Annotated[str, typer.Option(metavar="TIME", help="Time for which the change is scheduled.")]
 Requests = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="In place of the audit's tables: JSON lines of requests, as of simulate; - for stdin."
+        metavar="FILE", help="File of requests (JSON lines) to read instead of the audit's tables; - for stdin."
     ),
 ]
-At = Annotated[str | None, typer.Option(metavar="TIME", help="As of then: ISO 8601, epoch ms, -2h. Now by default.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+At = Annotated[str | None, typer.Option(metavar="TIME", help="Point in time: ISO 8601, epoch ms, -2h. Default: now.")]
+From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601, epoch ms, -2h.")]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601, epoch ms, -2h.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class SettingsOptions:
 
     context: typer.Context
     overrides: Overrides = None
-    config: ConfigFile = None
+    settings_file: SettingsFile = None
     log_level: LogLevelOption = None
     verbose: Verbose = False
 
@@ -60,54 +64,148 @@ class SettingsOptions:
             more: settings as `--set` takes them, which win over it.
 
         Raises:
-            BadInput: a setting or the file is invalid.
+            BadInput: a setting or a file is invalid.
         """
         set_log_level(self.log_level, verbose=self.verbose)
-        return read_settings(self.context, [*(self.overrides or []), *more], self.config, self._server)
+        return load_settings(*self._selected(*more))
 
     def read_with_origins(self) -> LoadedSettings:
         """Load the settings as `read` does, and tell where they come from.
 
         Raises:
-            BadInput: a setting or the file is invalid.
+            BadInput: a setting or a file is invalid.
         """
         set_log_level(self.log_level, verbose=self.verbose)
-        return load_with_origins(*_selected(self.context, self.overrides, self.config, self._server))
+        return load_with_origins(*self._selected())
 
-    @property
-    def _server(self) -> str | None:
-        return None
+    def _selected(self, *more: str) -> tuple[list[str], Path | None]:
+        """Return the overrides and the file that the options before and after the command select."""
+        global_overrides, global_file = self.context.obj or ([], None)
+        overrides = [*self._connection(), *global_overrides, *(self.overrides or []), *self._server(), *more]
+        return overrides, self.settings_file or global_file
+
+    def _connection(self) -> list[str]:
+        return []
+
+    def _server(self) -> list[str]:
+        return []
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions(SettingsOptions):
     """The options that select settings, of a command that connects to Kafka."""
 
-    server: BootstrapServer = None
+    server: Annotated[
+        str | None,
+        typer.Option("--bootstrap-server", metavar="HOST:PORT", help="Same as --set kafka.bootstrap_servers=..."),
+    ] = None
+    command_config: Annotated[
+        Path | None,
+        typer.Option("--command-config", metavar="FILE", help="Kafka properties file to connect with (TLS, SASL)."),
+    ] = None
+
+    def _connection(self) -> list[str]:
+        return read_command_config(self.command_config) if self.command_config else []
+
+    def _server(self) -> list[str]:
+        return [f"kafka.bootstrap_servers={self.server}"] if self.server else []
+
+
+class _Format(Protocol):
+    @property
+    def for_people(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmOptions:
+    """The options of a command that deletes or discards something."""
+
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
+
+    def check(self, output: _Format | None = None) -> None:
+        """Check, before anything is done, that the operator can be asked.
+
+        Args:
+            output: the format of the command's output, if it has one.
+
+        Raises:
+            BadInput: nobody can be asked, and `--yes` is not given.
+        """
+        if self.dry_run or self.yes:
+            return
+        if output and not output.for_people:
+            raise BadInput("a command that prints data cannot ask: add --yes to make the change, or --dry-run")
+        if not sys.stdin.isatty():
+            raise BadInput("there is no terminal to ask on: add --yes to make the change, or --dry-run to preview it")
+
+    def confirm(self, question: str) -> None:
+        """Ask on the terminal, unless `--yes` is given.
+
+        Raises:
+            MutationQuotaError: the answer is no.
+        """
+        if not self.yes and not typer.confirm(question, err=True):
+            raise MutationQuotaError("nothing was changed")
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """The options of a command that writes a file."""
+
+    output_file: Annotated[
+        Path | None, typer.Option("--output-file", metavar="FILE", help="File to write; - for standard output.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False
 
     @property
-    def _server(self) -> str | None:
-        return self.server
+    def to_stdout(self) -> bool:
+        """Whether the content goes to standard output."""
+        return self.output_file is None or str(self.output_file) == "-"
 
+    def check(self) -> None:
+        """Check, before the work that its content takes, that the file can be written.
 
-def read_settings(
-    context: typer.Context, overrides: list[str] | None, file: Path | None, server: str | None = None
-) -> Settings:
-    """Load the settings that the options before and after the command select; those after it win.
+        Raises:
+            BadInput: it exists and `--force` is not given, or its folder does not exist.
+        """
+        file = self.output_file
+        if file is None or self.to_stdout:
+            return
+        if file.is_dir():
+            raise BadInput(f"--output-file {file}: this is a folder")
+        if file.exists() and not self.force:
+            raise BadInput(f"--output-file {file}: the file exists; add --force to replace it")
+        if not file.absolute().parent.is_dir():
+            raise BadInput(f"--output-file {file}: the folder {file.parent} does not exist")
 
-    Raises:
-        BadInput: a setting or the file is invalid.
-    """
-    return load_settings(*_selected(context, overrides, file, server))
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Provide the file, which appears as a whole when all has gone well, or standard output.
 
+        Raises:
+            BadInput: it cannot be written.
+        """
+        file = self.output_file
+        if file is None or self.to_stdout:
+            yield sys.stdout.buffer
+            sys.stdout.flush()
+            return
+        self.check()
+        try:
+            with whole_file(file, new=not self.force) as out:
+                yield out
+        except OSError as error:
+            raise BadInput(f"--output-file {file}: {error.strerror}") from None
 
-def _selected(
-    context: typer.Context, overrides: list[str] | None, file: Path | None, server: str | None
-) -> tuple[list[str], Path | None]:
-    """Return the overrides and the file that the options before and after the command select."""
-    global_overrides, global_file = context.obj or ([], None)
-    servers = [f"kafka.bootstrap_servers={server}"] if server else []
-    return [*global_overrides, *(overrides or []), *servers], file or global_file
+    def write(self, content: str) -> None:
+        """Write a text as the whole file, or to standard output.
+
+        Raises:
+            BadInput: it cannot be written.
+        """
+        with self.open() as out:
+            out.write(content.encode())
 
 
 def parse_pair(option: str, text: str) -> tuple[str, str]:
@@ -122,32 +220,17 @@ def parse_pair(option: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-def check_new_file(option: str, file: Path | None) -> None:
-    """Check that a file that an option names can be written.
-
-    Raises:
-        BadInput: it is there already, or its folder is not.
-    """
-    if file is None:
-        return
-    if file.exists():
-        raise BadInput(f"{option} {file}: there is such a file; move it away, or name another")
-    if not file.absolute().parent.is_dir():
-        raise BadInput(f"{option} {file}: there is no folder {file.parent}")
-
-
-def write_new_file(option: str, file: Path, content: str) -> None:
-    """Write a file that an option names, as a whole or not at all.
-
-    Raises:
-        BadInput: it cannot be written, or is there already.
-    """
-    try:
-        write_whole(file, content, new=True)
-    except OSError as error:
-        raise BadInput(f"{option} {file}: {error.strerror}") from None
-
-
-def print_json(value: object, file: TextIO | None = None) -> None:
-    """Print a JSON document on one line, by default to standard output."""
-    print(codec.encode(value).decode(), file=file)
+def split_configs(texts: list[str] | None) -> list[str]:
+    """Split configs as kafka-configs.sh does: separated by commas, except inside [a,b]. The option is repeatable."""
+    found = []
+    for text in texts or []:
+        part, depth = "", 0
+        for character in text:
+            depth += (character == "[") - (character == "]")
+            if character == "," and depth <= 0:
+                found.append(part)
+                part = ""
+            else:
+                part += character
+        found.append(part)
+    return [each.strip() for each in found]

@@ -4,7 +4,7 @@ import enum
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TextIO
 
 import msgspec
 import typer
@@ -55,25 +55,33 @@ class OutputOptions:
         """Whether people read the output, and not a program."""
         return self.format is OutputFormat.TABLE
 
-    def print(self, document: msgspec.Struct, table: Callable[[], None], *, items: str | None = None) -> None:
-        """Print a document to standard output in the chosen format.
+    def print(
+        self,
+        document: msgspec.Struct,
+        table: Callable[[], None],
+        *,
+        items: str | None = None,
+        file: TextIO | None = None,
+    ) -> None:
+        """Print a document in the chosen format.
 
         Args:
             document: the data, one of `schemas.documents`.
             table: prints the text for people.
             items: the name of the document's list, of which JSON lines print an element each; None for a document
                 that is one item itself.
+            file: where to print data; None for standard output.
         """
         match self.format:
             case OutputFormat.TABLE:
                 table()
             case OutputFormat.JSON:
-                print(codec.encode(document).decode())
+                print(codec.encode(document).decode(), file=file)
             case OutputFormat.YAML:
-                print(msgspec.yaml.encode(document).decode(), end="")
+                print(msgspec.yaml.encode(document).decode(), end="", file=file)
             case OutputFormat.JSONL:
                 for each in [document] if items is None else getattr(document, items):
-                    print(codec.encode(each).decode())
+                    print(codec.encode(each).decode(), file=file)
 
 
 def print_table(

@@ -5,24 +5,33 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, read_settings
+from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions
 from quota.errors import BadInput
 
-Once = Annotated[bool, typer.Option("--once", help="Work off what is there, and end.")]
+Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 
 
 def broker(
-    context: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 9092,
-    data: Annotated[Path | None, typer.Option(help="The folder of its data; <storage.root>/broker by default.")] = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 9092,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Data folder. Default: <storage.root>/broker.")
+    ] = None,
+    *,
+    where: SettingsOptions,
 ) -> None:
-    """Run a real single-node Kafka for trying and testing, with the topics made; Ctrl-C ends it."""
+    """Run a single-node Kafka broker for trials and tests.
+
+    Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect. Ctrl-C stops
+    it.
+
+    Examples:
+      mutation-quota broker
+      mutation-quota broker --port 0 --data /tmp/broker
+    """
     from jobs.sandbox.broker import embedded_broker
     from jobs.services.signals import stop_signals
 
-    settings = read_settings(context, overrides, config)
+    settings = where.read()
     with stop_signals() as stop, embedded_broker(settings, port, data) as running:
         print(f"ready {running.address}", flush=True)
         while not stop.is_set():
@@ -31,90 +40,135 @@ def broker(
 
 
 def enforce(
-    context: typer.Context,
     once: Once = False,
-    begin_anew: Annotated[
-        bool, typer.Option("--begin-anew", help="With full buckets and the oldest requests; sets the checkpoint aside.")
+    reset_state: Annotated[
+        bool,
+        typer.Option(
+            "--reset-state",
+            help="Discard the state: start with full buckets from the oldest request, which forgives all debts. "
+            "The old checkpoint is kept aside.",
+        ),
     ] = False,
     buckets: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Begin anew with these, of buckets export, and behind what they know."),
+        typer.Option(
+            metavar="FILE",
+            help="With --reset-state: load buckets from a `buckets export` file and resume where it ends.",
+        ),
     ] = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    confirmation: ConfirmOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Decide mutation requests: from the request topic to decisions and dead letters."""
-    if buckets and not begin_anew:
-        raise BadInput(f"--buckets {buckets}: only with --begin-anew, which sets the checkpoint aside")
+    """Decide requests: read them, write decisions.
+
+    Reads the request topic and writes decisions and dead letters to their topics. Runs until it is stopped. With
+    --set enforce.with_audit=true it runs the audit as well.
+
+    Examples:
+      mutation-quota enforce --bootstrap-server broker:9092
+      mutation-quota enforce --reset-state --buckets buckets.jsonl --yes
+    """
+    if buckets and not reset_state:
+        raise BadInput(f"--buckets {buckets}: only with --reset-state")
+    if confirmation.dry_run and not reset_state:
+        raise BadInput("--dry-run: only with --reset-state")
+    settings = kafka.read()
+    if reset_state:
+        confirmation.check()
+        with_what = f"the buckets of {buckets}" if buckets else "full buckets from the oldest request"
+        if confirmation.dry_run:
+            print(f"Would set the checkpoint in {settings.storage.root} aside, and start with {with_what}.")
+            return
+        confirmation.confirm(f"Discard the state in {settings.storage.root}, and start with {with_what}?")
     from jobs.services.enforce import run_enforce
 
-    run_enforce(read_settings(context, overrides, config, server), once=once, reset=begin_anew, buckets=buckets)
+    run_enforce(settings, once=once, reset=reset_state, buckets=buckets)
 
 
-def audit(
-    context: typer.Context,
-    once: Once = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Keep decisions, dead letters and quota changes in Delta tables."""
+def audit(once: Once = False, *, kafka: KafkaOptions) -> None:
+    """Write decisions and changes to Delta tables.
+
+    Keeps every decision, dead letter and quota change. Runs until it is stopped.
+
+    Examples:
+      mutation-quota audit --bootstrap-server broker:9092
+      mutation-quota audit --once
+    """
     from jobs.services.audit import run_audit
 
-    run_audit(read_settings(context, overrides, config, server), once=once)
+    run_audit(kafka.read(), once=once)
 
 
-def minutes(context: typer.Context, once: Once = False, overrides: Overrides = None, config: ConfigFile = None) -> None:
-    """Add up each tenant's decisions by the minute in a Delta table, from what the audit keeps."""
+def minutes(once: Once = False, *, where: SettingsOptions) -> None:
+    """Aggregate decisions by tenant and minute.
+
+    Reads the audit's table of decisions and writes the Delta table tenant_minutes. Runs until it is stopped.
+
+    Examples:
+      mutation-quota minutes
+      mutation-quota minutes --once
+    """
     from jobs.services.audit import run_minutes
 
-    run_minutes(read_settings(context, overrides, config), once=once)
+    run_minutes(where.read(), once=once)
 
 
-def apply(
-    context: typer.Context,
-    once: Once = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Carry out on the cluster what was admitted, each topic once, and tell of it on the results topic.
+def applier(once: Once = False, *, kafka: KafkaOptions) -> None:
+    """Execute admitted changes on the cluster.
 
-    One of a group works at a time: the latest that was started.
+    Creates, grows and deletes topics as decided, each once, and writes the results to the results topic. Of several
+    appliers with the same group only the one started last works.
+
+    Examples:
+      mutation-quota applier --bootstrap-server broker:9092
+      mutation-quota applier --once
     """
     from jobs.services.apply import run_apply
 
-    run_apply(read_settings(context, overrides, config, server), once=once)
+    run_apply(kafka.read(), once=once)
 
 
-def gateway(
-    context: typer.Context,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Speak Kafka's protocol in front of the cluster, so that unmodified clients obey the quotas.
+def gateway(*, kafka: KafkaOptions) -> None:
+    """Serve Kafka's protocol to unmodified clients.
 
-    Clients connect to the gateway and are authenticated by the brokers. All requests are passed on; those that create,
-    grow or delete topics wait for their decision first. Prints `ready HOST:PORT` when clients can connect.
+    Clients connect to the gateway instead of the brokers, which still authenticate them. The gateway forwards all
+    requests; requests that create, grow or delete topics wait for their decision first. It prints `ready HOST:PORT`
+    when clients can connect.
+
+    Examples:
+      mutation-quota gateway --bootstrap-server broker:9092
+      mutation-quota gateway --set gateway.address=0.0.0.0:19092
     """
     from jobs.services.gateway import run_gateway
 
-    run_gateway(read_settings(context, overrides, config, server))
+    run_gateway(kafka.read())
 
 
-def run(
-    context: typer.Context, overrides: Overrides = None, config: ConfigFile = None, server: BootstrapServer = None
-) -> None:
-    """Broker, enforce and audit together with a live view; some tenants send requests. Ctrl-C ends it."""
+def run(*, kafka: KafkaOptions) -> None:
+    """Run everything at once, with a live view.
+
+    Starts a broker (unless a server is given), the jobs, the gateway and some tenants that send requests. Ctrl-C stops
+    everything.
+
+    Examples:
+      mutation-quota run
+      mutation-quota run --bootstrap-server broker:9092
+    """
     from jobs.sandbox.run import run_live
 
-    run_live(read_settings(context, overrides, config, server))
+    run_live(kafka.read())
 
 
-def demo(context: typer.Context, overrides: Overrides = None, config: ConfigFile = None) -> None:
-    """KIP-599's worked example through Kafka, Spark and Delta, checked; ends by itself."""
+def demo(*, where: SettingsOptions) -> None:
+    """Run KIP-599's worked example and check it.
+
+    Sends the example's requests through Kafka, Spark and Delta, compares the decisions with KIP-599, and exits.
+
+    Examples:
+      mutation-quota demo
+      mutation-quota demo --set storage.root=/tmp/demo
+    """
     from jobs.sandbox.demo import run_demo
 
-    run_demo(read_settings(context, overrides, config))
+    run_demo(where.read())

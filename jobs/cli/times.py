@@ -69,5 +69,5 @@ def parse_future_time(option: str, text: str | None) -> int | None:
         return None
     moment = parse_time(option, text)
     if moment <= now_ms():
-        raise BadInput(f"{option} {text}: {format_time(moment)} is past; a change holds from now on, or from later on")
+        raise BadInput(f"{option} {text}: {format_time(moment)} is in the past; a change can take effect now or later")
     return moment

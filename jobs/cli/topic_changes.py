@@ -1,14 +1,14 @@
 """Topic changes of the command line, and the report of their outcomes."""
 
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 import typer
 from confluent_kafka import KafkaException
 
-from jobs.cli.options import print_json
+from jobs.cli.output import OutputOptions
 from quota.errors import BadInput, NotFound
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
@@ -18,34 +18,24 @@ from quota.kafka.clients import client_config, cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.settings import Settings
 from quota.text import format_time
+from schemas.documents import topics as documents
+from schemas.documents.topics import TopicChange
 
 FAILED, REFUSED = 1, 3
 """Exit codes: a change failed; no change failed, but the quota refused one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The result of one topic's change."""
-
-    topic: str
-    outcome: str
-    """`refused`, `failed`, or the past participle of the change."""
-    error: str | None = None
-    throttle_time_ms: int = 0
-    retry_at: int | None = None
-
-
 class TopicChanges:
     """A connection that changes topics, and the report of what became of them."""
 
-    def __init__(self, settings: Settings, *, as_json: bool) -> None:
+    def __init__(self, settings: Settings, output: OutputOptions) -> None:
         """Connect.
 
         Raises:
             ClusterError: a cluster cannot be reached, or lacks the topics.
         """
         self._settings = settings
-        self._as_json = as_json
+        self._output = output
         self.admin = QuotaAdminClient(ClientOptions.from_settings(settings))
 
     def __enter__(self) -> Self:
@@ -81,11 +71,27 @@ class TopicChanges:
         try:
             name_pattern = re.compile("|".join(part.strip() for part in pattern.split(",")))
         except re.error as error:
-            raise BadInput(f"--topic {pattern}: no regular expression: {error}") from None
+            raise BadInput(f"--topic {pattern}: not a regular expression: {error}") from None
         found = {name: count for name, count in self.partition_counts().items() if name_pattern.fullmatch(name)}
         if not found and not allow_none:
             raise NotFound(f"no topic matches {pattern} on {self._settings.target_connection}")
         return found
+
+    def preview(self, done: str, names: Sequence[str]) -> None:
+        """Print the changes that would be made.
+
+        Args:
+            done: the outcome of a change that succeeds, such as `deleted`.
+            names: the topics.
+        """
+        self._print([TopicChange(name, f"would be {done}") for name in names])
+
+    def _print(self, results: Sequence[TopicChange]) -> None:
+        def table() -> None:
+            for each in results:
+                print(_line(each), flush=True)
+
+        self._output.print(documents.TopicChanges(list(results)), table, items="topics")
 
     def report(self, done: str, futures: Futures) -> None:
         """Wait for the changes, print the result of each, and exit with their common exit code.
@@ -95,11 +101,7 @@ class TopicChanges:
             futures: the changes, by topic.
         """
         results = [_result(name, futures[name].exception(), done) for name in futures]
-        if self._as_json:
-            print_json({"topics": [asdict(each) for each in results]})
-        else:
-            for each in results:
-                print(_line(each), flush=True)
+        self._print(results)
         outcomes = {each.outcome for each in results}
         if "failed" in outcomes:
             raise typer.Exit(FAILED)
@@ -107,22 +109,24 @@ class TopicChanges:
             raise typer.Exit(REFUSED)
 
 
-def _result(topic: str, error: BaseException | None, done: str) -> _Result:
+def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
     match error:
         case None:
-            return _Result(topic, done)
+            return TopicChange(topic, done)
         case ThrottlingQuotaExceededError(throttle_time_ms=wait):
-            return _Result(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, now_ms() + wait)
+            return TopicChange(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, now_ms() + wait)
         case KafkaException():
-            return _Result(topic, "failed", reason(error))
+            return TopicChange(topic, "failed", reason(error))
         case _:
             raise error
 
 
-def _line(result: _Result) -> str:
+def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
         when = f"try again in {result.throttle_time_ms / 1000:.1f} s, at {format_time(result.retry_at or 0)}"
-        return f"Refused topic {result.topic}: the quota of mutations is used up; {when}."
+        return f"Refused topic {result.topic}: the mutation quota is exhausted; {when}."
     if result.outcome == "failed":
         return f"Failed topic {result.topic}: {result.error}"
+    if result.outcome.startswith("would be"):
+        return f"Topic {result.topic} {result.outcome}."
     return f"{result.outcome.capitalize()} topic {result.topic}."

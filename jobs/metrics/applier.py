@@ -13,7 +13,7 @@ from quota.kafka.reading import EndOffsets, Partition
 from quota.kafka.timing import Every
 from quota.settings import Settings
 
-NAME = "apply"
+NAME = "applier"
 """The name of the applier in the metrics of queries, which report its batches, too."""
 
 _ENDS_SECONDS = 5.0

@@ -120,14 +120,14 @@ BATCHES = Metric(
     "mutation_quota_query_batches_total",
     "counter",
     "batches",
-    "done since the checkpoint was begun, by `apply` since it was started",
+    "done since the checkpoint was begun, by `applier` since it was started",
     _QUERY,
 )
 STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the job was started; `gateway`, `apply`, `observe` and `push` tell it, too",
+    "when the job was started; `gateway`, `applier`, `observe` and `push` tell it, too",
     _QUERY,
 )
 LAST_BATCH = Metric(

@@ -13,42 +13,31 @@ from jobs.report.candidates import read_candidates
 from jobs.report.figures import Figures
 from jobs.report.library import load_library
 from jobs.report.page import render_page
-from jobs.storage.whole_file import write_whole
-from quota.errors import BadInput
 from quota.settings import Settings
 
 
-def write_report(
+def make_report(
     settings: Settings,
     scope: ReportScope,
-    out: Path,
     comparison: Path | None = None,
     tables: Mapping[str, ds.Dataset] | None = None,
-) -> Figures:
-    """Write the page atomically, and return its figures.
+) -> tuple[str, Figures]:
+    """Return the page, and its figures.
 
     Args:
         settings: the settings.
         scope: the period and the user.
-        out: the file, which is replaced if it exists.
         comparison: a file of what-if comparisons to show.
         tables: rows in place of those that the audit has kept.
 
     Raises:
-        BadInput: the tables have nothing in this scope, or the file cannot be written.
+        BadInput: the tables have nothing in this scope.
         MutationQuotaError: the tables cannot be read.
     """
-    if not out.parent.is_dir() or out.is_dir():
-        raise BadInput(f"--out {out}: not a file in a folder that is there")
     candidates = None if comparison is None else read_candidates(comparison)
     library = load_library()
     if tables is None:
         tables = {table.name: open_table(settings, table) for table in TABLES}
     with read_errors(settings.storage.tables):
         figures = replace(compute_figures(tables, scope), candidates=candidates)
-    page = render_page(figures, library)
-    try:
-        write_whole(out, page)
-    except OSError as error:
-        raise BadInput(f"--out {out}: {error.strerror}") from None
-    return figures
+    return render_page(figures, library), figures

@@ -43,7 +43,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
             run_reopening(
                 applier,
                 lambda opened: opened.run(once=once),
-                lambda: open_again(lambda: Applier(settings, stop, stats), stop, settings.apply.timeout_seconds),
+                lambda: open_again(lambda: Applier(settings, stop, stats), stop, settings.applier.timeout_seconds),
                 stats,
             )
     _log.info("%s", stats)

@@ -65,7 +65,7 @@ _QUERY_ADVICE = {
 
 _DAMAGED_ADVICE = {
     "enforce": (
-        "or begin anew knowingly with `enforce --begin-anew`: all buckets are full then, "
+        "or discard the state with `enforce --reset-state`: all buckets are full then, "
         "and requests that their topic still holds are decided again"
     ),
     "audit": "or remove it: the audit reads its topics again and adds what the tables do not hold",

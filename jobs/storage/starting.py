@@ -68,7 +68,7 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
     known = Deployment.read(files).checkpoints.get(query)
     folder = f"{files.root}/{found.folder}"
     how_to_reset = (
-        f"to begin anew knowingly, start once with `{query} --begin-anew`: all buckets are full then, "
+        f"to discard the state, start once with `{query} --reset-state`: all buckets are full then, "
         "and requests that their topic still holds are decided again"
     )
     if known is not None and known > version:
@@ -126,7 +126,7 @@ def _set_aside(files: Files, query: str) -> None:
     if files.names(folder):
         aside = f"{folder}-set-aside-{now_ms()}"
         files.rename(folder, aside)
-        _log.warning("%s begins anew; what it had is in %s/%s", query, files.root, aside)
+        _log.warning("%s starts without its state; the old checkpoint is in %s/%s", query, files.root, aside)
 
 
 def _how_to_repair(found: Checkpoint) -> str:

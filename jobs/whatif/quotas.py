@@ -13,9 +13,8 @@ from quota.records.fields import BEGINNING
 from quota.records.quota_log import QuotaRecord
 from quota.timeline.change import to_change
 from quota.timeline.quota_file import read_quota_file
+from quota.timeline.quota_lines import is_json_lines
 from quota.whatif.simulation import read_quotas
-
-_YAML = (".yaml", ".yml")
 
 
 def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
@@ -28,7 +27,7 @@ def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
         content = file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
-    if file.suffix in _YAML:
+    if not is_json_lines(content, str(file)):
         return make_constant_quotas(read_quota_file(content, str(file)), callbacks)
     try:
         return read_quotas(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), callbacks)

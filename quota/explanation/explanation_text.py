@@ -16,7 +16,7 @@ _TOPICS_AT_EACH_END = 20
 
 _MODES = {
     Mode.STRICT: "its client knows the error: a topic is admitted while K >= 0 before it, else refused",
-    Mode.PERMISSIVE: "its client does not know the error: all is admitted and charged, and K < 0 after it throttles",
+    Mode.PERMISSIVE: "its client does not know the error: all is admitted and charged, then throttled if K < 0",
 }
 
 
@@ -49,7 +49,7 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     """Yield what an explanation tells of the decision itself, in the order in which it was made."""
     decision = explanation.decision
     mutations = sum(topic.partitions for topic in decision.topics)
-    yield _line("asked", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")
+    yield _line("operation", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")
     yield _line("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
     yield _line("request", f"{printable(decision.request_id)}, at {format_time(decision.timestamp)}")
     if decision.quota is None:
@@ -59,12 +59,12 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield from _quota_lines(explanation)
     yield _line("mode", f"{decision.mode.value}: {_MODES[decision.mode]}")
     if decision.validate_only:
-        yield _line("", "validate_only: it only asks if it could be done: never charged, never refused")
+        yield _line("", "validate_only: never charged, never refused")
     if decision.repeats:
         yield _line(
             "repeat",
             f"the same request was admitted by {decision.repeats.decision_id}; "
-            f"topics that are not charged again, the first ones: {decision.repeats.topics}",
+            f"topics not charged again (the first ones): {decision.repeats.topics}",
         )
     if explanation.refill:
         yield from _refill_lines(decision, explanation.refill)
@@ -85,15 +85,15 @@ def _line(part: str, text: str) -> ExplanationRow:
 
 def _throttling(decision: Decision) -> str:
     if not decision.throttle_time_ms:
-        return "and not told to wait"
-    return f"and told to wait for {decision.throttle_time_ms} ms, until {format_time(decision.retry_at)}"
+        return "no wait"
+    return f"wait {decision.throttle_time_ms} ms, until {format_time(decision.retry_at)}"
 
 
 def _why_unlimited(decision: Decision) -> str:
     if decision.exempt:
-        return "none: the user is exempt (quota.exempt_users), and no bucket is touched"
+        return "none: the user is exempt (quota.exempt_users), no bucket is charged"
     by = f"{decision.callback} gave none" if decision.callback else "none of the eight levels had one"
-    return f"none: {by} then: admitted, and no bucket touched"
+    return f"none: {by} then: admitted, no bucket is charged"
 
 
 def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
@@ -109,9 +109,9 @@ def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         why = f"  # {printable(change.comment)}" if change.comment else ""
         yield _line("", f"since {format_time(change.since)}{who}{made}{why}")
     elif decision.quota_entity:
-        yield _line("", "since when and by whom is not kept: the table quota_changes does not have the change")
+        yield _line("", "unknown since when and by whom: the change is not in the table quota_changes")
     if decision.shadow:
-        yield _line("", "in shadow: it decides and reports, and all is admitted")
+        yield _line("", "in shadow mode: only reported, everything is admitted")
     tags = Tags(decision.user_tag, decision.client_tag, tuple(sorted(decision.more_tags.items())))
     yield _line("bucket", describe_sharing(dict(tags.items())))
 
@@ -147,7 +147,7 @@ def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[Explana
         name = ""
     left_out = len(charges) - 2 * _TOPICS_AT_EACH_END
     if left_out > 0:
-        yield _line("", f"... {left_out} more topics (--json tells them) ...")
+        yield _line("", f"... {left_out} more topics (-o json prints all) ...")
     for each in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
         yield _line("", _charge_text(each))
     yield _line("K after", _number(decision.tokens or 0))
@@ -173,21 +173,21 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield _line("throttle", _throttle_formula(decision, bucket_ms))
     if explanation.purgatory_ms:
         at_least = "at least " if verdict.throttle_time_ms <= request_ms else ""
-        yield _line("", f"less {at_least}{explanation.purgatory_ms} ms for which the request was kept back (purgatory)")
+        yield _line("", f"less {at_least}{explanation.purgatory_ms} ms that the request spent in purgatory")
     if request_ms:
         longer = "which is longer" if request_ms > bucket_ms - explanation.purgatory_ms else "which is not longer"
         yield _line("", f"the request quota's own throttle: {request_ms} ms, {longer}")
     if shadow := decision.shadow:
-        wait = f"told to wait for {shadow.throttle_time_ms} ms"
+        wait = f"wait {shadow.throttle_time_ms} ms"
         refused = f"topics refused: {_count_refused(shadow.error_codes)}"
-        yield _line("shadow", f"would have been {shadow.outcome.value}, {refused}, and {wait}")
-    yield _line("told", f"{decision.outcome.value}, {_throttling(decision)}")
+        yield _line("shadow", f"would have been {shadow.outcome.value}, {refused}, {wait}")
+    yield _line("answer", f"{decision.outcome.value}, {_throttling(decision)}")
 
 
 def _throttle_formula(decision: Decision, bucket_ms: int) -> str:
     tokens, rate = decision.tokens or 0, decision.quota or 0
     if bucket_ms:
-        bound = ", the longest that there is" if bucket_ms == MAX_THROTTLE_MS else ""
+        bound = ", the maximum" if bucket_ms == MAX_THROTTLE_MS else ""
         return f"-K / R = {_number(-tokens)} / {_number(rate)} s = {bucket_ms} ms, rounded up{bound}"
     if decision.validate_only:
         return "none: nothing was charged"
@@ -210,7 +210,7 @@ def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) ->
         f"recorded {decision.verdict.controller_throttle_ms} ms",
     }
     others = [text for name, text in texts.items() if name in again.differs]
-    rest = f"from the recorded K before: {'; '.join(others)}" if others else "all else, from there, is the same"
+    rest = f"from the recorded K before: {'; '.join(others)}" if others else "everything else is the same"
     return "; ".join([*differences, rest])
 
 
@@ -219,14 +219,14 @@ def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
     if refill is None or refill.tokens is None:
         return (
             f"K before {recorded} cannot be checked: the quota changed since the bucket was written, "
-            "and the table quota_changes does not tell when"
+            "and the change is not in the table quota_changes"
         )
     difference = f"K before comes out as {_number(refill.tokens)}, recorded {recorded}"
     if refill.origin is Origin.FIRST_SIGHT:
         return f"{difference}: the table does not reach back to the decision that wrote the bucket last"
     return (
-        f"{difference}: something came in between that the table does not tell (a decision that is not kept, "
-        "buckets begun anew, requests of several partitions decided in another order)"
+        f"{difference}: the table is incomplete (a decision is missing, the state was "
+        "reset, or requests of several partitions were decided in another order)"
     )
 
 

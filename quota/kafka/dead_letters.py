@@ -59,7 +59,9 @@ def check(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> 
         try:
             valid_request(Record(letter.letter.source, 0, value, letter.key), policy)
         except BadRecord as error:
-            raise BadInput(f"{letter.letter_id} still is no request: {error}; give it mended by --value FILE") from None
+            raise BadInput(
+                f"{letter.letter_id} is still invalid: {error}; correct it in a file and use --value FILE"
+            ) from None
 
 
 def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:

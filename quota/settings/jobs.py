@@ -55,7 +55,7 @@ class MinutesSettings(Section):
     """Time between micro-batches in seconds, up to 86,400. Each recomputes the minutes that received new decisions."""
 
 
-class ApplySettings(Section):
+class ApplierSettings(Section):
     """The applier, which carries admitted mutations out."""
 
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0

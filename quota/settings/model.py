@@ -7,7 +7,7 @@ from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import Connection
 from quota.settings.dashboard import DashboardSettings
 from quota.settings.gateway import GatewaySettings
-from quota.settings.jobs import ApplySettings, AuditSettings, EnforceSettings, MinutesSettings, PushSettings
+from quota.settings.jobs import ApplierSettings, AuditSettings, EnforceSettings, MinutesSettings, PushSettings
 from quota.settings.observe import ObserveSettings
 from quota.settings.sections import (
     BrokerSettings,
@@ -40,7 +40,7 @@ class Settings(BaseModel):
     enforce: EnforceSettings = Field(default_factory=EnforceSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
     minutes: MinutesSettings = Field(default_factory=MinutesSettings)
-    apply: ApplySettings = Field(default_factory=ApplySettings)
+    applier: ApplierSettings = Field(default_factory=ApplierSettings)
     push: PushSettings = Field(default_factory=PushSettings)
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
     observe: ObserveSettings = Field(default_factory=ObserveSettings)

@@ -17,9 +17,18 @@ class ListedDeadLetter(msgspec.Struct, frozen=True):
 
 
 class DeadLetters(msgspec.Struct, frozen=True):
-    """The output of `dead-letters list`."""
+    """The output of `dead-letters list` and `dead-letters show`."""
 
     dead_letters: list[ListedDeadLetter]
     """The latest dead letters, in the order in which they were received."""
     left_out: int
     """The number of earlier dead letters that --limit left out."""
+
+
+class ResentDeadLetters(msgspec.Struct, frozen=True):
+    """The output of `dead-letters resend`."""
+
+    dead_letters: list[str]
+    """The ids of the dead letters: topic-partition-offset."""
+    sent: bool
+    """Whether their records were sent; false for a dry run."""

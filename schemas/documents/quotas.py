@@ -2,6 +2,7 @@
 
 import msgspec
 
+from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 
 
@@ -29,3 +30,191 @@ class Quotas(msgspec.Struct, frozen=True):
 
     quotas: list[ListedQuota]
     """The quotas in force, and after them the scheduled changes."""
+
+
+class QuotaConfigs(msgspec.Struct, frozen=True):
+    """The configs of a quota."""
+
+    controller_mutation_rate: float
+    """Partition mutations per second."""
+    controller_mutation_burst: float | None
+    """Partition mutations; null for a burst of window.num * window.size.seconds of the rate."""
+    max_debt_ms: int | None
+    """The longest time in ms that a single request may throttle its tenant; null for no bound."""
+    shadow: bool
+    """Whether requests over the quota are only reported, and admitted."""
+
+
+class PlannedChange(msgspec.Struct, frozen=True):
+    """The change of an entity's quota."""
+
+    entity: QuotaEntity
+    """The entity whose quota changes."""
+    before: QuotaConfigs | None
+    """The quota before the change; null for none."""
+    after: QuotaConfigs | None
+    """The quota after the change; null for none."""
+    scheduled_for: int | None = None
+    """The time from which the change will hold, epoch ms; null for at once."""
+
+
+class QuotaChanges(msgspec.Struct, frozen=True):
+    """The output of `quotas alter`, `quotas apply`, `quotas rollback` and `quotas pull --apply`."""
+
+    applied: bool
+    """Whether the changes were made; false for a dry run."""
+    changes: list[PlannedChange]
+    """The changes."""
+
+
+class CancelledChange(msgspec.Struct, frozen=True):
+    """The output of `quotas cancel` and `callback cancel`."""
+
+    entity: QuotaEntity | None
+    """The entity whose scheduled change was cancelled; null for the callback."""
+    scheduled_for: int
+    """The time for which the change was scheduled, epoch ms."""
+
+
+class ClusterQuota(msgspec.Struct, frozen=True):
+    """The quota of an entity on a cluster."""
+
+    entity: QuotaEntity
+    """The entity."""
+    controller_mutation_rate: float | None
+    """Partition mutations per second."""
+
+
+class PushNote(msgspec.Struct, frozen=True):
+    """What a cluster enforces otherwise than this project."""
+
+    kind: str
+    """The kind of difference, such as `window` or `shadow`."""
+    entity: QuotaEntity | None
+    """The entity concerned; null for all."""
+    message: str
+    """The difference in a sentence."""
+
+
+class PushedQuotas(msgspec.Struct, frozen=True):
+    """The output of `quotas push`."""
+
+    applied: bool
+    """Whether the changes were made; false for a dry run."""
+    changes: list[PlannedChange]
+    """The changes of the cluster's quotas."""
+    only_there: list[ClusterQuota]
+    """Quotas of the cluster that the log never had; --prune removes them."""
+    notes: list[PushNote]
+    """What the cluster enforces otherwise than this project."""
+
+
+class QuotaDifference(msgspec.Struct, frozen=True):
+    """An entity whose quota on the cluster is not the one in the log."""
+
+    entity: QuotaEntity
+    """The entity."""
+    before: QuotaConfigs | None
+    """The quota in the log; null for none."""
+    after: QuotaConfigs | None
+    """The quota on the cluster; null for none."""
+    difference: str
+    """The kind of difference, such as `only_there`."""
+
+
+class QuotaDrift(msgspec.Struct, frozen=True):
+    """The output of `quotas drift`."""
+
+    differs: bool
+    """Whether anything differs."""
+    differences: list[QuotaDifference]
+    """The entities whose quotas differ."""
+
+
+class QuotaLevel(msgspec.Struct, frozen=True):
+    """One of the eight levels of quotas (KIP-257)."""
+
+    level: int
+    """The number of the level; 1 is the most specific."""
+    entity: QuotaEntity
+    """The entity of the level."""
+    quota: QuotaConfigs | None
+    """The entity's quota; null for none."""
+
+
+class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `quotas resolve`."""
+
+    at: int
+    """The time for which the quota is resolved, epoch ms."""
+    exempt: bool
+    """Whether the user is exempt (quota.exempt_users)."""
+    level: int | None
+    """The level that won; null if no level has a quota, or a callback decides."""
+    entity: QuotaEntity | None
+    """The entity whose quota applies; null for none."""
+    quota: QuotaConfigs | None
+    """The quota that applies; null for unlimited."""
+    burst: float | None
+    """Partition mutations at once; null for unlimited."""
+    since: int | None
+    """The time from which the quota holds, epoch ms; null if unknown."""
+    shadow: bool
+    """Whether requests over the quota are only reported, and admitted."""
+    bucket: dict[str, str] | None
+    """The tags of the bucket that is charged; null for none."""
+    reset_at: int | None
+    """The time of the bucket's last reset, epoch ms; null for none."""
+    callback: str | None
+    """The class that decided; null for the eight levels."""
+    levels: list[QuotaLevel]
+    """The levels, the most specific first."""
+
+
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of the quota log; fields that its kind does not have are null."""
+
+    offset: int
+    """The record's offset in the quota topic."""
+    timestamp: int
+    """The time at which the change was written, epoch ms."""
+    effective_at: int
+    """The time from which the change holds, epoch ms."""
+    kind: str
+    """`quota`, `cancel`, `bucket_reset`, `callback`, `callback_cancel` or `cluster`."""
+    entity: QuotaEntity | None = None
+    """The entity whose quota changed."""
+    before: QuotaConfigs | None = None
+    """The quota before the change."""
+    after: QuotaConfigs | None = None
+    """The quota after the change."""
+    bucket: dict[str, str] | None = None
+    """The tags of the buckets that were reset."""
+    callback: CallbackSetting | None = None
+    """The callback after the change; null for the one in the settings."""
+    topics: int | None = None
+    """The number of topics of the published cluster."""
+    partitions: int | None = None
+    """The number of partitions of the published cluster."""
+    altered_by: str | None
+    """Who made the change."""
+    comment: str | None
+    """The reason."""
+
+
+class QuotaHistory(msgspec.Struct, frozen=True):
+    """The output of `quotas history`."""
+
+    changes: list[HistoryEntry]
+    """The changes, oldest first."""
+
+
+class ValidatedQuotas(msgspec.Struct, frozen=True):
+    """The output of `quotas validate`."""
+
+    file: str
+    """The file."""
+    quotas: int
+    """The number of quotas in it."""
+    warnings: list[str]
+    """How clients could evade the quotas."""

@@ -242,17 +242,17 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
     done = run("backtest", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "requests.jsonl: 1 of 6 lines are no requests and do not count; line 3: value: not JSON" in done.stderr
-    assert "Requests of a file were never decided; each is compared with a cluster that has no quotas." in done.stdout
+    assert "The requests of a file have no decisions; each is compared with a cluster without quotas." in done.stdout
     assert "without quotas" in done.stdout
     assert r"'[/b]\x1b[2J' / <none>" in done.stdout
 
 
 def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
-    options = ["--candidate", "window-num=100", "--senders", "1", *(part for each in given for part in ("--set", each))]
+    options = ["--candidate", "window-num=100", "--limit", "1", *(part for each in given for part in ("--set", each))]
     done = run("backtest", *options)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "The recorded quotas give all 14 recorded decisions again, to the last digit." in done.stdout
+    assert "The recorded quotas reproduce all 14 recorded decisions exactly." in done.stdout
     assert "window-num=100" in done.stdout
     assert "alice / <none>" in done.stdout
-    assert "and 5 more; --senders N prints more of them, --json all" in done.stdout
+    assert "and 5 more; --limit N prints more of them, -o json all" in done.stdout

@@ -163,7 +163,7 @@ def test_the_command_recommends_by_a_day_of_the_audit_what_apply_takes(base_sett
     )
     write_tables(of_the_day, **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
-    options = ["--set", f"storage.root={tmp_path}", "--output", str(file), "--json", "--capacity", "50"]
+    options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--json", "--capacity", "50"]
     told = json.loads(run(*options))
     assert told["rules"]["available"] == 40
     assert told["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}

@@ -9,7 +9,7 @@ def make_deployment(settings, name, folder):
         update={
             "topics": settings.topics.model_copy(update={part: f"{name}-{part}" for part in PARTS}),
             "storage": settings.storage.model_copy(update={"root": str(folder)}),
-            "apply": settings.apply.model_copy(update={"group": f"{name}-applier"}),
+            "applier": settings.applier.model_copy(update={"group": f"{name}-applier"}),
         }
     )
 
@@ -17,5 +17,5 @@ def make_deployment(settings, name, folder):
 def as_options(settings):
     """Return the `--set` options that point a command at a deployment; the storage root is not among them."""
     named = [f"topics.{part}={getattr(settings.topics, part)}" for part in PARTS]
-    named += [f"kafka.bootstrap_servers={settings.kafka.bootstrap_servers}", f"apply.group={settings.apply.group}"]
+    named += [f"kafka.bootstrap_servers={settings.kafka.bootstrap_servers}", f"applier.group={settings.applier.group}"]
     return [option for each in named for option in ("--set", each)]

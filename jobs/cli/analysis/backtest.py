@@ -1,50 +1,47 @@
 """`mutation-quota backtest`: the effect that other quotas would have had."""
 
-import sys
 from typing import Annotated
 
-import msgspec
 import typer
 
-from jobs.cli.options import ConfigFile, Json, Overrides, Requests, read_settings
+from jobs.cli.options import From, Requests, SettingsOptions, To
+from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_period
 
 
 def backtest(
-    context: typer.Context,
     candidate: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="What to try: quotas=FILE (YAML as of quotas apply, or JSON lines as of simulate), window-num=S, "
-            "window-size-seconds=W, algorithm=sampled-rate or spread-rate, name=NAME; the rest is as recorded. "
-            "Several times for several.",
+            help="What to try: quotas=FILE (YAML as for quotas apply, or JSON lines), window-num=S, "
+            "window-size-seconds=W, algorithm=sampled-rate or spread-rate, name=NAME. Whatever is left out is as "
+            "recorded. Repeatable.",
         ),
     ] = None,
     requests: Requests = None,
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Count from then on: ISO 8601, epoch ms, -2h.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Count up to then; likewise.")] = None,
-    senders: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many of the busiest users and client-ids to print.")
+    since: From = None,
+    until: To = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, metavar="N", help="Users and client-ids to print, the busiest first.")
     ] = 10,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
+    *,
+    output: OutputOptions,
+    where: SettingsOptions,
 ) -> None:
-    """Judge the audited requests again, by other quotas, windows or algorithms, and say what would have been different.
+    """Replay recorded requests against other quotas.
 
-    Or those of a file, which is compared with a cluster that has no quotas; it needs neither Kafka nor tables.
+    Reports who would have been refused and the resulting controller load, for other quotas, windows or algorithms.
+    Reads the audit's tables, or a file of requests, which is compared with a cluster without quotas. Requests stay as
+    recorded: clients that are refused less or more might have sent others.
 
-    Requests come as they came: clients that are refused less, or more, might have sent others.
+    Examples:
+      mutation-quota backtest --candidate quotas=tight.yaml --from -7d
+      mutation-quota backtest --candidate window-num=100,name=long -o json
     """
     first, last = parse_period(since, until)
     from jobs.cli.analysis.backtest_text import print_result
     from jobs.whatif.backtest import backtest as run_backtest
 
-    result = run_backtest(read_settings(context, overrides, config), candidate or [], first, last, requests)
-    if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
-    else:
-        print_result(result, senders)
+    result = run_backtest(where.read(), candidate or [], first, last, requests)
+    output.print(result, lambda: print_result(result, limit), items="outcomes")

@@ -25,7 +25,7 @@ def dashboard(
     *,
     kafka: KafkaOptions,
 ) -> None:
-    """Serve a live page of load, tenants, quotas and decisions.
+    """Serve a live page of load, tenants and decisions.
 
     It reads the topics only, and needs neither Spark nor the tables. Ctrl-C stops it.
 

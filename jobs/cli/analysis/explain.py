@@ -4,28 +4,39 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Json, Overrides, print_json, read_settings
+from jobs.cli.options import KafkaOptions
+from jobs.cli.output import OutputOptions
 
 
 def explain(
-    context: typer.Context,
-    decision_id: Annotated[str, typer.Argument(metavar="ID", help="Of the decision: topic-partition-offset.")],
-    neighbours: Annotated[
-        int, typer.Option(min=0, max=1000, help="So many decisions of the bucket before and behind it.")
+    decision_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the decision: topic-partition-offset.")],
+    around: Annotated[
+        int,
+        typer.Option(
+            "--context", metavar="N", min=0, max=1000, help="Decisions of the same bucket to show before and after it."
+        ),
     ] = 3,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Tell how a decision came about, from the tables of the audit, and whether it comes out the same again."""
-    settings = read_settings(context, overrides, config, server)
+    """Explain a decision, and decide it again.
+
+    Shows the quota and who set it, the tokens before, each charge and the wait, from the audit's tables. Then it
+    decides the request again and shows whether the result is the same.
+
+    Examples:
+      mutation-quota explain mutation-requests-0-17
+      mutation-quota explain mutation-requests-0-17 --context 10 -o json
+    """
+    settings = kafka.read()
     from jobs.audit.explain import explain_decision
     from quota.explanation.explanation_text import explanation_lines
 
-    explanation = explain_decision(settings, decision_id, neighbours)
-    if as_json:
-        print_json(explanation)
-        return
-    for line in explanation_lines(explanation):
-        print(line)
+    explanation = explain_decision(settings, decision_id, around)
+
+    def lines() -> None:
+        for line in explanation_lines(explanation):
+            print(line)
+
+    output.print(explanation, lines)

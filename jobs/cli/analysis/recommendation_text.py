@@ -1,23 +1,15 @@
 """A recommendation as text."""
 
-import sys
 from collections.abc import Iterator
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from quota.whatif.advice import Advice
+from jobs.cli.output import print_table
+from quota.whatif.advice import Advice, TenantAdvice
 from quota.whatif.tenancy import Tenancy
-
-_WIDTH = 150
-"""Characters of a line where the output is not a terminal."""
 
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""
 
-_COLUMNS = ("asked for", "need 1/s", "quota 1/s", "refused", "before", "throttled s")
+_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S")
 
 
 def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) -> None:
@@ -32,10 +24,14 @@ def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) ->
     for line in rule_lines(advice, source):
         print(line)
     if tenants:
-        Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(_table(advice, tenancy, tenants))
+        rows = [
+            *map(_row, advice.tenants[:tenants]),
+            [str(tenancy.default), "", "", _rounded(advice.default), *[""] * 4],
+        ]
+        print_table(("TENANT", *_COLUMNS, "QUOTA"), rows, numbers=_COLUMNS)
     left_out = len(advice.tenants) - tenants
     if tenants and left_out > 0:
-        print(f"and {left_out} more; --tenants N prints more of them, --json all")
+        print(f"and {left_out} more; --limit N prints more of them, -o json all")
     for line in outcome_lines(advice):
         print(line)
 
@@ -44,22 +40,22 @@ def rule_lines(advice: Advice, source: str) -> Iterator[str]:
     """Yield the rules of docs/how-to/recommend.md in their order, with their numbers; rates in mutations/s."""
     rules, count = advice.rules, len(advice.tenants)
     yield f"1. capacity         {_rounded(rules.capacity)}/s, {source}"
-    yield f"2. available        {_rounded(rules.available)}/s: {rules.reserve:.0%} are kept in reserve"
+    yield f"2. available        {_rounded(rules.available)}/s: {rules.reserve:.0%} is the reserve"
     yield (
-        f"3. needs            {_rounded(rules.needs)}/s of {count:,} tenants together; nobody gets less than "
+        f"3. needs            {_rounded(rules.needs)}/s for {count:,} tenants together; nobody gets less than "
         f"{_rounded(rules.least)}/s (the median need is {_rounded(rules.median_need)}/s, the median tenant's "
         f"largest request {_rounded(rules.median_largest)} mutations)"
     )
     how = (
-        f"their loads add up to {_rounded(rules.loads)}/s, and come to {_rounded(rules.load_together)}/s at once"
+        f"their loads add up to {_rounded(rules.loads)}/s, and peak at {_rounded(rules.load_together)}/s together"
         if rules.measured
         else "as given"
     )
     budget = f"so {_rounded(rules.budget)}/s are divided"
-    yield f"4. over-allocation  {_rounded(rules.over_allocation)} times, {how}; {budget}"
-    claimed = f"{_rounded(rules.claims)}/s are claimed, the default's included"
+    yield f"4. over-allocation  factor {_rounded(rules.over_allocation)}, {how}; {budget}"
+    claimed = f"{_rounded(rules.claims)}/s are claimed, including the default"
     if rules.headroom is None:
-        yield f"5. division         {claimed}: more than there is, so nobody gets more than {_rounded(rules.most)}/s"
+        yield f"5. division         {claimed}: more than available, so nobody gets more than {_rounded(rules.most)}/s"
     else:
         yield (
             f"5. division         {claimed}: all get {_rounded(rules.headroom)} times what they claim, "
@@ -71,7 +67,7 @@ def outcome_lines(advice: Advice) -> Iterator[str]:
     """Yield the effects of the quotas, from a backtest of them."""
     rules, before, after = advice.rules, advice.before, advice.after
     yield (
-        f"By these quotas {advice.refused_share:.2%} of {after.admitted + after.refused:,} mutations are refused "
+        f"With these quotas {advice.refused_share:.2%} of {after.admitted + after.refused:,} mutations are refused "
         f"({after.refused:,}; {advice.got}: {before.refused:,}), and at most {after.peak:,} are admitted in a second "
         f"({advice.got}: {before.peak:,})."
     )
@@ -87,23 +83,15 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= _MIN_WHOLE else f"{value:.3g}"
 
 
-def _table(advice: Advice, tenancy: Tenancy, tenants: int) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("tenant")
-    for column in _COLUMNS:
-        table.add_column(column, justify="right")
-    table.add_column("by")
-    for each in advice.tenants[:tenants]:
-        demand, outlook = each.share.demand, each.outlook
-        table.add_row(
-            Text(str(demand.entity)),  # a name may look like markup
-            f"{demand.asked:,}",
-            _rounded(demand.need),
-            _rounded(each.share.quota),
-            f"{outlook.refused:,}",
-            f"{outlook.refused_before:,}",
-            f"{outlook.throttled_seconds:,.1f}",
-            "its own" if each.share.own else "the default",
-        )
-    table.add_row(Text(str(tenancy.default)), "", "", _rounded(advice.default))
-    return table
+def _row(each: TenantAdvice) -> list[str]:
+    demand, outlook = each.share.demand, each.outlook
+    return [
+        str(demand.entity),
+        f"{demand.asked:,}",
+        _rounded(demand.need),
+        _rounded(each.share.quota),
+        f"{outlook.refused:,}",
+        f"{outlook.refused_before:,}",
+        f"{outlook.throttled_seconds:,.1f}",
+        "own" if each.share.own else "default",
+    ]

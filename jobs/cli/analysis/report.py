@@ -1,58 +1,74 @@
 """`mutation-quota report`: the recorded load and decisions as one page of HTML."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import ConfigFile, Overrides, Requests, read_settings
+from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To
+from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_period
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.settings import Settings
+from schemas.documents.report import WrittenReport
+
+_DEFAULT_FILE = Path("report.html")
 
 
 def report(
-    context: typer.Context,
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="From then on: ISO 8601, epoch ms, -2h.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Before then; likewise.")] = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="This user's requests alone.")] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("report.html"),
+    since: From = None,
+    until: To = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user's requests.")] = None,
     backtest: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What-if comparisons to show besides, of backtest --json.")
+        Path | None, typer.Option(metavar="FILE", help="Also show the output of backtest --json.")
     ] = None,
     requests: Requests = None,
     quotas: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --requests: what these quotas would have done."),
+        typer.Option(metavar="FILE", help="With --requests: show what these quotas would have done."),
     ] = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
+    *,
+    file: FileOptions,
+    output: OutputOptions,
+    where: SettingsOptions,
 ) -> None:
-    """Write one page of HTML on what the audit has kept: load, waits, tokens, quota changes, latency, dead letters.
+    """Write a report as one HTML page.
 
-    Or on the requests of a file, as observe import writes it: what the cluster answered to them, or would have.
+    The page shows load, waiting, tokens, quota changes, latency and dead letters from the audit's tables, or the
+    requests of a file (of observe import) and the cluster's answers. It opens without a network, and has totals but no
+    single requests. The default file is report.html.
 
-    It needs no network to be opened, holds sums and no single requests, and takes the place of an earlier one.
+    Examples:
+      mutation-quota report --from -24h
+      mutation-quota report --user alice --output-file alice.html --force
     """
     first, end = parse_period(since, until)
     last = None if end is None else end - 1
     if quotas is not None and requests is None:
-        raise BadInput(f"--quotas {quotas}: only with --requests; backtest tries quotas on what the audit has kept")
-    settings = read_settings(context, overrides, config)
+        raise BadInput(f"--quotas {quotas}: only with --requests; use backtest to try quotas on the audit's tables")
+    file = replace(file, output_file=file.output_file or _DEFAULT_FILE)
+    file.check()
+    settings = where.read()
     from jobs.report.aggregation import ReportScope
-    from jobs.report.writing import write_report
+    from jobs.report.writing import make_report
     from jobs.whatif.request_tables import request_tables
 
     scope = ReportScope(first, last, user)
     if requests is None:
-        page = write_report(settings, scope, out, backtest)
+        page, figures = make_report(settings, scope, backtest)
     else:
         with request_tables(settings, requests, _read_quotas(settings, quotas)) as tables:
-            page = write_report(settings, scope, out, backtest, tables)
-    print(f"Wrote {out}: {sum(page.total.requests)} requests of {page.period}.")
+            page, figures = make_report(settings, scope, backtest, tables)
+    file.write(page)
+    if file.to_stdout:
+        return
+    count = sum(figures.total.requests)
+    output.print(
+        WrittenReport(str(file.output_file), count, str(figures.period)),
+        lambda: print(f"Wrote {file.output_file}: {count} requests of {figures.period}."),
+    )
 
 
 def _read_quotas(settings: Settings, file: Path | None) -> CallbackTimeline | None:

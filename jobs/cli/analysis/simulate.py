@@ -5,29 +5,37 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import ConfigFile, Overrides, read_settings
+from jobs.cli.options import SettingsOptions
 from quota.algorithms.registry import AlgorithmName
 
 
 def simulate(
-    context: typer.Context,
     requests: Annotated[
-        str, typer.Argument(metavar="REQUESTS", help="JSON lines, each with a timestamp; - for stdin.")
+        str, typer.Argument(metavar="REQUESTS", help="JSON lines of requests, each with a timestamp; - for stdin.")
     ],
-    quotas: Annotated[Path, typer.Option(help="YAML as of quotas apply, or JSON lines of quotas.")],
-    window_num: Annotated[int | None, typer.Option(min=1, metavar="S", help="controller.quota.window.num")] = None,
+    quotas: Annotated[Path, typer.Option(metavar="FILE", help="Quotas: YAML as for quotas apply, or JSON lines.")],
+    window_num: Annotated[
+        int | None, typer.Option(min=1, metavar="S", help="Same as Kafka's controller.quota.window.num.")
+    ] = None,
     window_size_seconds: Annotated[
-        int | None, typer.Option(min=1, metavar="W", help="controller.quota.window.size.seconds")
+        int | None, typer.Option(min=1, metavar="W", help="Same as Kafka's controller.quota.window.size.seconds.")
     ] = None,
     algorithm: Annotated[
-        AlgorithmName, typer.Option(help="token-bucket is what is enforced; the others are to compare it with.")
+        AlgorithmName, typer.Option(help="token-bucket is the one that enforce uses; compare others with it.")
     ] = AlgorithmName.TOKEN_BUCKET,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
+    *,
+    where: SettingsOptions,
 ) -> None:
-    """Decide a file of requests by the job's own code, without Spark or Kafka; one decision a line."""
+    """Decide a file of requests, without Spark or Kafka.
+
+    Uses the same code as enforce, and prints a decision or a dead letter for each request (JSON lines).
+
+    Examples:
+      mutation-quota simulate requests.jsonl --quotas quotas.yaml
+      mutation-quota simulate - --quotas quotas.jsonl --window-num 100
+    """
     from jobs.whatif.simulate import print_decisions
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
     overridden = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
-    print_decisions(read_settings(context, [*(overrides or []), *overridden], config), requests, quotas, algorithm)
+    print_decisions(where.read(*overridden), requests, quotas, algorithm)

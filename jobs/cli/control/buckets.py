@@ -2,42 +2,52 @@
 
 import sys
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.buckets.listing import BucketQuery, ListedBucket, Order
+from jobs.buckets.listing import BucketQuery, Order
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import (
-    BootstrapServer,
     Client,
     Comment,
-    ConfigFile,
+    ConfirmOptions,
     EffectiveAt,
-    Json,
-    Overrides,
+    FileOptions,
+    KafkaOptions,
     User,
     parse_pair,
-    print_json,
-    read_settings,
 )
+from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.times import parse_future_time
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
+from quota.settings import Settings
 from quota.text import format_tags, format_time
+from schemas.documents.buckets import BucketReset, Buckets, ExportedBuckets, ListedBucket
 
-HEAD = f"{'K now':>12} {'of B':>12} {'rate/s':>10} {'debt ends in':>18} {'full in':>18}  {'last changed':24}  bucket"
+COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS IN", "FULL IN", "LAST CHANGED")
+_NUMBERS = ("TOKENS", "BURST", "RATE/S", "DEBT ENDS IN", "FULL IN")
+
+Tag = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME=VALUE", help="Tag of a callback's bucket, such as group=pay. Repeatable."),
+]
 
 
-def bucket_line(row: ListedBucket) -> str:
-    """Return a bucket as a line below `HEAD`."""
-    debt = _duration(row.debt_ends_in_ms) if row.in_debt else "-"
-    full = _duration(row.full_in_ms) if row.full_in_ms else "full"
-    numbers = f"{row.tokens_now:>12.1f} {row.burst:>12g} {row.rate:>10g} {debt:>18} {full:>18}"
-    return f"{numbers}  {format_time(row.updated_at)}  {format_tags(row.bucket)}"
+def bucket_row(row: ListedBucket) -> list[str]:
+    """Return a bucket as a row below `COLUMNS`."""
+    return [
+        format_tags(row.bucket),
+        f"{row.tokens_now:.1f}",
+        f"{row.burst:g}",
+        f"{row.rate:g}",
+        _duration(row.debt_ends_in_ms) if row.in_debt else "-",
+        _duration(row.full_in_ms) if row.full_in_ms else "full",
+        format_time(row.updated_at),
+    ]
 
 
 def _duration(ms: int) -> str:
@@ -46,93 +56,121 @@ def _duration(ms: int) -> str:
     return f"over {seconds.days} days" if ms >= MAX_THROTTLE_MS else str(seconds)
 
 
-Tag = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="NAME=VALUE", help="A tag of a callback's, such as group=pay.")
-]
-
-
 def list_buckets(
-    context: typer.Context,
     user: User = None,
     client: Client = None,
     tag: Tag = None,
-    in_debt: Annotated[bool, typer.Option("--in-debt", help="Only those whose tenants are refused now.")] = False,
+    in_debt: Annotated[
+        bool, typer.Option("--in-debt", help="Only buckets in debt: their tenants are refused.")
+    ] = False,
     sort: Annotated[
-        Order, typer.Option(help="By lowest tokens, longest time until full, latest change, highest rate, or name.")
+        Order, typer.Option(help="Order: lowest tokens, longest time until full, latest change, highest rate, or name.")
     ] = Order.TOKENS,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many, the first ones.")] = 1000,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """List the buckets that were ever charged, as of the newest batch that enforce has finished; it may run meanwhile.
+    """List token buckets and their debts.
 
-    What they hold now is by the rates that they were last used at: a quota that was changed since, or a reset, counts
-    from their next use on, and quotas resolve tells it. With --json a line for each.
+    Reads the last finished batch of enforce, which may be running. Current levels assume the rate at last use. A later
+    quota change or reset shows up after the next request; see `quotas resolve`.
+
+    Examples:
+      mutation-quota buckets list --in-debt
+      mutation-quota buckets list --user alice -o json
     """
-    settings = read_settings(context, overrides, config)
+    settings = kafka.read()
     query = BucketQuery(_parse_tags(user, client, tag), in_debt, sort, limit)
     from jobs.buckets import store
 
     listing = store.list_buckets(settings, query, now_ms)
-    if as_json:
-        for each in listing.buckets:
-            print_json(each)
-    elif listing.buckets:
-        print(HEAD)
-        for each in listing.buckets:
-            print(bucket_line(each))
-    else:
-        print("No buckets: nothing was charged yet." if query.is_all else "No such buckets.")
+
+    def table() -> None:
+        if listing.buckets:
+            print_table(COLUMNS, map(bucket_row, listing.buckets), numbers=_NUMBERS)
+        else:
+            print("No buckets: nothing has been charged yet." if query.is_all else "No such buckets.")
+
+    output.print(Buckets(list(listing.buckets), listing.left_out), table, items="buckets")
     if listing.left_out:
         print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
 
 
 def reset(
-    context: typer.Context,
     user: User = None,
     client: Client = None,
     tag: Tag = None,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Make buckets as if never seen, full: those of a user, of a client-id, or of both together.
+    """Forgive debts: make buckets full again.
 
-    A user's resets all of theirs, also those of each of their client-ids, but not the bucket of a group or the like
-    that a callback puts them into: quotas resolve tells its tags.
+    Resets the buckets of a user, of a client-id, or of both together, after confirmation. A user's reset includes the
+    buckets of each of their client-ids, but not a group's bucket into which a callback puts them: `quotas resolve`
+    shows its tags. --dry-run counts the buckets in storage.root that match.
+
+    Examples:
+      mutation-quota buckets reset --user alice --dry-run
+      mutation-quota buckets reset --tag group=payments --yes
     """
     bucket = _parse_tags(user, client, tag)
     if not bucket or "" in bucket.values():
-        raise BadInput("whose bucket? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
+        raise BadInput("whose buckets? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
     moment = parse_future_time("--effective-at", effective_at)
-    settings = read_settings(context, overrides, config, server)
+    confirmation.check(output)
+    settings = kafka.read()
+    if confirmation.dry_run:
+        count = _count(settings, bucket)
+        output.print(
+            BucketReset(bucket, False, count, None),
+            lambda: print(f"Would reset {count} buckets with {format_tags(bucket)}."),
+        )
+        return
+    confirmation.confirm(f"Reset all buckets with {format_tags(bucket)}, which forgives their debts?")
     from quota.kafka.quota_writer import write_record
 
     prepare_quota_topic(settings)
     since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))
-    print(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on.")
+    output.print(
+        BucketReset(bucket, True, None, since),
+        lambda: print(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on."),
+    )
 
 
-def export(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, which must not be there.")],
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-) -> None:
-    """Write all buckets of enforce, which is stopped, to a file.
+def export(*, file: FileOptions, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Export all buckets to a file.
 
-    enforce --begin-anew --buckets FILE begins another checkpoint with them, as with other state partitions.
+    enforce must be stopped. `enforce --reset-state --buckets FILE` starts another checkpoint with them, for example
+    with another number of state partitions.
+
+    Examples:
+      mutation-quota buckets export --output-file buckets.jsonl
+      mutation-quota buckets export --output-file /backup/buckets.jsonl --force
     """
-    settings = read_settings(context, overrides, config)
-    if file.exists():
-        raise BadInput(f"{file} is there already; name another file")
+    path = file.output_file
+    if path is None or file.to_stdout:
+        raise BadInput("--output-file FILE: name the file to write")
+    file.check()
+    settings = kafka.read()
     from jobs.buckets.moving import export_buckets
 
-    saved = export_buckets(settings, file)
-    print(f"Wrote {len(saved.buckets)} buckets to {file}.")
+    saved = export_buckets(settings, path, new=not file.force)
+    output.print(
+        ExportedBuckets(str(path), len(saved.buckets)),
+        lambda: print(f"Wrote {len(saved.buckets)} buckets to {path}."),
+    )
+
+
+def _count(settings: Settings, bucket: dict[str, str]) -> int:
+    from jobs.buckets import store
+
+    listing = store.list_buckets(settings, BucketQuery(bucket, in_debt=False, order=Order.NAME, limit=1), now_ms)
+    return len(listing.buckets) + listing.left_out
 
 
 def _parse_tags(user: str | None, client: str | None, pairs: list[str] | None) -> dict[str, str]:

@@ -6,17 +6,14 @@ import typer
 
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import (
-    BootstrapServer,
     Comment,
-    ConfigFile,
     EffectiveAt,
-    Json,
-    Overrides,
+    KafkaOptions,
     ScheduledAt,
     parse_pair,
-    print_json,
-    read_settings,
+    split_configs,
 )
+from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_future_time, parse_time
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput, NotFound
@@ -24,59 +21,70 @@ from quota.records.callback import CallbackSetting
 from quota.records.quota_log import CallbackRecord
 from quota.settings import Settings
 from quota.text import format_time
+from schemas.documents.cluster import Callback, CallbackChange, ScheduledCallback
+from schemas.documents.quotas import CancelledChange
 
 
-def describe(
-    context: typer.Context,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Tell the callback that is in force, and its configs."""
-    settings = read_settings(context, overrides, config, server)
+def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Show the callback in force and its configs.
+
+    Also shows the scheduled changes.
+
+    Examples:
+      mutation-quota callback describe
+      mutation-quota callback describe -o yaml
+    """
+    settings = kafka.read()
     from jobs.cli.control.quota_text import format_callback
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
     present, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
-    if as_json:
-        later = [{"callback": each.setting, "scheduled_for": each.moment} for each in scheduled]
-        print_json({"callback": present, "scheduled": later})
-        return
-    print(f"Callback is {format_callback(present)}")
-    for each in scheduled:
-        print(f"Scheduled: {format_callback(each.setting)} (from {format_time(each.moment)} on)")
+
+    def lines() -> None:
+        print(f"Callback is {format_callback(present)}")
+        for each in scheduled:
+            print(f"Scheduled: {format_callback(each.setting)} (from {format_time(each.moment)} on)")
+
+    output.print(Callback(present, [ScheduledCallback(each.setting, each.moment) for each in scheduled]), lines)
 
 
 def alter(
-    context: typer.Context,
     class_name: Annotated[
-        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class; the one in force by default.")
+        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class. Default: the one in force.")
     ] = None,
     add_config: Annotated[
-        list[str] | None, typer.Option("--add-config", metavar="NAME=VALUE", help="One config; may be repeated.")
+        list[str] | None,
+        typer.Option("--add-config", metavar="NAME=VALUE,...", help="Configs to set; [a,b] for a list. Repeatable."),
     ] = None,
     delete_config: Annotated[
-        list[str] | None, typer.Option("--delete-config", metavar="NAME", help="One config; may be repeated.")
+        list[str] | None, typer.Option("--delete-config", metavar="NAME,...", help="Configs to remove. Repeatable.")
     ] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Back to the callback and configs of the settings.")] = False,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Return to the callback and the configs in the settings.")
+    ] = False,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Put another callback in place, or change its configs; it holds for requests from now on.
+    """Replace the callback or change its configs.
 
-    A class has to be that of the settings (quota.callback_class), or named in quota.callback_classes. Configs of
-    the callback in force stay where they are not changed; another class begins with none.
+    The change takes effect immediately, or at --effective-at, without a restart. The class must be that of the settings
+    (quota.callback_class), or be named in quota.callback_classes. Other configs of the callback in force stay; another
+    class starts without configs.
+
+    Examples:
+      mutation-quota callback alter --add-config group.pay.users=alice
+      mutation-quota callback alter --reset --comment 'back to normal'
     """
-    if reset and (class_name or add_config or delete_config):
-        raise BadInput("--reset goes back to the settings: leave the other options out")
-    if not (reset or class_name or add_config or delete_config):
-        raise BadInput("what to change? give --class, --add-config, --delete-config or --reset")
-    settings = read_settings(context, overrides, config, server)
+    added, deleted = split_configs(add_config), split_configs(delete_config)
+    if reset and (class_name or added or deleted):
+        raise BadInput("--reset excludes --class, --add-config and --delete-config")
+    if not (reset or class_name or added or deleted):
+        raise BadInput("nothing to change: give --class, --add-config, --delete-config or --reset")
+    settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
     from jobs.cli.control.quota_text import format_callback
     from quota.kafka.quota_writer import alter_callback
@@ -84,7 +92,7 @@ def alter(
     def make_record(present: CallbackSetting) -> CallbackRecord:
         if reset:
             return sign(CallbackRecord(None), settings, comment, moment)
-        setting = _altered(present, class_name, add_config or [], delete_config or [])
+        setting = _altered(present, class_name, added, deleted)
         _check_allowed(setting, settings)
         changed = {name for name, _ in setting.configs.items() ^ present.configs.items()}
         same_class = setting.class_name == present.class_name
@@ -94,20 +102,22 @@ def alter(
     prepare_quota_topic(settings)
     record, since = alter_callback(settings, moment, make_record)
     when = "already" if since is None else f"from {format_time(since)} on"
-    print(f"Callback is {format_callback(record.callback)} {when}.")
+    output.print(
+        CallbackChange(record.callback, since), lambda: print(f"Callback is {format_callback(record.callback)} {when}.")
+    )
 
 
-def cancel(
-    context: typer.Context,
-    effective_at: ScheduledAt,
-    comment: Comment = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Take a scheduled change back."""
+def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Cancel a scheduled change of the callback.
+
+    callback describe lists the scheduled changes and their times.
+
+    Examples:
+      mutation-quota callback cancel --effective-at 2027-01-01
+      mutation-quota callback cancel --effective-at 1798761600000
+    """
     moment = parse_time("--effective-at", effective_at)
-    settings = read_settings(context, overrides, config, server)
+    settings = kafka.read()
     from quota.kafka.quota_log import read_log
     from quota.kafka.quota_writer import write_records
 
@@ -118,8 +128,11 @@ def cancel(
     record = CallbackRecord(scheduled[-1].setting, effective_at=moment, cancelled=True)
     (entry,) = write_records(settings, [sign(record, settings, comment)])
     if entry.timestamp >= moment:
-        raise BadInput(f"too late: the change of {format_time(moment)} holds already")
-    print(f"Cancelled the change of the callback for {format_time(moment)}.")
+        raise BadInput(f"too late: the change at {format_time(moment)} has taken effect already")
+    output.print(
+        CancelledChange(None, moment),
+        lambda: print(f"Cancelled the change of the callback scheduled for {format_time(moment)}."),
+    )
 
 
 def _check_allowed(setting: CallbackSetting, settings: Settings) -> None:
@@ -136,7 +149,7 @@ def _altered(present: CallbackSetting, class_name: str | None, added: list[str],
     configs = dict(present.configs) if class_name in {None, present.class_name} else {}
     for name in deleted:
         if configs.pop(name, None) is None:
-            raise BadInput(f"--delete-config {name}: the callback has no such config")
+            raise BadInput(f"--delete-config {name}: the callback does not have this config")
     for pair in added:
         name, value = parse_pair("add-config", pair)
         configs[name] = value

@@ -6,37 +6,35 @@ from typing import Annotated
 import typer
 
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
-from jobs.cli.options import (
-    BootstrapServer,
-    Comment,
-    ConfigFile,
-    Json,
-    Overrides,
-    print_json,
-    read_settings,
-)
+from jobs.cli.options import Comment, KafkaOptions
+from jobs.cli.output import OutputOptions
 from quota.records.quota_log import ClusterRecord
 from quota.text import format_time
+from schemas.documents.cluster import PublishedCluster
 
 
 def publish(
-    context: typer.Context,
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="HOST:PORT", help="The cluster to ask; kafka.target_servers by default."),
+        typer.Option(
+            "--source-server", metavar="HOST:PORT", help="Cluster to describe. Default: kafka.target_servers."
+        ),
     ] = None,
     comment: Comment = None,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Write topics, partitions and their leaders to the quota log, if they have changed since the last time.
+    """Publish topics, partitions and leaders for callbacks.
 
-    Requests from then on are judged by them, where the callback takes partitions into account. The log keeps each
-    such record for a week: publish every hour or so, not every second.
+    Writes the metadata to the quota log if it has changed since the last time. Callbacks that depend on partitions use
+    it for requests from then on. The log keeps each record for a week: publish about every hour, not every second.
+
+    Examples:
+      mutation-quota cluster publish
+      mutation-quota cluster publish --source-server target:9092
     """
-    settings = read_settings(context, overrides, config, server)
+    settings = kafka.read()
     from quota.kafka.quota_writer import publish_cluster
     from quota.kafka.reading import read_cluster
 
@@ -46,9 +44,7 @@ def publish(
         connection = replace(connection, servers=source)
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
-    counts = {"topics": len(cluster.topics), "partitions": cluster.partitions}
-    if as_json:
-        print_json({"published": since is not None, "since": since, **counts})
-        return
-    what = f"{counts['topics']} topics with {counts['partitions']} partitions"
-    print(f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on.")
+    document = PublishedCluster(since is not None, since, len(cluster.topics), cluster.partitions)
+    what = f"{document.topics} topics with {document.partitions} partitions"
+    line = f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on."
+    output.print(document, lambda: print(line))

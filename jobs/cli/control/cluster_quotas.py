@@ -1,124 +1,117 @@
 """Quotas of a cluster whose brokers enforce them themselves: `mutation-quota quotas push`, `pull` and `drift`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.control.plans import DryRun, Yes, check_confirmable
-from jobs.cli.options import (
-    BootstrapServer,
-    Comment,
-    ConfigFile,
-    Json,
-    Overrides,
-    check_new_file,
-    read_settings,
-    write_new_file,
-)
+from jobs.cli.options import Comment, ConfirmOptions, FileOptions, KafkaOptions
+from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 
 DIFFERS = 3
-"""Exit code of `drift` where something differs."""
+"""Exit code of `drift` if something differs."""
 
-Prune = Annotated[bool, typer.Option("--prune", help="Also remove quotas there that the log never had.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Also remove quotas of the cluster that the log never had.")]
 
 
 def push(
-    context: typer.Context,
-    dry_run: DryRun = False,
-    yes: Yes = False,
     prune: Prune = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on: push changes of the log when they hold, and watch the cluster.")
+        bool, typer.Option("--follow", help="Keep running: push changes when they take effect, and watch the cluster.")
     ] = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="With --follow: undo what others change on the cluster.")
     ] = False,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Set the quotas of the log on the cluster itself, whose brokers then enforce them: a plan as a diff, then do it.
+    """Copy quotas to a cluster that enforces them itself.
 
-    The cluster is kafka.target_servers, or that of the log. Its other quotas (producer_byte_rate and its like) stay. A
-    quota that the log has removed is removed; one that the log never had stays without --prune.
+    Shows the changes as a diff and asks for confirmation. The cluster is kafka.target_servers, or the one with the
+    quota log. Its other quotas (such as producer_byte_rate) stay. A quota that was removed from the log is removed; a
+    quota that the log never had stays, unless --prune is given.
+
+    Examples:
+      mutation-quota quotas push --dry-run
+      mutation-quota quotas push --yes --follow --repair
     """
     if repair and not follow:
-        raise BadInput("--repair: only with --follow, which watches what others change")
-    if follow and (dry_run or as_json):
-        raise BadInput("--follow has no end: leave --dry-run and --json out")
-    check_confirmable(dry_run=dry_run, yes=yes, as_json=as_json)
-    settings = read_settings(context, overrides, config, server)
-    from jobs.cli.control.cluster_changes import PushOptions, push_quotas, target_quotas
+        raise BadInput("--repair: only with --follow")
+    if follow and (confirmation.dry_run or not output.for_people):
+        raise BadInput("--follow runs until it is stopped: leave out --dry-run and --output")
+    confirmation.check(output)
+    settings = kafka.read()
+    from jobs.cli.control.cluster_changes import push_quotas, target_quotas
 
     cluster = target_quotas(settings)
-    options = PushOptions(dry_run=dry_run, yes=yes, prune=prune, as_json=as_json)
     if not follow:
-        push_quotas(settings, cluster, options)
+        push_quotas(settings, cluster, prune=prune, confirmation=confirmation, output=output)
         return
     from jobs.services.push import Repair, run_push
 
     undone = (Repair.ALL if prune else Repair.KNOWN) if repair else Repair.NONE
-    run_push(settings, cluster, lambda: push_quotas(settings, cluster, options), undone)
+    run_push(
+        settings,
+        cluster,
+        lambda: push_quotas(settings, cluster, prune=prune, confirmation=confirmation, output=output),
+        undone,
+    )
 
 
 def pull(
-    context: typer.Context,
-    output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write them there, for quotas apply; a new file, - for stdout.")
-    ] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Write them to the log: the plan as a diff, then do it.")
+        bool, typer.Option("--apply", help="Write the quotas to the log instead of a file, after confirmation.")
     ] = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
     comment: Comment = None,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    file: FileOptions,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Take over the quotas that a cluster has: as a file for quotas apply, or into the log.
+    """Copy a cluster's own quotas to a file or the log.
 
-    With --apply the quotas of the log get the cluster's rates, and keep the options that no broker has; a quota that
-    the cluster does not have is removed, unless it is in shadow. Scheduled changes stay.
+    Writes a file for quotas apply. With --apply, the quotas in the log get the cluster's rates and keep the options
+    that brokers do not have; a quota that the cluster does not have is removed, unless it is in shadow mode. Scheduled
+    changes stay.
+
+    Examples:
+      mutation-quota quotas pull --output-file quotas.yaml
+      mutation-quota quotas pull --apply --dry-run
     """
-    if apply and output is not None:
-        raise BadInput("--apply writes to the log, and --output a file: give one of them")
-    if not apply and (dry_run or yes or comment is not None or as_json):
-        raise BadInput("--dry-run, --yes, --comment and --json: only with --apply")
+    if apply and file.output_file is not None:
+        raise BadInput("--apply writes to the log, --output-file to a file: give only one of them")
+    if not apply and (confirmation.dry_run or confirmation.yes or comment is not None or not output.for_people):
+        raise BadInput("--dry-run, --yes, --comment and --output: only with --apply")
     if apply:
-        check_confirmable(dry_run=dry_run, yes=yes, as_json=as_json)
-    file = None if output in {None, "-"} else Path(str(output))
-    check_new_file("--output", file)
-    settings = read_settings(context, overrides, config, server)
+        confirmation.check(output)
+    file.check()
+    settings = kafka.read()
     from jobs.cli.control.cluster_changes import pull_into_log, quota_file, target_quotas
 
     cluster = target_quotas(settings)
     if apply:
-        pull_into_log(settings, cluster, comment, dry_run=dry_run, yes=yes, as_json=as_json)
-    elif file is None:
-        print(quota_file(cluster), end="")
-    else:
-        write_new_file("--output", file, quota_file(cluster))
-        print(f"Wrote {file}; mutation-quota quotas apply {file} --dry-run shows what it changes.")
+        pull_into_log(settings, cluster, comment, confirmation=confirmation, output=output)
+        return
+    file.write(quota_file(cluster))
+    if not file.to_stdout:
+        print(f"Wrote {file.output_file}; preview it with: mutation-quota quotas apply {file.output_file} --dry-run")
 
 
-def drift(
-    context: typer.Context,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
-) -> None:
-    """Tell what is otherwise on the cluster than in the log, as a diff from the log to the cluster; exit 3 if anything.
+def drift(*, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Compare a cluster's own quotas with the log.
 
-    quotas push makes the cluster as the log is, quotas pull --apply the log as the cluster is.
+    Prints the differences as a diff from the log to the cluster, and exits with code 3 if there are any. quotas push
+    makes the cluster like the log, quotas pull --apply the log like the cluster.
+
+    Examples:
+      mutation-quota quotas drift
+      mutation-quota quotas drift -o json
     """
-    settings = read_settings(context, overrides, config, server)
+    settings = kafka.read()
     from jobs.cli.control.cluster_changes import find_drift, target_quotas
 
-    if find_drift(settings, target_quotas(settings), as_json=as_json):
+    if find_drift(settings, target_quotas(settings), output):
         raise typer.Exit(DIFFERS)

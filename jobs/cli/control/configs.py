@@ -13,6 +13,7 @@ from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, read_number
 from quota.records.quota_log import QUOTA_CONFIGS, RATE_CONFIG, to_configs
+from quota.settings.sections import KafkaSettings
 from quota.text import config_value, format_configs
 
 _OTHER_SPELLING = "controller_mutations_rate"
@@ -29,19 +30,23 @@ class ConfigChange:
     deleted: frozenset[str]
 
     @classmethod
-    def parse(cls, add: str | None, delete: str | None) -> Self:
+    def parse(cls, added: list[str], deleted: list[str]) -> Self:
         """Parse the two options.
+
+        Args:
+            added: configs as NAME=VALUE.
+            deleted: names of configs.
 
         Raises:
             BadInput: a config or its value is invalid, or the options contradict each other.
         """
-        change = cls(_parse_added(add), _parse_deleted(delete))
+        change = cls(_parse_added(added), frozenset(map(_checked_name, deleted)))
         if not change.added and not change.deleted:
             raise BadInput(f"give --add-config {RATE_CONFIG}=X, or --delete-config {RATE_CONFIG}")
         if twice := change.added.keys() & change.deleted:
             raise BadInput(f"{min(twice)} is both added and deleted")
         if RATE_CONFIG in change.deleted and change.added:
-            raise BadInput(f"{', '.join(change.added)} without {RATE_CONFIG}: a quota is a rate with options")
+            raise BadInput(f"{', '.join(change.added)} cannot be set without {RATE_CONFIG}")
         return change
 
     @property
@@ -59,12 +64,12 @@ class ConfigChange:
             each for each in self.deleted if quota is None or getattr(quota, QUOTA_CONFIGS[each]) in (None, False)
         )
         if unset:
-            raise BadInput(f"{', '.join(unset)} is not set, and cannot be deleted")
+            raise BadInput(f"{', '.join(unset)} is not set and cannot be deleted")
         if RATE_CONFIG in self.deleted:
             return None
         if quota is None and RATE_CONFIG not in self.added:
             options = ", ".join(self.added)
-            raise BadInput(f"there is no quota that {options} could belong to; add {RATE_CONFIG}=X")
+            raise BadInput(f"{options} needs a quota, and this entity has none: add {RATE_CONFIG}=X")
         changes: dict[str, Any] = {QUOTA_CONFIGS[name]: _DEFAULT[QUOTA_CONFIGS[name]] for name in self.deleted}
         changes |= {QUOTA_CONFIGS[name]: value for name, value in self.added.items()}
         return Quota(**changes) if quota is None else replace(quota, **changes)
@@ -75,9 +80,15 @@ def format_quota(quota: Quota | None) -> str:
     return format_configs(None if quota is None else to_configs(quota))
 
 
-def kafka_configs_command(entity: QuotaEntity, quota: Quota, bootstrap_server: str) -> str:
+def connection_options(kafka: KafkaSettings) -> list[str]:
+    """Return the options of Kafka's own tools that connect to the cluster of the settings."""
+    secured = [] if kafka.security_protocol == "PLAINTEXT" else ["--command-config", "client.properties"]
+    return ["--bootstrap-server", kafka.bootstrap_servers, *secured]
+
+
+def kafka_configs_command(entity: QuotaEntity, quota: Quota, kafka: KafkaSettings) -> str:
     """Return the kafka-configs.sh command that sets the quota on a broker, which has rates only and enforces them."""
-    parts = ["kafka-configs.sh", "--bootstrap-server", bootstrap_server, "--alter"]
+    parts = ["kafka-configs.sh", *connection_options(kafka), "--alter"]
     for kind, name in (("users", entity.user), ("clients", entity.client_id)):
         if name is not UNSET:
             parts += ["--entity-type", kind]
@@ -85,15 +96,15 @@ def kafka_configs_command(entity: QuotaEntity, quota: Quota, bootstrap_server: s
     parts += ["--add-config", f"{RATE_CONFIG}={config_value(quota.rate)}"]
     if quota.shadow:
         commented = shlex.join(parts).replace("\n", "\n# ")
-        return f"# in shadow, which no broker has: {commented}"
+        return f"# in shadow mode, which brokers do not have: {commented}"
     more = format_quota(quota).partition(",")[2]
-    return shlex.join(parts) + (f"  # a broker has no {more}" if more else "")
+    return shlex.join(parts) + (f"  # brokers do not have {more}" if more else "")
 
 
-def _parse_added(text: str | None) -> dict[str, Any]:
+def _parse_added(texts: list[str]) -> dict[str, Any]:
     configs: dict[str, Any] = {}
-    for each in (text or "").split(",") if text is not None else ():
-        spelling, _, value = each.strip().partition("=")
+    for each in texts:
+        spelling, _, value = each.partition("=")
         name = _checked_name(spelling)
         if name in configs:
             raise BadInput(f"{name} is given twice")
@@ -101,16 +112,12 @@ def _parse_added(text: str | None) -> dict[str, Any]:
     return configs
 
 
-def _parse_deleted(text: str | None) -> frozenset[str]:
-    return frozenset(_checked_name(each.strip()) for each in text.split(",")) if text is not None else frozenset()
-
-
 def _checked_name(name: str) -> str:
     if name == _OTHER_SPELLING:
-        print(f"mutation-quota: {_OTHER_SPELLING} is taken for {RATE_CONFIG}", file=sys.stderr)
+        print(f"mutation-quota: reading {_OTHER_SPELLING} as {RATE_CONFIG}", file=sys.stderr)
         return RATE_CONFIG
     if name not in QUOTA_CONFIGS:
-        raise BadInput(f"unknown quota {name!r}: this program keeps {', '.join(QUOTA_CONFIGS)}")
+        raise BadInput(f"unknown config {name!r}: expected one of {', '.join(QUOTA_CONFIGS)}")
     return name
 
 

@@ -12,10 +12,10 @@ from typer.core import TyperCommand
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 
-UserDefaults = Annotated[bool, typer.Option("--user-defaults", help="The default for users.")]
-AnyUser = Annotated[bool, typer.Option("--any-user", help="Whatever the user, or their default.")]
-ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="The default for client-ids.")]
-AnyClient = Annotated[bool, typer.Option("--any-client", help="Whatever the client-id, or their default.")]
+UserDefaults = Annotated[bool, typer.Option("--user-defaults", help="Default for users.")]
+AnyUser = Annotated[bool, typer.Option("--any-user", help="Match any user, including the default.")]
+ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="Default for client-ids.")]
+AnyClient = Annotated[bool, typer.Option("--any-client", help="Match any client-id, including the default.")]
 
 Part: TypeAlias = str | UnsetType | None
 """A part of an entity: a name, None for the default, UNSET for a part that the entity lacks."""
@@ -53,7 +53,7 @@ def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
     if default:
         raise BadInput(f"--{option} and --{option}-defaults exclude each other")
     if not name:
-        raise BadInput(f"--{option}: the name is empty; --{option}-defaults is the default")
+        raise BadInput(f"--{option}: the name is empty; use --{option}-defaults for the default")
     return name
 
 
@@ -163,7 +163,7 @@ class EntityFilter:
         client_filter = _parse_filter("client", client, default=client_defaults, any_name=any_client)
         found = cls(user_filter, client_filter, strict)
         if strict and found.is_open:
-            raise BadInput("--strict needs something to be strict about: a user, a client-id, --any-user, --any-client")
+            raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
         return found
 
     @property

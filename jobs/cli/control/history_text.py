@@ -1,9 +1,11 @@
-"""The history of the quota log as JSON and as text."""
+"""The history of the quota log as data and as text."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jobs.cli.control.quota_text import format_callback, quota_json
+import msgspec
+
+from jobs.cli.control.quota_text import format_callback, quota_configs
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
     CallbackRecord,
@@ -16,39 +18,50 @@ from quota.records.quota_log import (
 from quota.text import format_configs, format_tags, format_time, printable
 from quota.timeline.change import CallbackCancellation, Change, QuotaChange, to_change
 from quota.timeline.timeline import QuotaTimeline
+from schemas.documents.quotas import HistoryEntry, QuotaConfigs
 
 
-def history_json(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None) -> Iterator[dict[str, Any]]:
+def history(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None) -> Iterator[HistoryEntry]:
     """Yield the changes of an entity, or all changes: when, what, by whom and why."""
     timeline = QuotaTimeline()
     for entry in entries:
         record, change = entry.record, to_change(entry.record, entry.timestamp)
         if entity is None or _concerns(record, entity):
-            times = {"offset": entry.offset, "timestamp": entry.timestamp, "effective_at": change.moment}
-            author = {"altered_by": record.altered_by, "comment": record.comment}
-            yield times | _change_json(record, change, timeline) | author
+            yield HistoryEntry(
+                offset=entry.offset,
+                timestamp=entry.timestamp,
+                effective_at=change.moment,
+                altered_by=record.altered_by,
+                comment=record.comment,
+                **_change(record, change, timeline),
+            )
         timeline.add(change)
 
 
-def history_line(row: dict[str, Any]) -> str:
-    """Return a change, as `history_json` yields it, as a line."""
-    author = f" by {printable(row['altered_by'])}" if row["altered_by"] else ""
-    later = f", from {format_time(row['effective_at'])} on" if row["effective_at"] > row["timestamp"] else ""
-    why = f"  # {printable(row['comment'])}" if row["comment"] else ""
-    match row["kind"]:
+def history_line(entry: HistoryEntry) -> str:
+    """Return a change as a line."""
+    author = f" by {printable(entry.altered_by)}" if entry.altered_by else ""
+    moment = format_time(entry.effective_at)
+    later = f", from {moment} on" if entry.effective_at > entry.timestamp else ""
+    why = f"  # {printable(entry.comment)}" if entry.comment else ""
+    match entry.kind:
         case "bucket_reset":
-            what = f"buckets with {format_tags(row['bucket'])} reset"
+            what = f"buckets with {format_tags(entry.bucket or {})} reset"
         case "callback":
-            what = f"callback: {format_callback(row['callback'])}"
+            what = f"callback: {format_callback(entry.callback)}"
         case "callback_cancel":
-            what, later = f"callback: the change for {format_time(row['effective_at'])} taken back", ""
+            what, later = f"callback: change scheduled for {moment} cancelled", ""
         case "cluster":
-            what = f"cluster: {row['topics']} topics, {row['partitions']} partitions"
+            what = f"cluster: {entry.topics} topics, {entry.partitions} partitions"
         case "cancel":
-            what, later = f"{row['entity']}: the change for {format_time(row['effective_at'])} taken back", ""
+            what, later = f"{entry.entity}: change scheduled for {moment} cancelled", ""
         case _:
-            what = f"{row['entity']}: {format_configs(row['before'])} -> {format_configs(row['after'])}"
-    return f"{format_time(row['timestamp'])}{author}  {what}{later}{why}"
+            what = f"{entry.entity}: {_configs(entry.before)} -> {_configs(entry.after)}"
+    return f"{format_time(entry.timestamp)}{author}  {what}{later}{why}"
+
+
+def _configs(quota: QuotaConfigs | None) -> str:
+    return format_configs(None if quota is None else msgspec.structs.asdict(quota))
 
 
 def _concerns(record: QuotaLogRecord, entity: QuotaEntity) -> bool:
@@ -61,7 +74,7 @@ def _concerns(record: QuotaLogRecord, entity: QuotaEntity) -> bool:
             return False
 
 
-def _change_json(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> dict[str, Any]:
+def _change(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> dict[str, Any]:
     match record:
         case ResetRecord(bucket):
             return {"kind": "bucket_reset", "bucket": bucket}
@@ -72,7 +85,7 @@ def _change_json(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline
             return {"kind": "cluster", "topics": len(cluster.topics), "partitions": cluster.partitions}
         case QuotaRecord(entity):
             before = timeline.latest(entity, change.moment)
-            row = {"kind": "quota", "entity": entity, "before": quota_json(before.quota if before else None)}
+            row = {"kind": "quota", "entity": entity, "before": quota_configs(before.quota if before else None)}
             if isinstance(change, QuotaChange):
-                return row | {"after": quota_json(change.applied_to(before))}
+                return row | {"after": quota_configs(change.applied_to(before))}
             return row | {"kind": "cancel"}

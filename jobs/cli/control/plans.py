@@ -1,51 +1,21 @@
-"""Plans of changes on the command line: shown as a diff, confirmed, and told when they are done."""
+"""Plans of quota changes: shown as a diff, and written to the quota log."""
 
-import sys
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
-
-import typer
+from collections.abc import Sequence
 
 from jobs.cli.control.quota_log import sign
-from jobs.cli.control.quota_text import plan_json
-from jobs.cli.options import print_json
-from quota.errors import BadInput, MutationQuotaError
+from jobs.cli.control.quota_text import planned_change
+from jobs.cli.options import ConfirmOptions
+from jobs.cli.output import OutputOptions
 from quota.settings import Settings
 from quota.timeline.plan import Step
-
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and do nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+from schemas.documents.quotas import QuotaChanges
 
 
-def print_plan(steps: Sequence[Step], *, as_json: bool) -> None:
-    """Print the steps as a diff, unless they are told as JSON in the end."""
-    if not as_json:
+def print_steps(steps: Sequence[Step], output: OutputOptions) -> None:
+    """Print the steps as a diff, unless `print_outcome` prints them as data."""
+    if output.for_people:
         for step in steps:
             print(step)
-
-
-def check_confirmable(*, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Check that somebody can be asked, before anything is done.
-
-    Raises:
-        BadInput: nobody can, and `--yes` is not given.
-    """
-    if dry_run or yes:
-        return
-    if as_json:
-        raise BadInput("--json asks nobody: give --yes to do it, or --dry-run to see what would be done")
-    if not sys.stdin.isatty():
-        raise BadInput("there is no terminal to ask on: give --yes to do it, or --dry-run to see what would be done")
-
-
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask on the terminal, unless the answer is given.
-
-    Raises:
-        MutationQuotaError: the answer is no.
-    """
-    if not yes and not typer.confirm(question, err=True):
-        raise MutationQuotaError("nothing was changed")
 
 
 def write_steps(settings: Settings, steps: Sequence[Step], effective_at: int | None, comment: str | None) -> None:
@@ -59,12 +29,38 @@ def write_steps(settings: Settings, steps: Sequence[Step], effective_at: int | N
     write_records(settings, [sign(step.record, settings, comment, effective_at) for step in steps])
 
 
-def print_outcome(
-    steps: Sequence[Step], *, dry_run: bool, as_json: bool, more: Mapping[str, Any] | None = None
+def change_log(
+    settings: Settings,
+    steps: Sequence[Step],
+    effective_at: int | None,
+    comment: str | None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
 ) -> None:
-    """Print what was done, or the whole of it as JSON, with more fields."""
-    if as_json:
-        print_json({"applied": not dry_run, "changes": [plan_json(step) for step in steps], **(more or {})})
-    else:
-        done = "would be made" if dry_run else "made"
-        print(f"{len(steps)} changes {done}." if steps else "Nothing to change.")
+    """Show a plan, ask, and write its steps to the quota log, unless it is only to be shown.
+
+    Args:
+        settings: the settings.
+        steps: the plan.
+        effective_at: the time from which the changes hold, epoch ms; None for as soon as they are written.
+        comment: the reason.
+        confirmation: whether to ask, and whether to write.
+        output: the format of the output.
+
+    Raises:
+        ClusterError: not all steps were acknowledged in time.
+        MutationQuotaError: the changes are not confirmed.
+    """
+    print_steps(steps, output)
+    if steps and not confirmation.dry_run:
+        confirmation.confirm(f"Make these {len(steps)} changes in the quota log?")
+        write_steps(settings, steps, effective_at, comment)
+    document = QuotaChanges(not confirmation.dry_run, [planned_change(step) for step in steps])
+    output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
+
+
+def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:
+    """Print how many changes were made."""
+    done = "would be made" if dry_run else "made"
+    print(f"{len(steps)} changes {done}." if steps else "Nothing to change.")

@@ -1,7 +1,6 @@
-"""Quotas, plans and callbacks as JSON and as text."""
+"""Quotas, plans and callbacks as data and as text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from jobs.cli.control.configs import format_quota
 from jobs.cli.output import print_table
@@ -13,15 +12,15 @@ from quota.timeline.change import QuotaChange
 from quota.timeline.plan import Step
 from quota.timeline.resolution import Resolution
 from quota.timeline.timeline import Level
-from schemas.documents.quotas import ListedQuota
+from schemas.documents.quotas import ListedQuota, PlannedChange, QuotaConfigs, QuotaLevel, ResolvedQuota
 
 _COLUMNS = ("USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SHADOW")
 _NUMBERS = ("RATE/S", "BURST", "DEBT MS")
 
 
-def quota_json(quota: Quota | None) -> dict[str, Any] | None:
-    """Return a quota as JSON: its configs, or null for none."""
-    return None if quota is None else to_configs(quota)
+def quota_configs(quota: Quota | None) -> QuotaConfigs | None:
+    """Return a quota as data; None for none."""
+    return None if quota is None else QuotaConfigs(**to_configs(quota))
 
 
 def listed_quotas(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> list[ListedQuota]:
@@ -66,35 +65,34 @@ def _row(change: QuotaChange) -> list[str]:
     return [*parts, *limits, "yes" if quota.shadow else "no", format_time(change.moment)]
 
 
-def plan_json(step: Step) -> dict[str, Any]:
-    """Return a step of a plan as JSON."""
-    effective_at = step.record.effective_at
-    change = {"entity": step.record.entity, "before": quota_json(step.before), "after": quota_json(step.after)}
-    return change if effective_at is None else change | {"scheduled_for": effective_at}
+def planned_change(step: Step) -> PlannedChange:
+    """Return a step of a plan as data."""
+    return PlannedChange(
+        step.record.entity, quota_configs(step.before), quota_configs(step.after), step.record.effective_at
+    )
 
 
-def resolve_json(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> dict[str, Any]:
-    """Return the quota that applies at a time (epoch ms), and the levels that were tried, as JSON."""
+def resolved_quota(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:
+    """Return the quota that applies at a time (epoch ms), and the levels that were tried, as data."""
     quota = resolution.limit.quota if resolution.limit else None
     winner = next((level for level in levels if level.change), None) if quota else None
-    since = winner.change.moment if winner and winner.change else None
-    return {
-        "at": at,
-        "exempt": resolution.exempt,
-        "level": levels.index(winner) + 1 if winner else None,
-        "entity": resolution.entity,
-        "quota": quota_json(quota),
-        "burst": window.burst(quota.rate, quota.burst) if quota else None,
-        "since": since,
-        "shadow": resolution.shadow,
-        "bucket": dict(resolution.tags.items()) if quota else None,
-        "reset_at": resolution.reset_at,
-        "callback": resolution.callback,
-        "levels": [
-            {"level": number, "entity": each.entity, "quota": quota_json(each.change.quota if each.change else None)}
+    return ResolvedQuota(
+        at=at,
+        exempt=resolution.exempt,
+        level=levels.index(winner) + 1 if winner else None,
+        entity=resolution.entity,
+        quota=quota_configs(quota),
+        burst=window.burst(quota.rate, quota.burst) if quota else None,
+        since=winner.change.moment if winner and winner.change else None,
+        shadow=resolution.shadow,
+        bucket=dict(resolution.tags.items()) if quota else None,
+        reset_at=resolution.reset_at,
+        callback=resolution.callback,
+        levels=[
+            QuotaLevel(number, each.entity, quota_configs(each.change.quota if each.change else None))
             for number, each in enumerate(levels, start=1)
         ],
-    }
+    )
 
 
 def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> Iterator[str]:
@@ -116,10 +114,10 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
         if resolution.reset_at is not None:
             yield f"  reset   {format_time(resolution.reset_at)}"
         if resolution.shadow:
-            yield "  shadow  decided and reported, but admitted"
+            yield "  shadow  only reported: requests over the quota are admitted"
     if resolution.callback:
         return
-    yield "  levels tried, the most specific first:"
+    yield "  levels, most specific first:"
     winner = next((level for level in levels if level.change), None)
     for number, level in enumerate(levels, start=1):
         change = level.change
@@ -130,6 +128,6 @@ def resolve_lines(resolution: Resolution, levels: Sequence[Level], window: Windo
 def format_callback(setting: CallbackSetting | None) -> str:
     """Format a callback and its configs; None is the callback in the settings."""
     if setting is None:
-        return "that of the settings"
+        return "the one in the settings"
     configs = " ".join(f"{name}={value}" for name, value in sorted(setting.configs.items()))
     return printable(f"{setting.class_name} {configs}".rstrip())

@@ -16,21 +16,7 @@ from jobs.cli.control.entities import (
     parse_optional_entity,
 )
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
-from jobs.cli.options import (
-    At,
-    BootstrapServer,
-    Client,
-    Comment,
-    ConfigFile,
-    EffectiveAt,
-    Json,
-    KafkaOptions,
-    Overrides,
-    ScheduledAt,
-    User,
-    print_json,
-    read_settings,
-)
+from jobs.cli.options import At, Client, Comment, EffectiveAt, KafkaOptions, ScheduledAt, User, split_configs
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_future_time, parse_time
 from quota.admission.resolve import resolve_quota
@@ -40,65 +26,89 @@ from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import format_time, quoted
 from quota.timeline.plan import cancellation_record, quota_record
-from schemas.documents.quotas import Quotas
+from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges, QuotaHistory, Quotas
 
 
 def alter(
-    context: typer.Context,
     user: User = None,
     user_defaults: UserDefaults = False,
     client: Client = None,
     client_defaults: ClientDefaults = False,
     add_config: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,...",
-            help=f"{RATE_CONFIG} (mutations/s), controller_mutation_burst, max_debt_ms, shadow (true or false).",
+            help=f"Configs to set: {RATE_CONFIG} (mutations/s), controller_mutation_burst, max_debt_ms, shadow "
+            "(true or false). Repeatable.",
         ),
     ] = None,
     delete_config: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help=f"Remove options; {RATE_CONFIG} removes the whole quota.")
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help=f"Configs to remove; {RATE_CONFIG} removes the whole quota. Repeatable."),
     ] = None,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Set, change or remove the quota of an entity; it holds for requests from now on."""
+    """Set, change or remove a quota.
+
+    The quota belongs to a user, a client-id, or both together; defaults are quotas for all that have none of their own.
+    The change takes effect immediately, or at --effective-at, without a restart.
+
+    Examples:
+      mutation-quota quotas alter --user etl --add-config controller_mutation_rate=5
+      mutation-quota quotas alter --user etl --delete-config max_debt_ms
+    """
     entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
-    change = ConfigChange.parse(add_config, delete_config)
-    settings = read_settings(context, overrides, config, server)
+    change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
+    settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
+    from jobs.cli.control.quota_text import quota_configs
     from quota.kafka.quota_writer import alter_quota
 
     prepare_quota_topic(settings)
+    before: Quota | None = None
 
     def make_record(present: Quota | None) -> QuotaRecord:
+        nonlocal before
+        before = present
         record = sign(quota_record(entity, change.applied_to(present)), settings, comment, moment)
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     record, since = alter_quota(settings, entity, moment, make_record)
     what = "removed" if record.quota is None else format_quota(record.quota)
-    print(f"Updated config for entity: {entity}: {what} from {format_time(since)} on.")
+    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), moment)
+    output.print(
+        QuotaChanges(True, [changed]),
+        lambda: print(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
+        items="changes",
+    )
 
 
 def cancel(
-    context: typer.Context,
     effective_at: ScheduledAt,
     user: User = None,
     user_defaults: UserDefaults = False,
     client: Client = None,
     client_defaults: ClientDefaults = False,
     comment: Comment = None,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Take a scheduled change back."""
+    """Cancel a scheduled change of a quota.
+
+    quotas describe lists the scheduled changes and their times.
+
+    Examples:
+      mutation-quota quotas cancel --user alice --effective-at 2027-01-01
+      mutation-quota quotas cancel --user-defaults --effective-at 1798761600000
+    """
     entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
     moment = parse_time("--effective-at", effective_at)
-    settings = read_settings(context, overrides, config, server)
+    settings = kafka.read()
     from quota.kafka.quota_log import read_log
     from quota.kafka.quota_writer import write_records
 
@@ -108,8 +118,11 @@ def cancel(
         raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}; see quotas describe")
     (entry,) = write_records(settings, [sign(cancellation_record(scheduled[0]), settings, comment)])
     if entry.timestamp >= moment:
-        raise BadInput(f"too late: the change of {format_time(moment)} for {entity} holds already")
-    print(f"Cancelled for entity: {entity}: the change of {format_time(moment)}.")
+        raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")
+    output.print(
+        CancelledChange(entity, moment),
+        lambda: print(f"Cancelled for entity: {entity}: the change scheduled for {format_time(moment)}."),
+    )
 
 
 def describe(
@@ -119,12 +132,22 @@ def describe(
     client: Client = None,
     client_defaults: ClientDefaults = False,
     any_client: AnyClient = False,
-    strict: Annotated[bool, typer.Option("--strict", help="No quotas with a part that is not asked for.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Match exactly: leave out quotas that also name the other entity type."),
+    ] = False,
     *,
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
-    """List the quotas that are set: all of them, or those that match (KIP-546)."""
+    """List quotas.
+
+    Lists the quotas in force and the scheduled changes: all of them, or those that match the options (KIP-546).
+
+    Examples:
+      mutation-quota quotas describe
+      mutation-quota quotas describe --user alice --strict -o yaml
+    """
     entity_filter = EntityFilter.parse(
         user=user,
         user_defaults=user_defaults,
@@ -151,20 +174,25 @@ def describe(
 
 
 def resolve(
-    context: typer.Context,
     user: User = None,
     client: Client = None,
     at: At = None,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Tell the quota that would apply to a user and client-id, and why."""
+    """Show which quota applies to a client, and why.
+
+    Shows the quota for a user and client-id, who shares its bucket, and the eight levels that were tried.
+
+    Examples:
+      mutation-quota quotas resolve --user alice --client app
+      mutation-quota quotas resolve --user alice --at +2d -o json
+    """
     user_name, client_id = user or ANONYMOUS, client or NO_CLIENT_ID
     requested_at = None if at is None else parse_time("--at", at)
-    settings = read_settings(context, overrides, config, server)
-    from jobs.cli.control.quota_text import resolve_json, resolve_lines
+    settings = kafka.read()
+    from jobs.cli.control.quota_text import resolve_lines, resolved_quota
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings)
@@ -173,44 +201,49 @@ def resolve(
         resolution = resolve_quota(user_name, client_id, moment, log.quotas, settings.policy)
     except BadRecord as error:
         raise MutationQuotaError(
-            f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} are dead letters: {error}"
+            f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"
         ) from None
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
-    if as_json:
-        print_json(resolve_json(resolution, levels, settings.quota.window, moment))
-        return
-    for line in resolve_lines(resolution, levels, settings.quota.window, moment):
-        print(line)
+
+    def lines() -> None:
+        for line in resolve_lines(resolution, levels, settings.quota.window, moment):
+            print(line)
+
+    output.print(resolved_quota(resolution, levels, settings.quota.window, moment), lines)
 
 
 def history(
-    context: typer.Context,
     user: User = None,
     user_defaults: UserDefaults = False,
     client: Client = None,
     client_defaults: ClientDefaults = False,
-    as_json: Json = False,
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Tell who changed what, when and why, from the quota topic: whole for a week, then the last change of each.
+    """Show who changed what, when and why.
 
-    The Delta table quota_changes keeps the whole of it.
+    Reads the quota topic, which has all changes of a week and then the last one of each entity. The Delta table
+    quota_changes keeps all of them.
+
+    Examples:
+      mutation-quota quotas history
+      mutation-quota quotas history --user alice -o jsonl
     """
     entity = parse_optional_entity(
         user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
     )
-    settings = read_settings(context, overrides, config, server)
-    from jobs.cli.control.history_text import history_json, history_line
+    settings = kafka.read()
+    from jobs.cli.control import history_text
     from quota.kafka.quota_log import read_log
 
     log = read_log(settings, with_entries=True)
-    rows = list(history_json(log.entries, entity))
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        print(history_line(row))
-    if not rows:
-        print("No changes.")
+    changes = list(history_text.history(log.entries, entity))
+
+    def lines() -> None:
+        for each in changes:
+            print(history_text.history_line(each))
+        if not changes:
+            print("No changes.")
+
+    output.print(QuotaHistory(changes), lines, items="changes")

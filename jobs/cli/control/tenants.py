@@ -5,36 +5,52 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import BootstrapServer, ConfigFile, Overrides, read_settings
+from jobs.cli.control.configs import connection_options
+from jobs.cli.options import KafkaOptions
+from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
+from quota.settings.sections import KafkaSettings
+from schemas.documents.cluster import UserTopic, UserTopics
 
 
 def prepare(
-    context: typer.Context,
-    user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="A principal; may be given several times.")],
-    overrides: Overrides = None,
-    config: ConfigFile = None,
-    server: BootstrapServer = None,
+    user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="User principal. Repeatable.")],
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
 ) -> None:
-    """Make the topics of users, or set right those that are there, and print who has to be allowed to write to them.
+    """Create the request topics of users.
 
-    The jobs take up a topic that is new while they run.
+    Creates a topic for each user, or corrects the configs of an existing one, and prints the kafka-acls.sh command that
+    lets only this user write to it. Running jobs pick up a new topic. Requires topics.identity=topic.
+
+    Examples:
+      mutation-quota tenants prepare --user alice --set topics.identity=topic
+      mutation-quota tenants prepare --user bob --command-config client.properties
     """
-    settings = read_settings(context, overrides, config, server)
+    settings = kafka.read()
     if settings.topics.by_users is None:
-        raise BadInput("topics.identity is payload: users have no topics of their own; set topics.identity=topic")
-    from quota.kafka.topics.user_topics import UserTopics
+        raise BadInput("users have no topics of their own (topics.identity=payload): set topics.identity=topic")
+    from quota.kafka.topics import user_topics
 
-    for name, topic in UserTopics(settings).prepare(user).items():
-        print(f"Topic {topic} is ready: who may write to it is {name}. Let nobody else, by")
-        print(f"  {acl_line(settings.kafka.bootstrap_servers, name, topic)}")
+    found = [
+        UserTopic(name, topic, acl_line(settings.kafka, name, topic))
+        for name, topic in user_topics.UserTopics(settings).prepare(user).items()
+    ]
+
+    def lines() -> None:
+        for each in found:
+            print(f"Topic {each.topic} is ready. Let {each.user}, and nobody else, write to it:")
+            print(f"  {each.acl}")
+
+    output.print(UserTopics(found), lines, items="topics")
 
 
-def acl_line(servers: str, user: str, topic: str) -> str:
+def acl_line(kafka: KafkaSettings, user: str, topic: str) -> str:
     """Return the command that lets a user write to their topic, and to no other whose name begins like it."""
     return shlex.join(
         [
-            *("kafka-acls.sh", "--bootstrap-server", servers, "--add", "--allow-principal", f"User:{user}"),
+            *("kafka-acls.sh", *connection_options(kafka), "--add", "--allow-principal", f"User:{user}"),
             *("--operation", "Write", "--operation", "Describe", "--topic", topic),
             *("--resource-pattern-type", "literal"),
         ]

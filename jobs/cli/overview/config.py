@@ -49,7 +49,7 @@ def validate(kafka: KafkaOptions) -> None:
     """Check all settings, and connect to nothing.
 
     Examples:
-      mutation-quota config validate --config /etc/mutation-quota/mutation-quota.toml
+      mutation-quota config validate --settings /etc/mutation-quota.toml
       mutation-quota config validate --set topics.partitions=12
     """
     loaded = kafka.read_with_origins()

@@ -33,7 +33,7 @@ class DiffTrouble(MutationQuotaError):
 
 
 def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None:
-    """Show what `quotas apply FILE` would change, and change nothing.
+    """Show what `quotas apply FILE` would change.
 
     A line begins with + for a quota to add, ~ for one to change and - for one to remove.
 

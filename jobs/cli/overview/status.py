@@ -24,7 +24,7 @@ Timeout = Annotated[
 
 
 def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: OutputOptions, kafka: KafkaOptions) -> None:
-    """Show the state of the deployment: topics, queries, tables and problems.
+    """Show topics, queries, tables and problems.
 
     Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
     records that a query has not read. RUNNING is ? where nothing tells it: name the metrics endpoints of the jobs.

@@ -29,6 +29,9 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     }
     shared = {each.name: each for group in groups.values() for each in _parameters(group)}
 
+    if twice := own.keys() & shared.keys():
+        raise TypeError(f"{command.__name__}: {', '.join(sorted(twice))} is an option of a group, too")
+
     @functools.wraps(command)
     def run(**given: object) -> None:
         made = {
@@ -36,7 +39,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**{name: given[name] for name in own}, **made)
 
-    everything = [*own.values(), *(each for name, each in shared.items() if name not in own)]
+    everything = [*own.values(), *shared.values()]
     run.__annotations__ = {each.name: each.annotation for each in everything}
     vars(run)["__signature__"] = inspect.Signature(everything)
     return run

@@ -94,7 +94,7 @@ def _read_applied(settings: Settings) -> AppliedFacts | None:
     """
     connection, topic = settings.kafka.connection, settings.topics.places
     with cluster_errors(f"read topic {topic}", client_config(connection)):
-        places = read_places(connection, topic, settings.apply.group, settings.kafka.timeout_seconds)
+        places = read_places(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)
     for message in reversed(places):
         offsets = read_offsets(message)
         if offsets is not None:

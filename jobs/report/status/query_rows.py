@@ -120,7 +120,7 @@ def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endp
     return QueryStatus(
         "apply",
         [topics.decisions],
-        f"{topics.places}, {settings.apply.group}",
+        f"{topics.places}, {settings.applier.group}",
         exists=None if cluster is None else applied is not None,
         running=running,
         running_by=by,

@@ -61,11 +61,13 @@ class Applier:
         self._ledger = Ledger(settings)
         self._target = Target(client_config(settings.target_connection), stop, self._ledger.check_not_fenced)
         self._permissions = TopicPermissions(
-            settings.apply.topic_pattern,
-            [*settings.topics.names, *settings.apply.protected_topics],
+            settings.applier.topic_pattern,
+            [*settings.topics.names, *settings.applier.protected_topics],
             settings.topics.by_users,
         )
-        self._consumer = make_consumer(settings.kafka.connection, settings.apply.group, {"auto.offset.reset": "error"})
+        self._consumer = make_consumer(
+            settings.kafka.connection, settings.applier.group, {"auto.offset.reset": "error"}
+        )
         self._offsets: dict[int, AppliedOffset] = {}
         self._at_end: set[int] = set()
         self._refresh = Every(_REFRESH_SECONDS)
@@ -157,7 +159,7 @@ class Applier:
         self._ledger.begin(self._offsets_with_next_batch())
         plans = [self._plan(each) for each in decisions]
         tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
-        outcomes = iter(self._target.carry_out(tasks, self._settings.apply.timeout_seconds))
+        outcomes = iter(self._target.carry_out(tasks, self._settings.applier.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
         self._ledger.commit((each.key, _result(each, topics)) for each, topics in zip(decisions, results, strict=True))
         for topics in results:
@@ -207,12 +209,14 @@ class Applier:
         decision = admitted.decision
         if count > 1:
             return failure(topic.name, KafkaError.INVALID_REQUEST, "Duplicate topic name.")
-        if decision.mode is Mode.PERMISSIVE and not self._settings.apply.permissive:
-            return failure(topic.name, KafkaError.POLICY_VIOLATION, "old API versions pass quotas by: apply.permissive")
+        if decision.mode is Mode.PERMISSIVE and not self._settings.applier.permissive:
+            return failure(
+                topic.name, KafkaError.POLICY_VIOLATION, "old API versions pass quotas by: applier.permissive"
+            )
         denial = self._permissions.denial(topic.name, decision.user, decision.client_id)
         if denial is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, denial)
-        too_old_at = decision.timestamp + round(self._settings.apply.max_age_seconds * 1000)
+        too_old_at = decision.timestamp + round(self._settings.applier.max_age_seconds * 1000)
         expires_at = too_old_at if decision.expires_at is None else min(decision.expires_at, too_old_at)
         first = decision.repeats.decision_id if decision.repeats and repeated else None
         return Task(decision.operation, topic, decision.validate_only, expires_at, admitted.maybe_done, first)

@@ -69,7 +69,7 @@ class Ledger:
         """
         self._settings = settings
         self._topics = settings.topics
-        self._connection, self._group = settings.kafka.connection, settings.apply.group
+        self._connection, self._group = settings.kafka.connection, settings.applier.group
         self._timeout = settings.kafka.timeout_seconds
         self._max_done = _BATCHES * _OFFSETS_PER_RESULT * settings.enforce.max_requests_per_batch
         self._done: dict[tuple[str, int], None] = {}
@@ -119,7 +119,7 @@ class Ledger:
         stored = self._offsets.get(partition)
         if stored is None:
             # If the group has positions in other partitions, this one was added since: all of it is to be applied.
-            start = first if self._offsets or self._settings.apply.auto_offset_reset == "earliest" else end
+            start = first if self._offsets or self._settings.applier.auto_offset_reset == "earliest" else end
             return AppliedOffset(start, start)
         if not first <= stored.offset <= end:
             lost = "decisions of partition %d from %d on are not there any more: going on at %d"

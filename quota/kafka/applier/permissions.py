@@ -28,5 +28,5 @@ class TopicPermissions:
             return f"topic {name} is protected"
         pattern = self._pattern.replace("{user}", re.escape(user)).replace("{client_id}", re.escape(client_id))
         if re.fullmatch(pattern, name) is None:
-            return f"{user} may not change topic {name}: apply.topic_pattern is {self._pattern}"
+            return f"{user} may not change topic {name}: applier.topic_pattern is {self._pattern}"
         return None

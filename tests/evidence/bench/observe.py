@@ -46,7 +46,9 @@ def main() -> None:
             for turn in range(options.rounds):
                 taken["grep"].append(_seconds(*GREP, str(log)))
                 out = Path(name) / f"requests-{turn}.jsonl"
-                taken["import"].append(_seconds(*command_line("observe", "import", str(log), "--output", str(out))))
+                taken["import"].append(
+                    _seconds(*command_line("observe", "import", str(log), "--output-file", str(out)))
+                )
                 _check(out, options.lines // _EVERY)
                 out.unlink()
                 tell(f"round {turn + 1}: grep {taken['grep'][-1]:.1f} s, import {taken['import'][-1]:.1f} s")

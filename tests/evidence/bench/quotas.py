@@ -76,7 +76,8 @@ def commands(folder: Path) -> None:
 
         for count in (FEW, MANY):
             (folder / f"{count}.yaml").write_text(write_quota_file(quota_record(*each) for each in configured(count)))
-        show("quotas apply FILE, s", lambda count: run(count, "apply", str(folder / f"{count}.yaml")), rounds=1)
+        apply = ("apply", "--yes")
+        show("quotas apply FILE, s", lambda count: run(count, *apply, str(folder / f"{count}.yaml")), rounds=1)
         show("quotas resolve, s", lambda count: run(count, "resolve", "--user", "user7", "--client", "app"))
         show("quotas describe, s", lambda count: run(count, "describe"))
 

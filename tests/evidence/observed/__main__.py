@@ -82,14 +82,14 @@ def _cost(settings: Settings, console: Console, folder: Path, rounds: int) -> Lo
 
 def _observe(there: Place, arm: Arm) -> Observed:
     """Import the log, and size quotas by it and by what the cluster was measured to take."""
-    summary = there.json_of("observe", "import", *there.logs, "--output", "requests.jsonl")
+    summary = there.json_of("observe", "import", *there.logs, "--output-file", "requests.jsonl")
     (there.folder / "experiment.json").write_bytes(msgspec.json.encode(throughput(arm, PARTITIONS)))
     advice = there.json_of(
         "recommend",
         *("--requests", "requests.jsonl", "--experiment", "experiment.json", "--reserve", str(RESERVE)),
-        *("--by", "client", "--output", "quotas.yaml"),
+        *("--by", "client", "--output-file", "quotas.yaml"),
     )
-    there.command("report", "--requests", "requests.jsonl", "--out", "report.html")
+    there.command("report", "--requests", "requests.jsonl", "--force", "--output-file", "report.html")
     rates = {each["entity"].get("client-id"): each["controller_mutation_rate"] for each in advice["quotas"]}
     quota = rates.get(STORM_USER) or rates[None]  # a tenant that gets no more than the default has none of its own
     return Observed(summary, quota, sum(Path(each).stat().st_size for each in there.logs))
@@ -97,7 +97,7 @@ def _observe(there: Place, arm: Arm) -> Observed:
 
 def _compare(there: Place, quotas: Path) -> dict:
     """Import the log of the broker that enforces the quotas, and compare its answers with our decisions."""
-    there.command("observe", "import", *there.logs, "--output", "requests.jsonl")
+    there.command("observe", "import", *there.logs, "--output-file", "requests.jsonl")
     return there.json_of("observe", "compare", "requests.jsonl", "--quotas", str(quotas))
 
 

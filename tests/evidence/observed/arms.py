@@ -37,7 +37,7 @@ def run_observed(plan: Plan, settings: Settings, console: Console, side: Side) -
         status = stack.enter_context(console.status("starting a broker"))
         there, alive = stack.enter_context(place(settings, side.folder))
         if side.quotas is not None:
-            there.command("quotas", "apply", str(side.quotas))
+            there.command("quotas", "apply", "--yes", str(side.quotas))
             console.print(there.command("quotas", "push", "--yes").rstrip())
         there.set_level("DEBUG")
         address = there.settings.kafka.bootstrap_servers

@@ -197,8 +197,8 @@ def test_what_was_made_to_do_harm_harms_nobody_else(bench):
 def test_a_result_that_would_be_too_large_for_its_topic_says_less(bench, limit, told):
     """Without its messages, or without its topics where the jobs have another limit than the applier."""
     limits = bench.settings.limits.model_copy(update={"max_request_bytes": limit})
-    apply = bench.settings.apply.model_copy(update={"topic_pattern": "nothing"})
-    bench.settings = bench.settings.model_copy(update={"limits": limits, "apply": apply})
+    applier = bench.settings.applier.model_copy(update={"topic_pattern": "nothing"})
+    bench.settings = bench.settings.model_copy(update={"limits": limits, "applier": applier})
     bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
     assert bench.apply().failed == 1000
     (topics,) = bench.heard()
@@ -208,15 +208,15 @@ def test_a_result_that_would_be_too_large_for_its_topic_says_less(bench, limit, 
 def test_records_that_are_no_results_stop_nobody(bench):
     for part in (bench.settings.topics.results, bench.settings.topics.places):
         producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
-        producer.produce(part, b"\xffno result", bench.settings.apply.group.encode())
+        producer.produce(part, b"\xffno result", bench.settings.applier.group.encode())
         assert producer.flush(10) == 0
     bench.admit("CREATE_TOPICS", topic("despite-junk", 1))
     assert bench.apply().topics == 1
 
 
 def test_tenants_can_be_kept_to_topics_of_their_own(bench):
-    apply = bench.settings.apply.model_copy(update={"topic_pattern": r"{user}-.+"})
-    bench.settings = bench.settings.model_copy(update={"apply": apply})
+    applier = bench.settings.applier.model_copy(update={"topic_pattern": r"{user}-.+"})
+    bench.settings = bench.settings.model_copy(update={"applier": applier})
     bench.admit("CREATE_TOPICS", topic("dora-kept", 1), topic("bob-kept", 1), user="dora")
     bench.apply()
     assert bench.results() == [[("dora-kept", "NONE", False), ("bob-kept", "TOPIC_AUTHORIZATION_FAILED", False)]]
@@ -224,8 +224,8 @@ def test_tenants_can_be_kept_to_topics_of_their_own(bench):
 
 def test_old_api_versions_can_be_left_out(bench):
     """They are always admitted: without a gateway that mutes them, they would pass the quotas by."""
-    apply = bench.settings.apply.model_copy(update={"permissive": False})
-    bench.settings = bench.settings.model_copy(update={"apply": apply})
+    applier = bench.settings.applier.model_copy(update={"permissive": False})
+    bench.settings = bench.settings.model_copy(update={"applier": applier})
     bench.admit("CREATE_TOPICS", topic("old-version", 1), api_version=5)
     bench.admit("CREATE_TOPICS", topic("new-version", 1), api_version=6)
     bench.apply()
@@ -358,8 +358,8 @@ def test_an_applier_that_is_taken_over_from_in_a_batch_ends_before_its_next_call
 
 def test_a_target_that_is_away_is_not_waited_for_for_ever(bench):
     kafka = bench.settings.kafka.model_copy(update={"target_servers": f"127.0.0.1:{free_port()}"})
-    apply = bench.settings.apply.model_copy(update={"timeout_seconds": 1.0})
-    bench.settings = bench.settings.model_copy(update={"kafka": kafka, "apply": apply})
+    applier = bench.settings.applier.model_copy(update={"timeout_seconds": 1.0})
+    bench.settings = bench.settings.model_copy(update={"kafka": kafka, "applier": applier})
     bench.admit("CREATE_TOPICS", topic("nowhere", 1))
     bench.admit("DELETE_TOPICS", topic("nowhere", 1))
     assert bench.apply().failed == 2
@@ -432,7 +432,7 @@ def test_it_tells_what_became_of_topics_and_how_many_decisions_it_has_yet_to_rea
     for _ in range(2):
         metrics.poll()
         found = samples(metrics.families())
-        behind.append(found["mutation_quota_query_lag_records", ("query", "apply")])
+        behind.append(found["mutation_quota_query_lag_records", ("query", "applier")])
         bench.admit("CREATE_TOPICS", topic("another", 1))
         bench.admit("CREATE_TOPICS", topic("and-another", 1))
     assert behind == [0, 2]

@@ -355,11 +355,11 @@ def test_the_commands_of_topics(job, tmp_path):
     assert (job.partitions("cli-one"), job.partitions("cli-two")) == (3, 3)
     code, out, _ = topics_command("create", "--topic", "cli-big", "--topic", "cli-more", "--partitions", str(2 * BURST))
     assert (code, out.splitlines()[0]) == (3, "Created topic cli-big.")
-    assert "Refused topic cli-more: the quota of mutations is used up; try again in " in out
-    assert topics_command("delete", "--topic", "cli-none")[0::2] == (
+    assert "Refused topic cli-more: the mutation quota is exhausted; try again in " in out
+    assert topics_command("delete", "--yes", "--topic", "cli-none")[0::2] == (
         4,
         f"mutation-quota: no topic matches cli-none on {job.settings.kafka.bootstrap_servers}\n",
     )
-    assert topics_command("delete", "--topic", "cli-none", "--if-exists") == (0, "", "")
-    assert topics_command("delete", "--topic", "cli[")[0] == 2
+    assert topics_command("delete", "--yes", "--topic", "cli-none", "--if-exists") == (0, "", "")
+    assert topics_command("delete", "--yes", "--topic", "cli[")[0] == 2
     assert topics_command("create", "--topic", "a", "--replica-assignment", "0:x")[0] == 2

@@ -95,9 +95,9 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     )
     assert "by ann  callback: quota.callbacks.groups.GroupQuotaCallback" in command("quotas", "history", *options)
 
-    command("buckets", "reset", *options, "--tag", "group=pay")
+    command("buckets", "reset", "--yes", *options, "--tag", "group=pay")
     assert command("quotas", "resolve", *options, "--user", "bob", "--json")["reset_at"] is not None
-    assert "expected NAME=VALUE" in command("buckets", "reset", *options, "--tag", "pay", exit_code=2)
+    assert "expected NAME=VALUE" in command("buckets", "reset", "--yes", *options, "--tag", "pay", exit_code=2)
 
     finish(start_audit(spark, settings, once=True))
     rows = {row["user"] + "/" + row["client_id"]: row for row in read_table(settings, "decisions")}
@@ -224,9 +224,9 @@ def test_callbacks_are_scheduled_and_taken_back(deployment, command):
     command("callback", "alter", *allowed, "--class", name)
     assert "already" in command("callback", "alter", *allowed, "--class", name)
     command("callback", "alter", *allowed, "--reset", "--comment", "enough")
-    kinds = [each["kind"] for each in command("quotas", "history", "--json")]
+    kinds = [each["kind"] for each in command("quotas", "history", "--json")["changes"]]
     assert kinds == ["callback", "callback_cancel", "callback", "callback"]
-    assert "what to change?" in command("callback", "alter", exit_code=2)
+    assert "nothing to change: give" in command("callback", "alter", exit_code=2)
 
 
 def test_two_operators_who_change_configs_at_once_lose_nothing(deployment):

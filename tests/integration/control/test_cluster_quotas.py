@@ -128,6 +128,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
         "entity": {"user": "alice"},
         "before": {RATE: 1.0, "controller_mutation_burst": None, "max_debt_ms": None, "shadow": False},
         "after": {RATE: 5.0, "controller_mutation_burst": None, "max_debt_ms": None, "shadow": False},
+        "scheduled_for": None,
     }
     assert shown_by_kafka(address, "users") == {
         "user-principal 'alice'": {RATE: "5.0", "producer_byte_rate": "1000.0"},
@@ -157,7 +158,7 @@ def test_a_quota_that_the_log_never_had_stays_unless_it_is_pruned(broker, wrote,
 def test_what_somebody_has_changed_on_the_cluster_is_told_and_exit_3(broker, wrote, quotas):
     wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(QuotaEntity("bob"), 7.0))
     quotas("push", "--yes")
-    assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are as the log has them."], [])
+    assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are the same as in the log."], [])
     assert quotas("drift", "--json") == {"differs": False, "differences": []}
     set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
     set_by_kafka(broker.address, {"users": "bob"}, controller_mutation_rate=None)
@@ -167,7 +168,7 @@ def test_what_somebody_has_changed_on_the_cluster_is_told_and_exit_3(broker, wro
         f"+ the default client-id: {RATE}=2.0",
         f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0",
         f"- user-principal 'bob': {RATE}=7.0",
-        f"3 quotas of Kafka at {broker.address} are not as the log has them.",
+        f"3 quotas of Kafka at {broker.address} differ from the log.",
     ]
     found = quotas("drift", "--json", exit_code=3)
     assert (found["differs"], [each["difference"] for each in found["differences"]]) == (
@@ -195,13 +196,16 @@ def test_the_quotas_of_a_cluster_are_taken_over_by_a_file(broker, wrote, quotas,
         f"{RATE}: 2.0",
     ]
     assert warnings == [
-        f"warning: user-principal 'infinite': {RATE}=inf admits everything there, and is no quota here: left out"
+        (
+            f"warning: user-principal 'infinite': left out: {RATE}=inf on the cluster admits everything, "
+            "and is not a valid quota here"
+        )
     ]
-    assert quotas("pull", "--output", "-")[0] == lines
-    quotas("pull", "--output", "quotas.yaml")
+    assert quotas("pull", "--output-file", "-")[0] == lines
+    quotas("pull", "--output-file", "quotas.yaml")
     assert (tmp_path / "quotas.yaml").read_text().splitlines() == lines
-    assert "there is such a file" in quotas("pull", "--output", "quotas.yaml", exit_code=2)[1][0]
-    quotas("apply", "quotas.yaml")
+    assert "the file exists; add --force" in quotas("pull", "--output-file", "quotas.yaml", exit_code=2)[1][0]
+    quotas("apply", "quotas.yaml", "--yes")
     described = quotas("describe", "--json")["quotas"]
     assert [(each["entity"], each[RATE]) for each in described] == [
         ({"user": "ж"}, 5.5),
@@ -227,7 +231,7 @@ def test_the_quotas_of_a_cluster_are_taken_over_into_the_log(broker, wrote, quot
         f"+ the default user-principal: {RATE}=1.0",
         "3 changes would be made.",
     ]
-    assert warnings == ["warning: user-principal 'alice': the change of 2096-10-02T07:06:40.000Z stays scheduled"]
+    assert warnings == ["warning: user-principal 'alice': the change scheduled for 2096-10-02T07:06:40.000Z stays"]
     assert quotas("pull", "--apply", "--yes", "--json")["applied"] is True
     log = read_log(deployment, with_entries=True)
     assert {each.entity.user: each.quota for each in log.timeline.configured(log.now)} == {

@@ -63,11 +63,11 @@ def test_dead_letters_are_listed_shown_mended_and_sent_again(deployment, enforce
     assert shown.startswith(MISTAKES[0].decode())
     assert "operation: expected one of CREATE_TOPICS" in shown
 
-    assert "still is no request" in command("dead-letters", "resend", ids[0], exit_code=2)
+    assert "is still invalid" in command("dead-letters", "resend", ids[0], exit_code=2)
     mended = tmp_path / "mended.json"
     mended.write_text(json.dumps(json.loads(MISTAKES[0]) | {"operation": "CREATE_TOPICS"}))
-    assert "Would send" in command("dead-letters", "resend", ids[0], "--value", str(mended), "--dry-run")
-    assert command("dead-letters", "resend", ids[0], "--value", str(mended)) == f"Sent {ids[0]} again.\n"
+    assert "Would resend" in command("dead-letters", "resend", ids[0], "--value", str(mended), "--dry-run")
+    assert command("dead-letters", "resend", ids[0], "--value", str(mended)) == f"Resent {ids[0]}.\n"
     enforce()
     assert request_ids(deployment) == ["fine", "typo"]
 
@@ -75,7 +75,9 @@ def test_dead_letters_are_listed_shown_mended_and_sent_again(deployment, enforce
 def test_what_makes_no_sense_is_told(deployment, command):
     prepare_topics(deployment)
     assert "no such dead letter" in command("dead-letters", "show", "x-0-0", exit_code=4)
-    assert "which? give their ids" in command("dead-letters", "resend", exit_code=2)
-    assert "which? give their ids" in command("dead-letters", "resend", "x-0-0", "--error", "y", exit_code=2)
-    assert "give its id alone" in command("dead-letters", "resend", "a", "b", "--value", "f", exit_code=2)
+    assert "which dead letters? give their ids" in command("dead-letters", "resend", exit_code=2)
+    assert "which dead letters? give their ids" in command(
+        "dead-letters", "resend", "x-0-0", "--error", "y", exit_code=2
+    )
+    assert "give exactly one id" in command("dead-letters", "resend", "a", "b", "--value", "f", exit_code=2)
     assert command("dead-letters", "list") == "No dead letters.\n"

@@ -26,7 +26,7 @@ def test_they_are_listed_while_enforce_runs(spark, operator, command):
     """As the newest batch has left them, and enforce goes on undisturbed."""
     query = start_enforce(spark, operator.settings)
     options = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[1]")
-    row = command("buckets", "list", "--in-debt", "--json", *options)
+    (row,) = command("buckets", "list", "--in-debt", "--json", *options)["buckets"]
     assert query.isActive
     operator.request("third")
     until(lambda: "third" in operator.decided)

@@ -78,7 +78,7 @@ def test_half_a_checkpoint_is_refused_and_restored_it_goes_on(operator, tmp_path
         assert said in line, what
         assert str(operator.root) in line, what
         assert "restore it from a backup" in line, what
-        assert "enforce --begin-anew" in line, what
+        assert "enforce --reset-state" in line, what
         shutil.rmtree(operator.checkpoint, ignore_errors=True)
         shutil.copytree(backup, operator.checkpoint)
     operator.enforce()
@@ -123,7 +123,7 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
     (operator.root / "deployment.json").unlink()  # as a program without it left the root
     line = refusal(operator.enforce)
     assert f"kept as version {STATE_VERSION - 1}, and this program goes on with version {STATE_VERSION} only" in line
-    assert "--begin-anew" in line
+    assert "--reset-state" in line
     older.rename(operator.checkpoint)
     operator.enforce()
     note = operator.root / "deployment.json"
@@ -265,7 +265,7 @@ def test_the_program_says_so_in_its_last_line_and_begins_anew_when_told(operator
     once = ("enforce", "--once", "--set", f"storage.root={operator.root}")
     *_, last = command(*once, exit_code=1).splitlines()
     assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is gone")
-    command(*once, "--begin-anew")
+    command(*once, "--reset-state", "--yes")
     assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
     shutil.rmtree(operator.checkpoint)
     assert "is gone" in refusal(operator.enforce)

@@ -98,9 +98,18 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
     """Export, begin with the file, and decide what has come since."""
     file = tmp_path / "buckets.jsonl"
     root = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[2]")
-    assert f"Wrote 1 buckets to {file}.\n" in command("buckets", "export", str(file), *root)
+    assert f"Wrote 1 buckets to {file}.\n" in command("buckets", "export", "--output-file", str(file), *root)
     operator.request("third")
-    begin = ("enforce", "--begin-anew", "--buckets", str(file), "--once", "--set", "enforce.state_partitions=3")
+    begin = (
+        "enforce",
+        "--reset-state",
+        "--yes",
+        "--buckets",
+        str(file),
+        "--once",
+        "--set",
+        "enforce.state_partitions=3",
+    )
     assert "enforce begins anew; what it had is in" in command(*begin, *root)
     assert {name: round(tokens) for name, tokens in operator.decided.items()} == {
         "first": 40,
@@ -113,4 +122,4 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
 def test_buckets_without_begin_anew_are_bad_input(tmp_path):
     done = run("enforce", "--buckets", "x.jsonl", cwd=tmp_path)
     assert done.returncode == 2
-    assert "--buckets x.jsonl: only with --begin-anew" in done.stderr
+    assert "--buckets x.jsonl: only with --reset-state" in done.stderr

@@ -148,7 +148,7 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
         requests = cluster.settings("enforce")
         until(lambda: of_topic("tenant-topic", list(read_topic(requests.kafka.connection, "mutation-requests", 10))))
         with CommandLines(*secrets) as seen:
-            done = cluster.command("enforce", "--config", str(file), *config, "enforce", "--once")
+            done = cluster.command("enforce", "--settings", str(file), *config, "enforce", "--once")
         assert done.returncode == 0, done.stderr[-2000:]
         Applier(cluster.settings("apply"), threading.Event()).run(once=True)
         assert futures["tenant-topic"].result(60) is None

@@ -71,7 +71,7 @@ def test_the_program_finds_what_is_mounted(query, settings):
     (secret,) = spec["driver"]["secrets"]
     declared = documents("settings")
     (file,) = declared["ConfigMap"]["data"]
-    assert spec["arguments"] == [query, "--config", f"{config_map['path']}/{file}"]
+    assert spec["arguments"] == [query, "--settings", f"{config_map['path']}/{file}"]
     assert config_map["name"] == declared["ConfigMap"]["metadata"]["name"]
     assert f'"{secret["path"]}/password"' in declared["ConfigMap"]["data"][file]
     (volume,) = spec["volumes"]
@@ -147,7 +147,7 @@ def test_the_gateway_finds_what_is_mounted(gateway, pod, gateway_settings):
     assert mounted.keys() == volumes.keys()
     assert volumes["settings"]["configMap"]["name"] == gateway["ConfigMap"]["metadata"]["name"]
     (file,) = gateway["ConfigMap"]["data"]
-    assert container["args"] == ["gateway", "--config", f"{mounted['settings']}/{file}"]
+    assert container["args"] == ["gateway", "--settings", f"{mounted['settings']}/{file}"]
     text = gateway["ConfigMap"]["data"][file]
     assert f'"{mounted["kafka"]}/password"' in text
     assert f'"{mounted["tls"]}/tls.crt"' in text

@@ -16,8 +16,8 @@ def told(decisions, number=-1, **more):
 def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
     """KIP-599's own: K = -60 is paid back in 12 s."""
     assert told(WORKED, 1, neighbours=1).splitlines() == [
-        "mutation-requests-0-1: REJECTED, and told to wait for 12000 ms, until 1970-01-01T00:00:12.000Z",
-        "  asked       CREATE_TOPICS, topics: 1, mutations: 80",
+        "mutation-requests-0-1: REJECTED, wait 12000 ms, until 1970-01-01T00:00:12.000Z",
+        "  operation   CREATE_TOPICS, topics: 1, mutations: 80",
         "  by          user 'alice', client-id '<none>'",
         "  request     r, at 1970-01-01T00:00:00.000Z",
         "  quota       R = 5 mutations/s, set for user-principal 'alice'",
@@ -30,7 +30,7 @@ def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
         "  charges     'topic-0' of 80: refused, since K = -60 < 0; K stays",
         "  K after     -60",
         "  throttle    -K / R = 60 / 5 s = 12000 ms, rounded up",
-        "  told        REJECTED, and told to wait for 12000 ms, until 1970-01-01T00:00:12.000Z",
+        "  answer      REJECTED, wait 12000 ms, until 1970-01-01T00:00:12.000Z",
         "  recomputed  the same, from the decision before it",
         "Decisions of the bucket around it:",
         "  1970-01-01T00:00:00.000Z  mutation-requests-0-0  ADMITTED, 560 mutations, K 500 -> -60",
@@ -48,11 +48,11 @@ DEBT = (0, [560], {})
         (WORKED, [FIVE], "min(-60 + 12 s * 5/s, 500) = 0 at 1970-01-01T00:00:12.000Z"),
         (WORKED, [FIVE], "'topic-0' of 80: admitted, K = 0 - 80 = -80"),
         (WORKED, [FIVE], "none: no topic was refused, though the next one will be"),
-        (WORKED, [], "since when and by whom is not kept"),
+        (WORKED, [], "unknown since when and by whom"),
         (WORKED[:1], [FIVE], "500: no earlier decision charged the bucket, and one never charged is full"),
         (WORKED[:1], [FIVE], "recomputed  the same"),
         (WORKED[1:2], [FIVE], "K before comes out as 500, recorded -60: the table does not reach back"),
-        (WORKED[1:2], [FIVE], "all else, from there, is the same"),
+        (WORKED[1:2], [FIVE], "everything else is the same"),
         (CHANGED, [FIVE, TEN], "min(-60 + 2 s * 5/s, 500) = -50 at 1970-01-01T00:00:02.000Z"),
         (CHANGED, [FIVE, TEN], "min(-50 + 1 s * 10/s, 1000) = -40 at 1970-01-01T00:00:03.000Z"),
         (CHANGED, [FIVE], "K before -40 cannot be checked: the quota changed since the bucket was written"),
@@ -73,17 +73,17 @@ DEBT = (0, [560], {})
         (
             decided(DEBT, (2000, [80], {"shadow": True})),
             [FIVE],
-            "in shadow: it decides and reports, and all is admitted",
+            "in shadow mode: only reported, everything is admitted",
         ),
         (
             decided(DEBT, (2000, [80], {"shadow": True})),
             [FIVE],
-            "would have been REJECTED, topics refused: 1, and told to wait for 10000 ms",
+            "would have been REJECTED, topics refused: 1, wait 10000 ms",
         ),
         (
             decided(DEBT, (1000, [560], {}), repeats_ms=5000),
             [FIVE],
-            "admitted by mutation-requests-0-0; topics that are not charged again, the first ones: 1",
+            "admitted by mutation-requests-0-0; topics not charged again (the first ones): 1",
         ),
         (decided((0, [9], {"rate": None})), [FIVE], "none: none of the eight levels had one then"),
         (decided((0, [9], {"rate": None, "exempt": True})), [FIVE], "none: the user is exempt (quota.exempt_users)"),
@@ -96,12 +96,12 @@ DEBT = (0, [560], {})
         (
             decided(DEBT, (0, [80], {"purgatory_ms": 2000})),
             [FIVE],
-            "less 2000 ms for which the request was kept back (purgatory)",
+            "less 2000 ms that the request spent in purgatory",
         ),
         (
             decided(DEBT, (0, [80], {"purgatory_ms": 20_000})),
             [FIVE],
-            "less at least 12000 ms for which the request was kept back (purgatory)",
+            "less at least 12000 ms that the request spent in purgatory",
         ),
         (
             decided(DEBT, (0, [80], {"request_throttle_ms": 15_000})),
@@ -112,7 +112,7 @@ DEBT = (0, [560], {})
         (
             decided((0, [2**31 - 1], {"rate": 1e-3}), (0, [1], {"rate": 1e-3})),
             [FIVE],
-            f"{MAX_THROTTLE_MS} ms, rounded up, the longest that there is",
+            f"{MAX_THROTTLE_MS} ms, rounded up, the maximum",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_what_differs_is_told_with_both_numbers():
 def test_of_thousands_of_topics_the_first_and_the_last_are_told():
     lines = told(decided((0, [1] * 100, {}))).splitlines()
     assert sum("admitted, K =" in line for line in lines) == 40
-    assert any("... 60 more topics (--json tells them) ..." in line for line in lines)
+    assert any("... 60 more topics (-o json prints all) ..." in line for line in lines)
 
 
 def test_what_others_wrote_cannot_command_a_terminal():

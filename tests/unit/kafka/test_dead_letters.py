@@ -15,7 +15,7 @@ LETTER = StoredDeadLetter(b"alice", DeadLetter(error="x", value="{}", timestamp=
 
 def test_a_corrected_record_is_checked_before_anything_is_sent():
     check([(LETTER, request_json(1))], Policy())
-    with pytest.raises(BadInput, match="mutation-requests-0-7 still is no request: topics: missing"):
+    with pytest.raises(BadInput, match="mutation-requests-0-7 is still invalid: topics: missing"):
         check([(LETTER, b'{"request_id": "r", "operation": "CREATE_TOPICS", "api_version": 7}')], Policy())
 
 

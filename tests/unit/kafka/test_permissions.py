@@ -35,7 +35,7 @@ def test_a_protected_topic_is_nobodys_and_others_are_not_concerned():
 
 def test_a_topic_that_does_not_match_is_refused_with_the_setting_that_says_so():
     reason = TopicPermissions("{user}-.*").denial("bob-orders", "alice", "app")
-    assert reason == "alice may not change topic bob-orders: apply.topic_pattern is {user}-.*"
+    assert reason == "alice may not change topic bob-orders: applier.topic_pattern is {user}-.*"
 
 
 @pytest.mark.parametrize("name", ["my-orders", "orders-2", "orders\n", "ORDERS", ""])

@@ -59,7 +59,7 @@ def test_any_spark_property_can_be_given(write):
             "quota.zzz=3",
             "unknown setting quota.zzz (--set quota.zzz): the keys of [quota] are altered_by, callback_class",
         ),
-        ("zzz.qqq=3", "unknown setting zzz.qqq (--set zzz.qqq): the sections are apply, audit, broker, client"),
+        ("zzz.qqq=3", "unknown setting zzz.qqq (--set zzz.qqq): the sections are applier, audit, broker, client"),
         ("kafka.bootstrap=x", "did you mean kafka.bootstrap_servers?"),
         ("quota.window_num=abc", "quota.window_num: input should be a valid integer"),
         ("quota.window_num=0", "quota.window_num: input should be greater than or equal to 1, got '0'"),

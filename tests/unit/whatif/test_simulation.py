@@ -150,7 +150,7 @@ def test_old_clients_are_throttled_and_not_refused(simulate):
     [
         ('{"entity": {"user": "a"}, "controller_mutation_rate": -1}\n', "quotas:1: controller_mutation_rate: "),
         ('\n{"entity": {"user": "a"}}\n', "quotas:2: controller_mutation_rate: missing"),
-        ("entity\n", "quotas:1: value: not JSON"),
+        ("{entity\n", "quotas:1: value: not JSON"),
     ],
 )
 def test_a_bad_quota_is_named_by_its_line(tmp_path, quotas, error):

@@ -5,7 +5,7 @@ import pytest
 
 from jobs.buckets.listing import BucketQuery, Order, select_buckets, to_listed
 from jobs.buckets.saved import SavedBucket
-from jobs.cli.control.buckets import HEAD, bucket_line
+from jobs.cli.control.buckets import bucket_row
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.records.entity import Tags
 from quota.records.quota import Window
@@ -56,7 +56,7 @@ def test_a_clock_that_is_behind_that_of_the_broker_adds_and_takes_nothing():
 def test_what_takes_for_ever_is_bound():
     row = to_listed(msgspec.structs.replace(DEBT, rate=1e-300), NOW, WINDOW)
     assert (row.debt_ends_in_ms, row.full_in_ms) == (MAX_THROTTLE_MS, MAX_THROTTLE_MS)
-    assert "over 24 days" in bucket_line(row)
+    assert bucket_row(row)[5] == "over 24 days"
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,17 @@ def test_those_beyond_the_limit_are_counted():
     assert choose(limit=3) == ([ALICE, PAY, TOOL], 1)
 
 
-def test_a_line_stands_under_its_head():
-    line = bucket_line(to_listed(DEBT, NOW, WINDOW))
-    assert line.split(maxsplit=6) == [
+def test_a_row_has_what_people_ask_for():
+    assert bucket_row(to_listed(DEBT, NOW, WINDOW)) == [
+        "user 'alice'",
         "-25.0",
         "55",
         "5",
         "0:00:05",
         "0:00:16",
         "2026-11-21T12:59:53.000Z",
-        "user 'alice'",
     ]
-    for name, value in (("K now", "-25.0"), ("of B", "55"), ("debt ends in", "0:00:05"), ("full in", "0:00:16")):
-        assert HEAD.index(name) + len(name) == line.index(f"{value} ") + len(value)
-    assert HEAD.index("bucket") == line.index("user")
-    assert " full " in bucket_line(to_listed(FULL, NOW, WINDOW))
+    assert bucket_row(to_listed(FULL, NOW, WINDOW))[5] == "full"
 
 
 @pytest.mark.parametrize("tags", [Tags("a", ""), Tags("", "b"), Tags('"]', "é"), Tags("", "", (("g", "h"), ("i", "")))])

@@ -42,7 +42,7 @@ def file(tmp_path):
 
 
 def test_an_existing_file_is_not_overwritten(file):
-    with pytest.raises(BadInput, match="is there already; name another file"):
+    with pytest.raises(BadInput, match="the file exists; add --force to replace it"):
         SavedBuckets(HEADER, [BUCKET]).write(file)
 
 
@@ -62,7 +62,7 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
         (lambda _: b"", "was not written by buckets export"),
         (
             lambda text: text.replace(b'"state_version":%d' % STATE_VERSION, b'"state_version":99'),
-            f"holds buckets of version 99, and this program keeps version {STATE_VERSION}; export and begin anew",
+            f"holds buckets of version 99, and this program keeps version {STATE_VERSION}; export and load",
         ),
     ],
 )

@@ -9,8 +9,8 @@ from tests.support.request_log import created, deleted, fetched
 
 QUOTAS = "quotas:\n- user-defaults: true\n  controller_mutation_rate: 1\n"
 ASSUMED = (
-    "cost not told by the logs, assumed to be 1: topics 1 to delete topics (observe snapshot tells of topics from "
-    "before; observe.default_partitions of those by default)"
+    "cost not in the logs, assumed to be 1: topics 1 to delete topics (observe snapshot knows topics from before; "
+    "observe.default_partitions sets the default)"
 )
 BROKEN = "kafka-request.log: 1 lines cannot be read; the first: a line that is cut off, or not JSON: "
 
@@ -30,7 +30,7 @@ def log(tmp_path):
 
 
 def imported(folder, *options):
-    return run("observe", "import", "kafka-request.log", "--output", "requests.jsonl", *options, cwd=folder)
+    return run("observe", "import", "kafka-request.log", "--output-file", "requests.jsonl", *options, cwd=folder)
 
 
 def test_the_summary_tells_what_was_found_and_what_was_not(log):
@@ -43,7 +43,7 @@ def test_the_summary_tells_what_was_found_and_what_was_not(log):
         "refused by the cluster's own quotas: 1 topics; 1 requests were throttled",
         ASSUMED,
         BROKEN,
-        "Written to requests.jsonl: mutation-quota recommend --requests requests.jsonl sizes quotas by it.",
+        "Wrote requests.jsonl; size quotas with: mutation-quota recommend --requests requests.jsonl",
     ]
 
 
@@ -65,7 +65,7 @@ def test_a_snapshot_tells_the_cost_of_topics_from_before(log):
 
 def test_the_requests_are_reported_and_compared(log):
     imported(log)
-    done = run("report", "--requests", "requests.jsonl", "--out", "report.html", cwd=log)
+    done = run("report", "--requests", "requests.jsonl", "--output-file", "report.html", cwd=log)
     assert done.stdout.startswith("Wrote report.html: 3 requests of 2026-11-22T17:39:50")
     done = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", "--json", cwd=log)
     found = json.loads(done.stdout)
@@ -78,7 +78,7 @@ def test_the_requests_are_reported_and_compared(log):
     assert found["causes"] == {"its cost is not told by the log": 1}
     text = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", cwd=log).stdout
     assert text.startswith(
-        "3 requests were observed; 3 of them have a quota: 2 were answered alike (1 of these refused)"
+        "3 requests were observed; 3 of them have a quota: 2 got the same answer (1 of these refused)"
     )
 
 
@@ -87,7 +87,10 @@ def test_the_requests_are_reported_and_compared(log):
     [
         (("import", "gone"), "gone: No such file or directory"),
         (("import", "quotas.yaml"), "quotas.yaml: no request log, no line of it has 'Completed request:'; brokers"),
-        (("import", "kafka-request.log", "--output", "quotas.yaml"), "--output quotas.yaml: there is such a file"),
+        (
+            ("import", "kafka-request.log", "--output-file", "quotas.yaml"),
+            "--output-file quotas.yaml: the file exists; add --force",
+        ),
         (
             ("import", "kafka-request.log", "--time-zone", "Mars"),
             "'Mars' is not a time zone, such as UTC",

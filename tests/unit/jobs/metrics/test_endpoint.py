@@ -65,8 +65,8 @@ def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(
     assert 'mutation_quota_applied_topics_total{outcome="found_done"} 1.0' in lines
     assert 'mutation_quota_applied_topics_total{outcome="failed"} 2.0' in lines
     assert "mutation_quota_applier_reopened_total 1.0" in lines
-    assert 'mutation_quota_query_batches_total{query="apply"} 1.0' in lines
-    assert 'mutation_quota_query_last_batch_timestamp_seconds{query="apply"} 100.5' in lines
+    assert 'mutation_quota_query_batches_total{query="applier"} 1.0' in lines
+    assert 'mutation_quota_query_last_batch_timestamp_seconds{query="applier"} 100.5' in lines
 
 
 def test_a_probe_is_told_whether_a_job_goes_on_and_whether_it_does_its_work(settings):

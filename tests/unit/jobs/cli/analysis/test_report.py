@@ -28,7 +28,7 @@ def report(tmp_path):
 
     def _report(*options):
         out = tmp_path / "page.html"
-        given = ["--out", str(out), "--set", f"storage.root={tmp_path / 'root'}"]
+        given = ["--force", "--output-file", str(out), "--set", f"storage.root={tmp_path / 'root'}"]
         done = CliRunner().invoke(app, ["report", *given, *options])
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
@@ -181,7 +181,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
     page = tmp_path / "page.html"
     page.write_text("an old one")
     fill_disk(monkeypatch)
-    with pytest.raises(BadInput, match=f"^--out {page}: No space left on device$"):
+    with pytest.raises(BadInput, match=f"^--output-file {page}: No space left on device$"):
         report()
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
     assert page.read_text() == "an old one"
@@ -192,7 +192,10 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
     [
         (["--from", "2026-11-22", "--to", "2026-11-21"], "--from 2026-11-22 must be before --to 2026-11-21"),
         (["--from", "yesterday"], "--from 'yesterday': expected a time"),
-        (["--out", "/nowhere/page.html"], "--out /nowhere/page.html: not a file in a folder that is there"),
+        (
+            ["--output-file", "/nowhere/page.html"],
+            "--output-file /nowhere/page.html: the folder /nowhere does not exist",
+        ),
         (
             ["--from", "2030-01-01"],
             "no decisions from 2030-01-01T00:00:00.000Z on: the table holds those of 2026-11-21",

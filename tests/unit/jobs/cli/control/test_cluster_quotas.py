@@ -2,7 +2,9 @@
 
 import pytest
 
-from jobs.cli.control import plans
+from jobs.cli import options
+from jobs.cli.options import ConfirmOptions
+from jobs.cli.output import OutputOptions
 from quota.errors import BadInput, MutationQuotaError
 from tests.support.programs import run
 
@@ -12,18 +14,27 @@ NOWHERE = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=
 @pytest.mark.parametrize(
     ("args", "error"),
     [
-        (["push"], "there is no terminal to ask on: give --yes to do it, or --dry-run to see what would be done"),
-        (["push", "--json"], "--json asks nobody: give --yes"),
+        (["push"], "there is no terminal to ask on: add --yes to make the change, or --dry-run to preview it"),
+        (["push", "--json"], "a command that prints data cannot ask: add --yes"),
         (["push", "--yes", "--repair"], "--repair: only with --follow"),
-        (["push", "--yes", "--follow", "--dry-run"], "--follow has no end: leave --dry-run and --json out"),
-        (["push", "--yes", "--follow", "--json"], "--follow has no end"),
+        (
+            ["push", "--yes", "--follow", "--dry-run"],
+            "--follow runs until it is stopped: leave out --dry-run and --output",
+        ),
+        (["push", "--yes", "--follow", "--json"], "--follow runs until it is stopped"),
         (["push", "--follow"], "there is no terminal to ask on"),
         (["pull", "--apply"], "there is no terminal to ask on"),
-        (["pull", "--apply", "--yes", "--output", "quotas.yaml"], "--apply writes to the log, and --output a file"),
+        (
+            ["pull", "--apply", "--yes", "--output-file", "quotas.yaml"],
+            "--apply writes to the log, --output-file to a file",
+        ),
         (["pull", "--comment", "why"], "only with --apply"),
         (["pull", "--json"], "only with --apply"),
-        (["pull", "--output", "/nowhere/quotas.yaml"], "--output /nowhere/quotas.yaml: there is no folder /nowhere"),
-        (["pull", "--output", __file__], "there is such a file; move it away"),
+        (
+            ["pull", "--output-file", "/nowhere/quotas.yaml"],
+            "--output-file /nowhere/quotas.yaml: the folder /nowhere does not exist",
+        ),
+        (["pull", "--output-file", __file__], "the file exists; add --force to replace it"),
         (["drift", "--prune"], "No such option: --prune"),
         (["drift", "--set", "gateway.kafka_clients=/nowhere/kafka.jar"], "/nowhere/kafka.jar cannot be read"),
     ],
@@ -44,14 +55,14 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_and_exit_1(args):
 
 
 def test_who_is_asked_and_says_no_has_nothing_changed(monkeypatch):
-    monkeypatch.setattr(plans.typer, "confirm", lambda _question, *, err: not err)
+    monkeypatch.setattr(options.typer, "confirm", lambda _question, *, err: not err)
     with pytest.raises(MutationQuotaError, match="nothing was changed"):
-        plans.confirm("Make these changes?", yes=False)
-    plans.confirm("Make these changes?", yes=True)
+        ConfirmOptions().confirm("Make these changes?")
+    ConfirmOptions(yes=True).confirm("Make these changes?")
 
 
 def test_who_is_asked_on_a_terminal_may_leave_yes_out(monkeypatch):
-    monkeypatch.setattr(plans.sys.stdin, "isatty", lambda: True, raising=False)
-    plans.check_confirmable(dry_run=False, yes=False, as_json=False)
+    monkeypatch.setattr(options.sys.stdin, "isatty", lambda: True, raising=False)
+    ConfirmOptions().check()
     with pytest.raises(BadInput):
-        plans.check_confirmable(dry_run=False, yes=False, as_json=True)
+        ConfirmOptions().check(OutputOptions(as_json=True))

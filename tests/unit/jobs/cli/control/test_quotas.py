@@ -54,9 +54,9 @@ def test_a_long_form_that_does_not_add_up_is_refused(given, error):
             ([*ALICE, "--add-config", f"controller_mutation_rate={value}"], f"above 0, got {value!r}")
             for value in ("nan", "inf", "-inf", "0", "-1", "fast", "1_000", "1e_5", "1e999", "\uff11\uff10", "")
         ],
-        ([*ALICE, "--add-config", "producer_byte_rate=5"], "unknown quota 'producer_byte_rate'"),
-        ([*ALICE, "--delete-config", "producer_byte_rate"], "unknown quota 'producer_byte_rate'"),
-        ([*ALICE, "--delete-config", "controller_mutation_rate=7"], "unknown quota 'controller_mutation_rate=7'"),
+        ([*ALICE, "--add-config", "producer_byte_rate=5"], "unknown config 'producer_byte_rate'"),
+        ([*ALICE, "--delete-config", "producer_byte_rate"], "unknown config 'producer_byte_rate'"),
+        ([*ALICE, "--delete-config", "controller_mutation_rate=7"], "unknown config 'controller_mutation_rate=7'"),
         (ALICE, "give --add-config"),
         (["--add-config", "controller_mutation_rate=5"], "whose quota?"),
         (["--user", "", "--add-config", "controller_mutation_rate=5"], "--user: the name is empty"),

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -13,9 +12,10 @@ from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.records.request import Operation
 from quota.settings.observe import ObserveSettings
 from quota.text import format_time, printable
+from schemas.documents.observation import ClockDifference, LogSummary, ReadLog
 
 _CLOCK_MS = 1000
-"""By more than this clocks differ enough to be told."""
+"""Smaller differences between clocks are not printed."""
 
 _VERBS = {
     Operation.CREATE_TOPICS: "create topics",
@@ -24,30 +24,30 @@ _VERBS = {
 }
 
 
-def summary_json(summary: Summary) -> dict[str, Any]:
-    """Return the summary for programs."""
+def log_summary(summary: Summary) -> LogSummary:
+    """Return the summary as data."""
     counts = summary.counts
-    return {
-        "logs": {
-            name: {"bytes": found.bytes, "requests": found.requests, "broken_lines": found.broken}
+    return LogSummary(
+        logs={
+            name: ReadLog(bytes=found.bytes, requests=found.requests, broken_lines=found.broken)
             for name, found in summary.logs.items()
         },
-        "forwarded": summary.forwarded,
-        "copies": summary.copies,
-        "clock_differences_ms": [
-            {"log": _log_name(summary, each.log), "beside": _log_name(summary, each.asked_log), "ahead": each.ahead_ms}
+        forwarded=summary.forwarded,
+        copies=summary.copies,
+        clock_differences_ms=[
+            ClockDifference(_log_name(summary, each.log), _log_name(summary, each.asked_log), each.ahead_ms)
             for each in summary.clocks
         ],
-        "requests": _by_operation(counts.requests),
-        "mutations": _by_operation(counts.mutations),
-        "assumed_topics": _by_operation(counts.assumed_topics),
-        "validate_only": counts.validate_only,
-        "refused_topics": counts.refused_topics,
-        "throttled_requests": counts.throttled_requests,
-        "failed_topics": {str(code): count for code, count in sorted(counts.failed_topics.items())},
-        "first_at": counts.first_at,
-        "last_at": counts.last_at,
-    }
+        requests=_by_operation(counts.requests),
+        mutations=_by_operation(counts.mutations),
+        assumed_topics=_by_operation(counts.assumed_topics),
+        validate_only=counts.validate_only,
+        refused_topics=counts.refused_topics,
+        throttled_requests=counts.throttled_requests,
+        failed_topics={str(code): count for code, count in sorted(counts.failed_topics.items())},
+        first_at=counts.first_at,
+        last_at=counts.last_at,
+    )
 
 
 def print_summary(summary: Summary, settings: ObserveSettings, output: str) -> None:
@@ -57,7 +57,7 @@ def print_summary(summary: Summary, settings: ObserveSettings, output: str) -> N
     for line in chain.from_iterable(parts):
         console.print(Text(line))
     if output != "-":
-        console.print(Text(f"Written to {output}: mutation-quota recommend --requests {output} sizes quotas by it."))
+        console.print(Text(f"Wrote {output}; size quotas with: mutation-quota recommend --requests {output}"))
 
 
 def _requests(summary: Summary, settings: ObserveSettings) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _requests(summary: Summary, settings: ObserveSettings) -> Iterator[str]:
         if counts.requests[operation]:
             yield f"{counts.requests[operation]:,} requests to {verb}: {counts.mutations[operation]:,} mutations"
     if counts.first_at is None or counts.last_at is None:
-        yield "the logs tell of no mutation"
+        yield "the logs have no mutations"
         return
     yield (
         f"from {format_time(counts.first_at)} to {format_time(counts.last_at)} "
@@ -83,16 +83,16 @@ def _answers(summary: Summary) -> Iterator[str]:
         )
     if counts.failed_topics:
         codes = ", ".join(f"{count:,} with error {code}" for code, count in counts.failed_topics.most_common())
-        yield f"failed for other reasons, and not charged: topics {codes}"
+        yield f"failed for other reasons and not charged: topics {codes}"
     if counts.validate_only:
-        yield f"only validated, and not charged: {counts.validate_only:,} requests"
+        yield f"only validated and not charged: {counts.validate_only:,} requests"
 
 
 def _once(summary: Summary) -> Iterator[str]:
     if summary.forwarded:
         yield f"in the logs of a broker and of the controller, counted once: {summary.forwarded:,} requests"
     if summary.copies:
-        yield f"there twice, counted once: {summary.copies:,} lines"
+        yield f"duplicate lines, counted once: {summary.copies:,}"
 
 
 def _assumed(summary: Summary) -> Iterator[str]:
@@ -100,8 +100,8 @@ def _assumed(summary: Summary) -> Iterator[str]:
     if assumed:
         parts = ", ".join(f"{count:,} to {_VERBS[operation]}" for operation, count in assumed.items())
         yield (
-            f"cost not told by the logs, assumed to be {ASSUMED_PARTITIONS}: topics {parts} "
-            "(observe snapshot tells of topics from before; observe.default_partitions of those by default)"
+            f"cost not in the logs, assumed to be {ASSUMED_PARTITIONS}: topics {parts} "
+            "(observe snapshot knows topics from before; observe.default_partitions sets the default)"
         )
 
 
@@ -112,7 +112,7 @@ def _doubts(summary: Summary) -> Iterator[str]:
             way = "ahead of" if each.ahead_ms > 0 else "behind"
             yield (
                 f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {beside}; "
-                "each time is as its own log tells it"
+                "each time is the one in its own log"
             )
     for name, found in summary.logs.items():
         if found.broken:

@@ -1,0 +1,150 @@
+"""`mutation-quota observe`: what clients do to a cluster as it is, by the request logs of its brokers."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions
+from jobs.cli.output import OutputOptions
+from quota.errors import BadInput
+
+Logs = Annotated[
+    list[Path], typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ZONE", help="Time zone of the logs, such as Europe/Berlin. Same as --set observe.time_zone=..."
+    ),
+]
+PrincipalRules = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULES",
+        help="The brokers' ssl.principal.mapping.rules. Same as --set observe.principal_mapping_rules=...",
+    ),
+]
+
+
+def import_(
+    logs: Logs,
+    snapshot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Topics that existed before the logs, of observe snapshot.")
+    ] = None,
+    time_zone: TimeZone = None,
+    principal_rules: PrincipalRules = None,
+    *,
+    file: FileOptions,
+    output: OutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """Convert request logs to a file of requests.
+
+    The file (JSON lines) is for recommend, backtest, report and simulate. Logs may be compressed and come in any order.
+    A request in several logs counts once, and what the logs do not show is marked as assumed. The summary goes to
+    standard error if the requests go to standard output.
+
+    Examples:
+      mutation-quota observe import request.log* --output-file requests.jsonl
+      mutation-quota observe import kafka-request.log --time-zone Europe/Berlin
+    """
+    from jobs.cli.observe.summary_text import log_summary, print_summary
+    from jobs.observe.importing import import_logs
+    from jobs.observe.snapshot import read_snapshot
+
+    settings = where.read(*_shorts(time_zone, principal_rules))
+    known = read_snapshot(snapshot).partitions if snapshot else {}
+    with file.open() as out:
+        summary = import_logs(logs, settings.observe, known, out)
+    name = "-" if file.output_file is None else str(file.output_file)
+    output.print(
+        log_summary(summary),
+        lambda: print_summary(summary, settings.observe, name),
+        file=sys.stderr if file.to_stdout else sys.stdout,
+    )
+
+
+def follow(
+    logs: Logs,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start a log that was never followed at its first line.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")] = False,
+    time_zone: TimeZone = None,
+    principal_rules: PrincipalRules = None,
+    *,
+    kafka: KafkaOptions,
+) -> None:
+    """Send the requests in growing logs to Kafka.
+
+    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. A
+    follower resumes where it stopped, also after rotations. Of several followers in a group (by default those of a
+    host) only the one started last works.
+
+    Examples:
+      mutation-quota observe follow /var/log/kafka/kafka-request.log
+      mutation-quota observe follow request.log --from-beginning --once
+    """
+    from jobs.services.observe import run_follow
+
+    settings = kafka.read(*_shorts(time_zone, principal_rules))
+    run_follow(settings, logs, from_beginning=from_beginning, once=once)
+
+
+def compare(
+    requests: Annotated[
+        str | None,
+        typer.Argument(metavar="[REQUESTS]", help="File of observe import. Default: the audit's tables."),
+    ] = None,
+    quotas: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The brokers' quotas: YAML of quotas pull, or JSON lines."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Differences to print.")] = 10,
+    *,
+    output: OutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """Compare a cluster's own quotas with this project.
+
+    Decides the requests that brokers with controller_mutation_rate have answered, and explains each difference, as in
+    docs/explanation/differences-from-kafka.md.
+
+    Examples:
+      mutation-quota observe compare requests.jsonl --quotas quotas.yaml
+      mutation-quota observe compare -o json
+    """
+    if (requests is None) != (quotas is None):
+        raise BadInput("a file of requests needs --quotas, and --quotas needs a file of requests")
+    settings = where.read()
+    from jobs.cli.observe.comparison_text import compared, print_comparison
+    from jobs.whatif.compare import compare_file, compare_tables
+
+    found = compare_file(settings, requests, quotas) if requests and quotas else compare_tables(settings)
+    output.print(compared(found), lambda: print_comparison(found, limit), items="differences")
+
+
+def snapshot(*, file: FileOptions, kafka: KafkaOptions) -> None:
+    """Save the target cluster's topics for observe import.
+
+    Take a snapshot before the period of the logs, so that the import knows the partitions of topics from before.
+
+    Examples:
+      mutation-quota observe snapshot --output-file topics.json
+      mutation-quota observe snapshot --bootstrap-server broker:9092
+    """
+    from jobs.observe.snapshot import take_snapshot
+    from quota.records import codec
+
+    file.check()
+    found = take_snapshot(kafka.read())
+    with file.open() as out:
+        out.write(codec.encode(found) + b"\n")
+
+
+def _shorts(time_zone: str | None, principal_rules: str | None) -> list[str]:
+    """Return the settings that the short options stand for."""
+    given = {"time_zone": time_zone, "principal_mapping_rules": principal_rules}
+    return [f"observe.{key}={value}" for key, value in given.items() if value is not None]

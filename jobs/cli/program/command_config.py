@@ -1,0 +1,90 @@
+"""Kafka's own properties files (`--command-config`), as settings of the connection to Kafka."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from quota.errors import BadInput
+from quota.settings.security import SecuritySettings
+
+_DIRECT = {
+    "bootstrap.servers": "bootstrap_servers",
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "ssl.key.password": "ssl_key_password",
+}
+_STORES = {
+    "ssl.truststore": ("ssl_ca_location",),
+    "ssl.keystore": ("ssl_certificate_location", "ssl_key_location"),
+}
+_JAAS, _HOST_CHECK = "sasl.jaas.config", "ssl.endpoint.identification.algorithm"
+_KNOWN = {*_DIRECT, _JAAS, _HOST_CHECK, *(f"{store}.{part}" for store in _STORES for part in ("location", "type"))}
+
+_LOGIN = re.compile(
+    r"\s*org\.apache\.kafka\.common\.security\.(plain\.Plain|scram\.Scram)LoginModule\s+required\s(.*);\s*"
+)
+_JAAS_OPTION = re.compile(r"""\s*(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s"]+))""")
+_ENTRY = re.compile(r"((?:[^\\=:\s]|\\.)+)\s*[=:\s]?\s*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_command_config(file: Path) -> list[str]:
+    """Read a properties file, and return it as settings of `[kafka]`, as `--set` takes them.
+
+    They replace all security settings of `[kafka]`: a file that has no login means none.
+
+    Raises:
+        BadInput: the file cannot be read, or a property cannot be carried over.
+    """
+    try:
+        found = dict(_properties(file.read_text(encoding="utf-8-sig")))
+    except OSError as error:
+        raise BadInput(f"--command-config {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"--command-config {file}: not UTF-8") from None
+    if unknown := sorted(found.keys() - _KNOWN):
+        raise BadInput(f"--command-config {file}: {', '.join(unknown)} cannot be carried over; remove it from the file")
+    settings = dict.fromkeys(SecuritySettings.model_fields, "")
+    settings |= {"security_protocol": "PLAINTEXT", "ssl_endpoint_identification_algorithm": "https"}
+    settings |= {setting: found[name] for name, setting in _DIRECT.items() if name in found}
+    if _HOST_CHECK in found:
+        settings["ssl_endpoint_identification_algorithm"] = found[_HOST_CHECK] or "none"
+    for store, names in _STORES.items():
+        if location := found.get(f"{store}.location"):
+            if (kind := found.get(f"{store}.type", "JKS")) != "PEM":
+                raise BadInput(
+                    f"--command-config {file}: {store}.location is a {kind} file, and only PEM can be read: "
+                    f"convert it, and set {store}.type=PEM"
+                )
+            settings |= dict.fromkeys(names, location)
+    if _JAAS in found:
+        settings |= _login(found[_JAAS], file)
+    return [f"kafka.{name}={value}" for name, value in settings.items()]
+
+
+def _login(text: str, file: Path) -> dict[str, str]:
+    """Return the user name and the password of a login by PLAIN or SCRAM."""
+    match = _LOGIN.fullmatch(text)
+    options = {
+        name: _unescaped(quoted) or plain for name, quoted, plain in _JAAS_OPTION.findall(match[2] if match else "")
+    }
+    if options.keys() != {"username", "password"}:  # the text itself is a secret
+        raise BadInput(
+            f"--command-config {file}: {_JAAS} cannot be carried over; "
+            "only PlainLoginModule and ScramLoginModule with a username and a password can"
+        )
+    return {"sasl_username": options["username"], "sasl_password": options["password"]}
+
+
+def _properties(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the entries of a file, as java.util.Properties reads it."""
+    logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t\f]*", r"\1", text.replace("\r\n", "\n"))
+    for line in logical.split("\n"):
+        stripped = line.lstrip(" \t\f")
+        if match := _ENTRY.fullmatch(stripped) if stripped and stripped[0] not in "#!" else None:
+            yield _unescaped(match[1]), _unescaped(match[2])
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2]), text)

@@ -1,0 +1,90 @@
+"""JSON Schemas of the documents that commands print, generated from the structs of `schemas.documents`.
+
+`python -m schemas.json_schemas` writes them, too, to `schemas/json/output`.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import inspect
+
+from quota.explanation.explanation import Explanation
+from quota.whatif.advice import Advice
+from quota.whatif.result import Result
+from schemas.documents import (
+    buckets,
+    cluster,
+    dead_letters,
+    decisions,
+    described_topics,
+    observation,
+    quota_diff,
+    quotas,
+    report,
+    settings,
+    status,
+    topics,
+)
+
+DOCUMENTS: Mapping[str, type[msgspec.Struct]] = {
+    "backtest": Result,
+    "buckets-export": buckets.ExportedBuckets,
+    "buckets-list": buckets.Buckets,
+    "buckets-reset": buckets.BucketReset,
+    "callback-alter": cluster.CallbackChange,
+    "callback-cancel": quotas.CancelledChange,
+    "callback-describe": cluster.Callback,
+    "cluster-publish": cluster.PublishedCluster,
+    "config-show": settings.SettingsInForce,
+    "dead-letters-list": dead_letters.DeadLetters,
+    "dead-letters-resend": dead_letters.ResentDeadLetters,
+    "dead-letters-show": dead_letters.DeadLetters,
+    "decisions-list": decisions.Decisions,
+    "explain": Explanation,
+    "observe-compare": observation.ComparedCluster,
+    "observe-import": observation.LogSummary,
+    "quotas-alter": quotas.QuotaChanges,
+    "quotas-apply": quotas.QuotaChanges,
+    "quotas-cancel": quotas.CancelledChange,
+    "quotas-describe": quotas.Quotas,
+    "quotas-diff": quota_diff.QuotaDiff,
+    "quotas-drift": quotas.QuotaDrift,
+    "quotas-history": quotas.QuotaHistory,
+    "quotas-pull": quotas.QuotaChanges,
+    "quotas-push": quotas.PushedQuotas,
+    "quotas-resolve": quotas.ResolvedQuota,
+    "quotas-rollback": quotas.QuotaChanges,
+    "quotas-validate": quotas.ValidatedQuotas,
+    "recommend": Advice,
+    "report": report.WrittenReport,
+    "status": status.Status,
+    "tenants-prepare": cluster.UserTopics,
+    "topics-alter": topics.TopicChanges,
+    "topics-create": topics.TopicChanges,
+    "topics-delete": topics.TopicChanges,
+    "topics-describe": described_topics.DescribedTopics,
+    "topics-list": described_topics.Topics,
+}
+"""The document of each command that prints data, by the command's words."""
+
+
+def structs_in(*documents: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
+    """Return documents and all structs in them, by their names."""
+    return {each.__name__: each for info in inspect.multi_type_info(documents) for each in _structs(info)}
+
+
+def _structs(info: inspect.Type) -> Iterator[type[msgspec.Struct]]:
+    match info:
+        case inspect.StructType(cls=cls, fields=fields):
+            yield cls
+            for field in fields:
+                yield from _structs(field.type)
+        case inspect.UnionType(types=types):
+            for each in types:
+                yield from _structs(each)
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+            yield from _structs(item)
+        case inspect.DictType(value_type=value):
+            yield from _structs(value)
+        case _:
+            pass

@@ -1,0 +1,59 @@
+"""Documents on buckets."""
+
+import msgspec
+
+
+class ListedBucket(msgspec.Struct, frozen=True):
+    """A bucket in a list; tokens are partition mutations."""
+
+    bucket: dict[str, str]
+    """The tags of the tenant that shares it (KIP-257)."""
+    tokens: float
+    """K as stored at `updated_at`."""
+    updated_at: int
+    """T, epoch ms: when K was stored. A request that is refused or costs nothing changes neither."""
+    tokens_now: float
+    """K now, at the rate that the bucket was last used at."""
+    rate: float
+    """That rate, mutations/s. The quota may have changed since."""
+    burst: float
+    """B at that rate."""
+    max_debt_ms: int | None
+    """Its maximum debt, ms; null for none."""
+    in_debt: bool
+    """Whether a strict request would be refused now."""
+    debt_ends_in_ms: int
+    """The time until the debt is paid; 0 without debt."""
+    full_in_ms: int
+    """The time until K = B; at most 2^31 - 1, like all throttle times."""
+
+
+class Buckets(msgspec.Struct, frozen=True):
+    """The output of `buckets list`."""
+
+    buckets: list[ListedBucket]
+    """The buckets, in the order of --sort."""
+    left_out: int
+    """The number of further buckets that --limit left out."""
+
+
+class BucketReset(msgspec.Struct, frozen=True):
+    """The output of `buckets reset`."""
+
+    bucket: dict[str, str]
+    """The tags of the buckets to reset."""
+    applied: bool
+    """Whether they were reset; false for a dry run."""
+    matching: int | None
+    """For a dry run the number of buckets that match; else null."""
+    effective_at: int | None
+    """The time from which the reset holds, epoch ms; null for a dry run."""
+
+
+class ExportedBuckets(msgspec.Struct, frozen=True):
+    """The output of `buckets export`."""
+
+    file: str
+    """The file."""
+    exported: int
+    """The number of buckets in it."""

@@ -1,0 +1,63 @@
+"""Documents on callbacks, the cluster's metadata, and users' topics."""
+
+import msgspec
+
+from quota.records.callback import CallbackSetting
+
+
+class ScheduledCallback(msgspec.Struct, frozen=True):
+    """A scheduled change of the callback."""
+
+    callback: CallbackSetting | None
+    """The callback after the change; null for the one in the settings."""
+    scheduled_for: int
+    """The time from which it will hold, epoch ms."""
+
+
+class Callback(msgspec.Struct, frozen=True):
+    """The output of `callback describe`."""
+
+    callback: CallbackSetting
+    """The callback in force."""
+    scheduled: list[ScheduledCallback]
+    """The scheduled changes."""
+
+
+class CallbackChange(msgspec.Struct, frozen=True):
+    """The output of `callback alter`."""
+
+    callback: CallbackSetting | None
+    """The callback after the change; null for the one in the settings."""
+    since: int | None
+    """The time from which it holds, epoch ms; null if nothing had to change."""
+
+
+class PublishedCluster(msgspec.Struct, frozen=True):
+    """The output of `cluster publish`."""
+
+    published: bool
+    """Whether the metadata was written; false if it has not changed."""
+    since: int | None
+    """The time from which it holds, epoch ms; null if it has not changed."""
+    topics: int
+    """The number of topics."""
+    partitions: int
+    """The number of partitions."""
+
+
+class UserTopic(msgspec.Struct, frozen=True):
+    """The request topic of a user."""
+
+    user: str
+    """The user."""
+    topic: str
+    """The topic."""
+    acl: str
+    """The kafka-acls.sh command that lets only this user write to it."""
+
+
+class UserTopics(msgspec.Struct, frozen=True):
+    """The output of `tenants prepare`."""
+
+    topics: list[UserTopic]
+    """The users' topics."""

@@ -1,0 +1,79 @@
+"""Documents on observed clusters."""
+
+import msgspec
+
+from quota.whatif.comparison import Disagreement
+
+
+class ReadLog(msgspec.Struct, frozen=True):
+    """A request log."""
+
+    bytes: int
+    """The bytes that were read."""
+    requests: int
+    """The number of mutation requests in it."""
+    broken_lines: int
+    """The number of lines that could not be read."""
+
+
+class ClockDifference(msgspec.Struct, frozen=True):
+    """The difference between the clocks of two logs."""
+
+    log: str
+    """The log."""
+    beside: str
+    """The other log."""
+    ahead: float
+    """The time by which the log is ahead of the other, in ms."""
+
+
+class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `observe import`."""
+
+    logs: dict[str, ReadLog]
+    """The logs by their names."""
+    forwarded: int
+    """The number of requests that were in the logs of a broker and of the controller, and count once."""
+    copies: int
+    """The number of duplicate lines."""
+    clock_differences_ms: list[ClockDifference]
+    """The differences between the logs' clocks."""
+    requests: dict[str, int]
+    """The number of requests by operation."""
+    mutations: dict[str, int]
+    """The number of partition mutations by operation."""
+    assumed_topics: dict[str, int]
+    """The number of topics whose cost is assumed, by operation."""
+    validate_only: int
+    """The number of requests that were only validated."""
+    refused_topics: int
+    """The number of topics that the cluster's own quotas refused."""
+    throttled_requests: int
+    """The number of requests that the cluster throttled."""
+    failed_topics: dict[str, int]
+    """The number of topics that failed for other reasons, by error code."""
+    first_at: int | None
+    """The time of the first request, epoch ms; null for none."""
+    last_at: int | None
+    """The time of the last request, epoch ms; null for none."""
+
+
+class ComparedCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `observe compare`."""
+
+    requests: int
+    """The number of observed requests."""
+    limited: int
+    """The number of those with a quota."""
+    agreeing: int
+    """The number of those with the same answer."""
+    refused_by_both: int
+    """The number of those with the same answer, a refusal."""
+    differing: int
+    """The number of those with another answer."""
+    unexplained: int
+    """The number of those whose difference is not explained."""
+    causes: dict[str, int]
+    """The number of requests by the cause of the difference, the most frequent first."""
+    differences: list[Disagreement]
+    """The first 1,000 requests with another answer."""

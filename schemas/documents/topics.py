@@ -1,0 +1,25 @@
+"""Documents on topics."""
+
+import msgspec
+
+
+class TopicChange(msgspec.Struct, frozen=True):
+    """The result of one topic's change."""
+
+    topic: str
+    """The topic."""
+    outcome: str
+    """`created`, `altered`, `deleted`, `refused` by the quota, `failed`, or `would be deleted`."""
+    error: str | None = None
+    """The reason why the change was refused or failed; null if it succeeded."""
+    throttle_time_ms: int = 0
+    """The time to wait before another attempt, in ms, if the quota refused the change."""
+    retry_at: int | None = None
+    """The end of that time, epoch ms; null if the quota did not refuse the change."""
+
+
+class TopicChanges(msgspec.Struct, frozen=True):
+    """The output of `topics create`, `topics alter` and `topics delete`."""
+
+    topics: list[TopicChange]
+    """The result of each topic."""

@@ -1,0 +1,90 @@
+"""Kafka's own properties files as settings of the connection."""
+
+import pytest
+
+from jobs.cli.program.command_config import read_command_config
+from quota.errors import BadInput
+from quota.settings import load_settings
+
+
+@pytest.fixture
+def read(tmp_path):
+    def _read(text):
+        file = tmp_path / "client.properties"
+        file.write_text(text)
+        return read_command_config(file)
+
+    return _read
+
+
+def kafka(overrides, *before):
+    return load_settings([*before, *overrides], environment={}, with_default_file=False).kafka
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")],
+)
+def test_a_login_is_carried_over(read, mechanism, module):
+    found = kafka(
+        read(
+            "# a comment\n"
+            "bootstrap.servers = broker:9093\n"
+            "security.protocol: SASL_PLAINTEXT\n"
+            f"sasl.mechanism={mechanism}\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{module} required \\\n"
+            '    username="ann" \\\n'
+            '    password="a=b;\\\\"c";\n'
+        )
+    )
+    assert found.bootstrap_servers == "broker:9093"
+    assert (found.security_protocol, found.sasl_mechanism, found.sasl_username) == (
+        "SASL_PLAINTEXT",
+        mechanism,
+        "ann",
+    )
+    assert found.sasl_password.get_secret_value() == 'a=b;"c'
+
+
+def test_certificates_in_pem_are_carried_over(read, tmp_path):
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    (tmp_path / "own.pem").write_text("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")
+    found = kafka(
+        read(
+            f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={tmp_path}/ca.pem\n"
+            f"ssl.keystore.type=PEM\nssl.keystore.location={tmp_path}/own.pem\n"
+            "ssl.endpoint.identification.algorithm=\n"
+        )
+    )
+    assert (found.ssl_ca_location, found.ssl_certificate_location) == (f"{tmp_path}/ca.pem", f"{tmp_path}/own.pem")
+    assert (found.ssl_key_location, found.ssl_endpoint_identification_algorithm) == (f"{tmp_path}/own.pem", "none")
+
+
+def test_the_file_replaces_the_whole_security_of_the_settings(read):
+    login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
+    found = kafka(read("security.protocol=PLAINTEXT\n"), *login, "kafka.sasl_password=p")
+    assert (found.security_protocol, found.sasl_username) == ("PLAINTEXT", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("client.dns.lookup=x\nretries=3\n", "client.dns.lookup, retries cannot be carried over; remove it from"),
+        (
+            "ssl.truststore.location=trust.jks\n",
+            "ssl.truststore.location is a JKS file, and only PEM can be read: convert it, and set ssl.truststore.type",
+        ),
+        ("sasl.jaas.config=com.example.Login required password=hunter2;\n", "sasl.jaas.config cannot be carried over"),
+    ],
+)
+def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text, error):
+    with pytest.raises(BadInput) as raised:
+        read(text)
+    assert error in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(BadInput, match=r"--command-config .*/none: No such file or directory"):
+        read_command_config(tmp_path / "none")

@@ -1,0 +1,90 @@
+"""The help of all commands: summaries that fit, examples that parse, and one way to print data."""
+
+import shlex
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from jobs.__main__ import app
+from schemas.command_schemas import DOCUMENTS
+
+ROOT = get_command(app)
+MAX_SUMMARY = 55
+
+
+def leaves(command=ROOT, words=()):
+    """Yield each command that is not a group, with its words."""
+    for name, each in getattr(command, "commands", {}).items():
+        yield from leaves(each, (*words, name))
+    if not hasattr(command, "commands"):
+        yield words, command
+
+
+COMMANDS = dict(leaves())
+GROUPS = {(name,): each for name, each in ROOT.commands.items() if hasattr(each, "commands")}
+EVERYTHING = pytest.mark.parametrize("words", sorted(COMMANDS | GROUPS), ids=" ".join)
+EACH_COMMAND = pytest.mark.parametrize("words", sorted(COMMANDS), ids=" ".join)
+
+
+def help_lines(words):
+    """Return the lines of a command's help, in a terminal of 80 columns."""
+    done = CliRunner().invoke(app, [*words, "--help"], prog_name="mutation-quota", env={"COLUMNS": "80"})
+    assert done.exit_code == 0
+    return done.output.splitlines()
+
+
+def examples(command):
+    lines = (command.epilog or "").partition("Examples:\n")[2].splitlines()
+    return [line.strip() for line in lines]
+
+
+@EVERYTHING
+def test_a_summary_is_a_short_sentence(words):
+    summary = (COMMANDS | GROUPS)[words].get_short_help_str(200)
+    assert len(summary) <= MAX_SUMMARY
+    assert summary.endswith(".")
+    assert summary[0].isupper()
+
+
+@EVERYTHING
+def test_no_line_of_the_help_is_wider_than_a_terminal(words):
+    assert [line for line in help_lines(words) if len(line) > 80] == []
+
+
+@EACH_COMMAND
+def test_two_examples_are_shown_as_they_would_be_typed(words):
+    found = examples(COMMANDS[words])
+    assert len(found) == 2
+    shown = [line.strip() for line in help_lines(words)]
+    assert [each for each in found if each not in shown] == []
+
+
+@EACH_COMMAND
+def test_the_examples_are_understood_by_the_parser(words):
+    """Without being run: each is parsed down to the command that it is an example of."""
+    for example in examples(COMMANDS[words]):
+        program, *args = shlex.split(example)
+        assert program == "mutation-quota"
+        assert tuple(args[: len(words)]) == words
+        COMMANDS[words].make_context(words[-1], args[len(words) :])
+
+
+def test_a_misspelled_example_would_not_be_understood():
+    with pytest.raises(Exception, match="No such option"):
+        COMMANDS["quotas", "describe"].make_context("describe", ["--usr", "alice"])
+
+
+def test_every_command_that_prints_data_has_a_schema_of_its_output():
+    printing = {"-".join(words) for words, each in COMMANDS.items() if any("--output" in p.opts for p in each.params)}
+    assert printing == set(DOCUMENTS)
+
+
+@EACH_COMMAND
+def test_options_have_one_name_each(words):
+    """By the table of names: files, times, limits and settings are called the same everywhere."""
+    found = {option for each in COMMANDS[words].params for option in each.opts}
+    retired = {"--out", "--since", "--until", "--neighbours", "--senders", "--tenants", "--begin-anew", "--examples"}
+    assert found & retired == set()
+    if words[:2] != ("topics", "create"):  # where it is a topic's config, as in kafka-topics.sh
+        assert "--config" not in found

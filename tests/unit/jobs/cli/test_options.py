@@ -1,0 +1,79 @@
+"""Options that commands share: files to write, configs, and confirmation."""
+
+import pytest
+
+from jobs.cli.options import ConfirmOptions, FileOptions, split_configs
+from jobs.cli.output import OutputFormat, OutputOptions
+from quota.errors import BadInput, MutationQuotaError
+from tests.support.programs import run
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, []),
+        (["a=1,b=2"], ["a=1", "b=2"]),
+        (["a=1", "b=2, c=3"], ["a=1", "b=2", "c=3"]),
+        (["a=[1,2],b=3"], ["a=[1,2]", "b=3"]),
+        (["a=1]2,b=3"], ["a=1]2", "b=3"]),
+        ([""], [""]),
+    ],
+)
+def test_configs_are_separated_as_kafka_configs_does(given, expected):
+    assert split_configs(given) == expected
+
+
+def test_an_existing_file_is_replaced_only_by_force(tmp_path):
+    file = tmp_path / "quotas.yaml"
+    FileOptions(file).write("first")
+    with pytest.raises(BadInput, match="the file exists; add --force to replace it"):
+        FileOptions(file).write("second")
+    assert file.read_text() == "first"
+    FileOptions(file, force=True).write("third")
+    assert file.read_text() == "third"
+
+
+def test_a_dash_is_standard_output(capsysbinary, tmp_path):
+    FileOptions().write("a")
+    FileOptions(tmp_path / ".." / "-").to_stdout  # noqa: B018 only the bare dash is
+    FileOptions(type(tmp_path)("-")).write("b")
+    assert capsysbinary.readouterr().out == b"ab"
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(BadInput, match="this is a folder"):
+        FileOptions(tmp_path, force=True).check()
+
+
+@pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.JSONL])
+def test_nobody_is_asked_where_data_is_printed(monkeypatch, output):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    with pytest.raises(BadInput, match="cannot ask: add --yes"):
+        ConfirmOptions().check(OutputOptions(output=output))
+    ConfirmOptions(yes=True).check(OutputOptions(output=output))
+    ConfirmOptions(dry_run=True).check(OutputOptions(output=output))
+
+
+def test_a_refused_confirmation_changes_nothing(monkeypatch):
+    monkeypatch.setattr("typer.confirm", lambda _question, **_options: False)
+    with pytest.raises(MutationQuotaError, match="nothing was changed"):
+        ConfirmOptions().confirm("Delete everything?")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["topics", "delete", "--topic", "orders"],
+        ["buckets", "reset", "--user", "alice"],
+        ["quotas", "rollback", "--at", "-1h"],
+        ["quotas", "push"],
+        ["enforce", "--reset-state"],
+    ],
+    ids=" ".join,
+)
+def test_without_a_terminal_nothing_is_discarded_unless_yes_is_given(command):
+    done = run(*command, "--bootstrap-server", "127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "mutation-quota: there is no terminal to ask on: add --yes to make the change, or --dry-run to preview it\n"
+    )
