@@ -88,3 +88,23 @@ def test_the_target_takes_over_security_as_a_whole():
     )
     assert secured.target_connection.security.sasl_username == ""
     assert "if nothing is set here, as for [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
+
+
+def test_the_readmes_figures_are_those_of_the_experiment():
+    """Of its second table, from a create until the topic was usable, in ms: median and maximum."""
+    page = (DOCS / "evidence/experiment/experiment.md").read_text().partition("until its topic was usable")[2]
+    row = r"^\| creation \| {} \| {} \| +[\d,]+ \| +([\d,]+) \| +[\d,]+ \| +([\d,]+) \|"
+
+    def seconds(tenant, storm):
+        found = re.search(row.format(tenant, storm), page, re.MULTILINE)
+        return [int(each.replace(",", "")) / 1000 for each in found.groups()]
+
+    median, largest = seconds("direct", "with a quota")
+    median_without, largest_without = seconds("direct", "without a quota")
+    decided, _ = seconds("decided", "with a quota")
+    readme = " ".join((CHECKOUT / "README.md").read_text().split())
+    assert (
+        f"usable after at most {largest:.1f} s instead of {largest_without:.0f} s "
+        f"(median {median:.2f} s instead of {median_without:.0f} s)"
+    ) in readme
+    assert f"included, the median is {decided:.1f} s" in readme
