@@ -35,9 +35,10 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
     def table() -> None:
         rows = [[each.name, _text(each.value), _text(each.default), _origin(each)] for each in shown]
         if changed and rows:
-            print_table(("SETTING", "VALUE", "DEFAULT", "FROM"), rows)
+            print_table(("SETTING", "VALUE", "DEFAULT", "FROM"), rows, whole=("SETTING",))
         elif rows:
-            print_table(("SETTING", "VALUE", "FROM"), [[name, value, origin] for name, value, _, origin in rows])
+            values = [[name, value, origin] for name, value, _, origin in rows]
+            print_table(("SETTING", "VALUE", "FROM"), values, whole=("SETTING",))
         else:
             print("None of these settings differs from its default." if changed else "This table has no entries.")
 
