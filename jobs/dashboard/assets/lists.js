@@ -2,7 +2,7 @@
 
 const MAX_ROWS = 200;
 const timeOfDay = (ms) => new Date(ms).toISOString().slice(11, 23);
-const seconds = (ms) => (ms < 100 ? `${whole.format(Math.ceil(ms))} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms));
+const seconds = (ms) => (ms < 1000 ? `${whole.format(Math.ceil(ms))} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms));
 
 // The tokens of a bucket now, out of those at its last decision.
 function tokensNow(level, now) {
@@ -93,7 +93,7 @@ function makeDecisions(id) {
         withChild(liveCell("tokens", { class: "number" }),
           item.before === null ? "" : `${rounded(item.before)} → ${rounded(item.after)}`),
         withChild(liveCell("wait", { class: "number" }), item.wait ? seconds(item.wait) : ""),
-        withChild(liveCell("decided in", { class: "number" }), duration(item.latency)));
+        withChild(liveCell("decided in", { class: "number" }), seconds(item.latency)));
       row.addEventListener("click", () => openExplanation(item.id));
       return { row };
     },

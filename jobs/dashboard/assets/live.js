@@ -95,7 +95,7 @@ function showTiles() {
     ["Mutations admitted", whole.format(admitted), "in the last hour"],
     ["Mutations refused", whole.format(refused), "in the last hour", refused > 0],
     ["Throttled now", whole.format(Math.max(throttled, held.news.throttled)), `of ${counted(held.news.buckets, "tenant")}`, throttled > 0],
-    ["Decided in", known.length ? duration(middle) : "–", known.length ? `median; p99 ${duration(slow)}, last minute` : "no requests in the last minute"],
+    ["Decided in", known.length ? seconds(middle) : "–", known.length ? `median; p99 ${seconds(slow)}, last minute` : "no requests in the last minute"],
     ["Invalid records", whole.format(letters), letters ? held.news.letter : "in the last hour", letters > 0],
   ];
   const list = document.getElementById("tiles");

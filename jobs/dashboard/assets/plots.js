@@ -55,8 +55,8 @@ const PLOTS = {
       const top = highest(p99);
       return top.value === null
         ? "Nothing was decided in this time."
-        : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${duration(p50[top.bin])}, and 99 % ` +
-          `within ${duration(top.value)}.`;
+        : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${seconds(p50[top.bin])}, and 99 % ` +
+          `within ${seconds(top.value)}.`;
     },
   },
 };
