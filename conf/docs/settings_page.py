@@ -8,7 +8,7 @@ from quota.settings import Settings
 
 _READ_BY = {
     "kafka": "all programs that reach Kafka",
-    "target": "`gateway`, `apply`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
+    "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
     "`observe snapshot`: the programs that reach the cluster whose topics are changed",
     "storage": "`enforce`, `audit`, `minutes`, and the commands that read the checkpoint or the tables "
     "(`buckets`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
@@ -25,7 +25,7 @@ _READ_BY = {
     "gateway": "`gateway`; `kafka_clients` also `quotas push|pull|drift`",
     "observe": "`observe`",
     "client": "`QuotaAdminClient`, `AIOQuotaAdminClient`, `topics`",
-    "metrics": "the services: `enforce`, `audit`, `minutes`, `apply`, `gateway`, `observe follow`, "
+    "metrics": "the services: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `observe follow`, "
     "`quotas push --follow`",
     "dashboard": "`dashboard`, `run`",
     "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets`, `backtest`, `recommend`",

@@ -104,22 +104,6 @@ def test_every_file_that_is_linked_exists():
         assert (CHECKOUT / target).exists(), target
 
 
-def test_the_figures_of_the_experiment_are_those_of_its_page():
-    page = (CHECKOUT / "docs" / "evidence" / "experiment" / "experiment.md").read_text()
-    usable = page.split("until its topic was usable")[1]
-
-    def seconds(tenant, storm):
-        p50, _, most = re.search(rf"\| creation \| {tenant} \| {storm} \| \d+ \| (.*) \|", usable)[1].split(" | ")
-        return [int(each.replace(",", "")) / 1000 for each in (p50, most)]
-
-    with_a_quota, without = seconds("direct", "with a quota"), seconds("direct", "without a quota")
-    paragraph = re.search(r"\*\*In \[KIP-599's own experiment\].*?\n\n", README, re.DOTALL)[0]
-    most, most_without, median, median_without, decided = map(float, re.findall(r"(\S+) s\b", paragraph))
-    assert (most, most_without) == (round(with_a_quota[1], 1), round(without[1]))
-    assert (median, median_without) == (round(with_a_quota[0], 2), round(without[0]))
-    assert decided == round(seconds("decided", "with a quota")[0], 1)
-
-
 def test_every_page_of_decisions_is_listed():
     folder = CHECKOUT / "docs" / "decisions"
     listed = set(re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text()))

@@ -17,7 +17,7 @@ _Kind = Literal["requests", "decisions", "dead_letters", "quotas", "results", "p
 
 _KINDS: tuple[_Kind, ...] = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
 _OPTIONAL = ("results", "places")
-"""The topics of `apply` and `observe follow`, which make them."""
+"""The topics of `applier` and `observe follow`, which make them."""
 
 
 def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicStatus]:
