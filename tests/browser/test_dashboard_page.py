@@ -126,25 +126,26 @@ def test_what_comes_appears_without_a_reload(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     assert not page.find_element(By.ID, "empty").is_displayed()
-    shown = tiles(page)
-    assert (shown["Mutations admitted"], shown["Mutations refused"], shown["Throttled now"]) == ("60", "120", "1")
+    until(lambda: tiles(page)["Mutations refused"] == "120")
+    assert tiles(page)["Mutations admitted"] == "60"
     assert "refused" in rows(page, "decisions-table")[0]
-    (tenant,) = rows(page, "tenants-table")
+    (tenant,) = until(lambda: rows(page, "tenants-table"))
     assert "user 'alice'" in tenant
     assert "of 55" in tenant
     assert console_messages(page) == []
 
 
 def test_a_bucket_fills_up_between_decisions(page, feed):
-    """K = -5 at a rate of 5 is zero after a second, and then it goes on to 55."""
+    """From K = -5 on, at a rate of 5, it takes twelve seconds up to 55."""
     feed.storm()
 
     def tokens():
         found = page.execute_script("return document.querySelector('#tenants-table .amount')?.textContent")
         return float(found.partition(" of ")[0]) if found else math.nan
 
-    until(lambda: tokens() < 3)
-    until(lambda: tokens() > 3)
+    until(lambda: tokens() < 50)
+    first = tokens()
+    until(lambda: tokens() > max(first, 0) + 2)
     assert page.execute_script("return document.querySelector('#tenants-table .level').className") == "level"
 
 
