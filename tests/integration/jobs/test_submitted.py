@@ -55,7 +55,9 @@ def test_the_wheel_holds_all_modules_and_what_they_read(wheel):
     modules = {str(file.relative_to(CHECKOUT)) for part in ("jobs", "quota", "schemas") for file in modules_of(part)}
     read = {f"jobs/conf/{name}" for name in ("fair-scheduler.xml", "log4j2.properties", "spark-defaults.conf")}
     assets = {
-        str(file.relative_to(CHECKOUT)) for kind in ("html", "css", "js", "txt") for file in modules_of("jobs", kind)
+        str(file.relative_to(CHECKOUT))
+        for kind in ("html", "css", "js", "svg", "txt")
+        for file in modules_of("jobs", kind)
     }
     schemas = {str(file.relative_to(CHECKOUT)) for file in modules_of("schemas", "json")}
     assert found == modules | read | assets | schemas
