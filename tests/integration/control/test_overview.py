@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from quota.kafka.topics.preparation import prepare_topics
+from tests.support.clients import QUIET
 from tests.support.deployment import as_options
 from tests.support.factories import request_json
 from tests.support.programs import run, running_applier
@@ -164,7 +165,7 @@ def test_a_diff_reads_json_lines_and_no_error_looks_like_a_difference(command, t
 
 def test_topics_are_listed_and_described_with_what_changes_cost(deployment, command):
     name = deployment.topics.requests.replace("requests", "orders")
-    admin = AdminClient({"bootstrap.servers": deployment.kafka.bootstrap_servers})
+    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
     admin.create_topics([NewTopic(name, 60, 1, config={"retention.ms": "1000"})])[name].result(30)
     until(lambda: name in admin.list_topics(timeout=10).topics)
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5")
