@@ -30,7 +30,7 @@ def asked(monkeypatch):
     [
         ([], "log:9092"),
         (["--set", "kafka.target_servers=target:9092"], "target:9092"),
-        (["--set", "kafka.target_servers=target:9092", "--from", "other:9092"], "other:9092"),
+        (["--set", "kafka.target_servers=target:9092", "--source-server", "other:9092"], "other:9092"),
     ],
 )
 def test_the_cluster_whose_topics_are_changed_is_asked_unless_another_one_is_named(asked, options, expected):
