@@ -64,7 +64,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
     kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
     """What it is for."""
     needed: bool
-    """Whether `enforce` and `audit` need it; `results` and `places` are for `apply` and `observe follow`."""
+    """Whether `enforce` and `audit` need it; `results` and `places` are for `applier` and `observe follow`."""
     exists: bool | None = None
     """Whether the topic exists, and this principal may describe it."""
     partitions: int | None = None
@@ -118,7 +118,7 @@ class BatchStatus(msgspec.Struct, frozen=True):
 class QueryStatus(msgspec.Struct, frozen=True):
     """A query, or the applier, and how far it has read."""
 
-    name: Literal["enforce", "audit", "minutes", "apply"]
+    name: Literal["enforce", "audit", "minutes", "applier"]
     """Its name."""
     reads: list[str]
     """The topics that it reads; for `minutes` the table."""
@@ -177,7 +177,7 @@ class EndpointStatus(msgspec.Struct, frozen=True):
     ready: bool | None = None
     """Whether its job does its work (`/ready`)."""
     jobs: list[str] | None = None
-    """The names of its jobs: `enforce`, `audit`, `minutes`, `apply`, `gateway`, `push`, `observe`."""
+    """The names of its jobs: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `push`, `observe`."""
 
 
 class Status(msgspec.Struct, frozen=True):

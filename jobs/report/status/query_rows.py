@@ -118,7 +118,7 @@ def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endp
     running = True if endpoint else None if applied is None else not silent
     by = f"metrics at {endpoint}" if endpoint else "the time of its position" if applied else None
     return QueryStatus(
-        "apply",
+        "applier",
         [topics.decisions],
         f"{topics.places}, {settings.applier.group}",
         exists=None if cluster is None else applied is not None,

@@ -32,7 +32,7 @@ def status(deployment):
 
     def _status(*args):
         root = ["--set", f"storage.root={deployment.storage.root}"]
-        done = run(*as_options(deployment), *root, "status", "--output", "json", *args)
+        done = run(*as_options(deployment), *root, "status", "--json", *args)
         assert done.returncode in {0, 1}, done.stderr
         return done.returncode, json.loads(done.stdout)
 
@@ -93,8 +93,8 @@ def test_records_that_wait_are_told_by_the_checkpoint_alone(deployment, status, 
 def test_an_applier_that_runs_is_seen_by_its_position(deployment, status):
     prepare_topics(deployment)
     with running_applier(deployment):
-        until(lambda: "apply" in rows(status()[1], "queries"))
-        found = rows(status()[1], "queries")["apply"]
+        until(lambda: "applier" in rows(status()[1], "queries"))
+        found = rows(status()[1], "queries")["applier"]
 
     assert (found["running"], found["running_by"], found["lag"]) == (True, "the time of its position", 0)
 
@@ -141,13 +141,10 @@ def test_a_diff_tells_what_apply_would_change_and_changes_nothing(command, tmp_p
         ]
     found = command("quotas", "diff", "q.yaml", "--json", exit_code=1)
     assert found["differs"]
-    assert [(each["change"], each["entity"]) for each in found["changes"]] == [
-        ("add", {"client-id": "app"}),
-        ("change", {"user": "alice"}),
-    ]
-    assert found["changes"][1]["before"]["controller_mutation_rate"] == 1.0
+    assert [each["entity"] for each in found["changes"]] == [{"client-id": "app"}, {"user": "alice"}]
+    assert (found["changes"][0]["before"], found["changes"][1]["before"]["controller_mutation_rate"]) == (None, 1.0)
 
-    command("quotas", "apply", "q.yaml")
+    command("quotas", "apply", "q.yaml", "--yes")
     assert command("quotas", "diff", "q.yaml") == "The quotas are as in q.yaml.\n"
     assert command("quotas", "diff", "q.yaml", "--json") == {"differs": False, "changes": []}
 

@@ -237,5 +237,5 @@ def test_an_applier_runs_if_it_has_stored_its_position_lately(settings, age_ms, 
 
     found = assemble(settings, facts(cluster(applied=applied, **bounds), read))
 
-    assert (query(found, "apply").running, query(found, "apply").lag) == (running, 5)
-    assert [each.startswith("apply: 5 decisions have waited") for each in found.problems] == [True]
+    assert (query(found, "applier").running, query(found, "applier").lag) == (running, 5)
+    assert [each.startswith("applier: 5 decisions have waited") for each in found.problems] == [True]

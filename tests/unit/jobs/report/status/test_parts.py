@@ -87,7 +87,7 @@ def test_an_endpoint_tells_its_jobs_and_whether_they_are_ready():
     stopped = read_endpoint(address)
 
     assert (starting.jobs, starting.ready, starting.error) == ([], False, None)
-    assert (running.jobs, running.ready, running.error) == (["apply"], True, None)
+    assert (running.jobs, running.ready, running.error) == (["applier"], True, None)
     assert (stopped.jobs, stopped.ready) == (None, None)
     assert "Connection refused" in stopped.error
 
