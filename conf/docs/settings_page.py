@@ -11,7 +11,7 @@ _READ_BY = {
     "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
     "`observe snapshot`: the programs that reach the cluster whose topics are changed",
     "storage": "`enforce`, `audit`, `minutes`, and the commands that read the checkpoint or the tables "
-    "(`buckets`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
+    "(`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
     "topics": "all programs that reach Kafka",
     "quota": "`enforce`; the commands that decide again or look at quotas (`simulate`, `backtest`, `recommend`, "
     "`explain`, `buckets`, `quotas`, `callback`)",
@@ -28,7 +28,8 @@ _READ_BY = {
     "metrics": "the services: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `observe follow`, "
     "`quotas push --follow`",
     "dashboard": "`dashboard`, `run`",
-    "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets`, `backtest`, `recommend`",
+    "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets list`, `buckets export`, "
+    "`backtest`, `recommend`, `run`, `demo`",
     "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`, which read Kafka's "
     "protocol from them",
 }

@@ -138,7 +138,7 @@ def gateway(*, kafka: KafkaOptions) -> None:
 
     Examples:
       mutation-quota gateway --bootstrap-server broker:9092
-      mutation-quota gateway --set gateway.address=0.0.0.0:19092
+      mutation-quota gateway --set gateway.address=10.0.0.5
     """
     from jobs.services.gateway import run_gateway
 

@@ -61,7 +61,7 @@ class Dashboard:
     def app(self) -> Starlette:
         """Return the ASGI application."""
         own = self._settings.dashboard
-        hosts = [*own.hosts, *(["localhost"] if own.is_local else [])]
+        hosts = [*own.hosts, "localhost"]
         routes = [
             Route("/", self._page),
             Route("/login", self._login, methods=["GET", "POST"]),

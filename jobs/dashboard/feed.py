@@ -9,7 +9,7 @@ import msgspec
 
 from jobs.dashboard.decisions import KEPT_MS
 from jobs.dashboard.state import LiveState
-from quota.errors import ClusterError
+from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quota_log import KafkaQuotas, QuotaLog
 from quota.kafka.requests import AnswerReader
 from quota.kafka.timing import Every, now_ms
@@ -57,6 +57,11 @@ class Feed:
                     _log.debug("%s: trying again", error)
                 self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=str(error))
                 stop.wait(_RETRY_SECONDS)
+            except Exception as error:  # noqa: BLE001 such as a certificate that is being replaced
+                message = str(error) if isinstance(error, MutationQuotaError) else f"{type(error).__name__}: {error}"
+                _log.warning("the dashboard cannot read the topics: %s: trying again", message)
+                self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=message)
+                stop.wait(_RETRY_SECONDS)
 
     def describe(self) -> dict[str, Any]:
         """Return whether Kafka answers, as the page gets it."""
@@ -70,8 +75,7 @@ class Feed:
         """
         settings = self._settings
         now = now_ms()
-        most = settings.dashboard.max_decisions
-        with closing(AnswerReader(settings, since=now - KEPT_MS, max_per_partition=most)) as reader:
+        with closing(AnswerReader(settings, since=now - KEPT_MS)) as reader:
             self._log = QuotaLog(KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds), with_entries=True)
             self._entries_read, self._position = 0, -1
             state = LiveState(settings, now)

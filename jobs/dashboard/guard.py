@@ -112,7 +112,7 @@ class Guard:
             return PlainTextResponse(
                 "This is not a name of the dashboard; dashboard.hosts lists other names that it may have.\n", 421
             )
-        if _is_foreign(headers) and not (reads and path == "/" and _opens_a_page(headers)):
+        if _is_foreign(headers) and not (reads and path in {"/", _LOGIN} and _opens_a_page(headers)):
             return PlainTextResponse("Requests from other sites are refused.\n", 403)
         if not reads and path == _LOGIN and "origin" not in headers:
             return PlainTextResponse("A browser has to say where it comes from.\n", 403)
@@ -128,8 +128,8 @@ class Guard:
         if name in self._hosts:
             return True
         try:
-            named = ipaddress.ip_address(name)
-            return named == ipaddress.ip_address((scope.get("server") or ("", 0))[0])
+            here = ipaddress.ip_address((scope.get("server") or ("", 0))[0])
+            return ipaddress.ip_address(name) == (getattr(here, "ipv4_mapped", None) or here)
         except ValueError:
             return False
 

@@ -38,9 +38,12 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | 
     """
     own = settings.dashboard
     try:
-        session = Session(own.token)
+        token = own.token
     except OSError as error:
         raise BadInput(f"dashboard.token_file {own.token_file}: {error.strerror}") from None
+    if own.token_file and not token:  # it was there when the settings were read, and may be written again just now
+        raise BadInput(f"dashboard.token_file {own.token_file}: the file is empty")
+    session = Session(token)
     feed, stop = feed or Feed(settings), threading.Event()
     app = Dashboard(settings, feed, session, stop).app()
     listening = _listen(own.address, own.port, any_port=any_port)
@@ -87,5 +90,7 @@ def _listen(address: str, port: int, *, any_port: bool) -> socket.socket:
 
 
 def _url(address: str, port: int) -> str:
+    if ipaddress.ip_address(address).is_unspecified:
+        address = "::1" if ":" in address else "127.0.0.1"
     host = f"[{address}]" if ":" in address else address
     return f"http://{host}:{port}/"

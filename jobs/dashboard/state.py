@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from jobs.dashboard.changes import QuotaChanges
 from jobs.dashboard.decisions import RecentDecisions
 from jobs.dashboard.load import Load
-from jobs.dashboard.tenants import Tenants
+from jobs.dashboard.tenants import MAX_TENANTS, Tenants
 from jobs.metrics.counts import MutationCounts
 from quota.admission.resolve import Quotas
 from quota.explanation.explanation import Neighbours
@@ -20,8 +20,6 @@ from quota.text import printable
 
 _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
-_FIRST_TENANTS = 1000
-_MAX_TENANTS = 500
 _MAX_CHANGES = 200
 _LETTER_CHARS = 300
 
@@ -93,7 +91,7 @@ class LiveState:
             news = {
                 "first": is_first,
                 "intervals": self._load.intervals(now, seq),
-                "tenants": self._tenants.rows(_FIRST_TENANTS if is_first else _MAX_TENANTS, seq),
+                "tenants": self._tenants.rows(MAX_TENANTS, seq),
                 "buckets": len(self._tenants),
                 "left_out": self._tenants.left_out,
                 "throttled": self._tenants.throttled(now),

@@ -17,7 +17,7 @@ from quota.timeline.resolution import Resolution
 
 _MINUTE_MS = 60_000
 _KEPT_MINUTES = 60
-_MAX_TENANTS = 5000
+MAX_TENANTS = 5000
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class Tenants:
         bare = msgspec.structs.replace(decision, topics=[], shadow=None)
         tenant = self._tenants.get(key)
         if tenant is None:
-            if len(self._tenants) >= _MAX_TENANTS:
+            if len(self._tenants) >= MAX_TENANTS:
                 self._drop_quietest()
             tenant = self._tenants[key] = _Tenant(bare)
         elif decision.timestamp >= tenant.last.timestamp:
@@ -221,7 +221,7 @@ class Tenants:
 
     def _drop_quietest(self) -> None:
         """Drop the tenth of the tenants whose last decisions are the oldest."""
-        oldest = sorted(self._tenants, key=lambda key: self._tenants[key].last.timestamp)[: _MAX_TENANTS // 10]
+        oldest = sorted(self._tenants, key=lambda key: self._tenants[key].last.timestamp)[: MAX_TENANTS // 10]
         for key in oldest:
             del self._tenants[key]
         self.left_out += len(oldest)

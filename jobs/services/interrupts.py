@@ -36,4 +36,5 @@ def exit_interrupted() -> None:
 
 
 for each in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(each, on_interrupt)
+    if signal.getsignal(each) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
+        signal.signal(each, on_interrupt)

@@ -141,7 +141,7 @@ class Jvm:
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:
         again, self.interrupted = self.interrupted, True
         self._signal()
-        if again or not (self._launching or _in_libraries(frame)):
+        if not self._launching and (again or not _in_libraries(frame)):
             raise KeyboardInterrupt
 
     def _launch(self, conf: SparkConf, log: Path | None, gateway: Path) -> None:

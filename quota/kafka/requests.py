@@ -127,7 +127,6 @@ class AnswerReader:
         *,
         from_beginning: bool = False,
         since: int | None = None,
-        max_per_partition: int | None = None,
         results: bool = False,
         only: str = "",
         overrides: Mapping[str, str | float] | None = None,
@@ -138,7 +137,6 @@ class AnswerReader:
             settings: the names of the topics.
             from_beginning: whether to read existing records, too.
             since: the moment from which on existing records are read, too [epoch ms].
-            max_per_partition: the most existing records of a partition to read, the newest; with `since`.
             results: whether to read results, too.
             only: how the request ids begin whose decisions are read; the others are passed over without being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
@@ -162,7 +160,7 @@ class AnswerReader:
         action = f"read answers from Kafka at {settings.kafka.bootstrap_servers}"
         with cluster_errors(action, client_config(settings.kafka.connection, overrides)):
             seconds = settings.kafka.timeout_seconds
-            self._assign_new_partitions(seconds, from_beginning=from_beginning, since=since, most=max_per_partition)
+            self._assign_new_partitions(seconds, from_beginning=from_beginning, since=since)
 
     def read(self, seconds: float = _POLL_SECONDS) -> Iterator[ReceivedAnswer]:
         """Yield the answers since the last call; wait up to `seconds` for the first one."""
@@ -202,9 +200,7 @@ class AnswerReader:
                 topic,
             )
 
-    def _assign_new_partitions(
-        self, seconds: float, *, from_beginning: bool, since: int | None = None, most: int | None = None
-    ) -> None:
+    def _assign_new_partitions(self, seconds: float, *, from_beginning: bool, since: int | None = None) -> None:
         """Read the partitions that are not assigned yet, including those added since the last time."""
         new = []
         for topic in self._readers:
@@ -212,21 +208,20 @@ class AnswerReader:
                 if (topic, partition) not in self._assigned:
                     each = TopicPartition(topic, partition, OFFSET_BEGINNING)
                     if not from_beginning:
-                        each.offset = self._start(each, since, most, seconds)
+                        each.offset = self._start(each, since, seconds)
                     new.append(each)
         if new:
             self._consumer.incremental_assign(new)
             self._assigned |= {(each.topic, each.partition) for each in new}
 
-    def _start(self, partition: TopicPartition, since: int | None, most: int | None, seconds: float) -> int:
-        """Return the end of a partition, or the first offset from `since` (epoch ms) on, over `most` at most."""
+    def _start(self, partition: TopicPartition, since: int | None, seconds: float) -> int:
+        """Return the end of a partition, or the first offset from `since` (epoch ms) on."""
         first, end = offset_range(self._consumer, partition, seconds)
         if since is None:
             return end
         wanted = TopicPartition(partition.topic, partition.partition, since)
         (found,) = self._consumer.offsets_for_times([wanted], seconds)
-        start = max(found.offset, first) if found.offset >= 0 else end
-        return start if most is None else max(start, end - most)
+        return max(found.offset, first) if found.offset >= 0 else end
 
 
 def rejected_id(letter: DeadLetter, topic: str) -> str | None:

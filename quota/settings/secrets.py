@@ -5,7 +5,7 @@ import re
 MASK = "********"
 """The text printed in place of a secret."""
 
-SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore)[._-]?key"  # noqa: S105
+SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore|encryption|api)[._-]?key"  # noqa: S105
 """A regular expression for names of secrets, in the syntax that Python and Java share."""
 
 _PATH_NAME = re.compile(r"(?i)[._-](file|location)$")

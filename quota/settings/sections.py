@@ -54,7 +54,7 @@ class TopicSettings(Section):
     """Topic of the applier's results."""
 
     places: TopicName = "mutation-places"
-    """Topic of the applier's offsets in the decisions topic, compacted."""
+    """Topic of the positions of appliers and of `observe follow`, compacted."""
 
     identity: Literal["payload", "topic"] = "payload"
     """Source of a request's user: its `payload`, written by a trusted gateway, or its `topic`, `<requests>.<user>`."""

@@ -73,7 +73,8 @@ class SecuritySettings(Section):
     """User name for SASL: the principal without its `User:`. Required with SASL."""
 
     sasl_password: Secret = SecretStr("")
-    """Password for SASL. Prefer `sasl_password_file`: other users can see command lines and environments."""
+    """Password for SASL. Prefer `sasl_password_file`: other users can see command lines, and child processes inherit
+    environments."""
 
     sasl_password_file: SecretFile = ""
     """Path of a file with only the password, such as a mounted Kubernetes secret. A newline at its end is ignored."""

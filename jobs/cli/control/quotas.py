@@ -58,8 +58,8 @@ def alter(
     The change takes effect immediately, or at --effective-at, without a restart.
 
     Examples:
-      mutation-quota quotas alter --user etl --add-config controller_mutation_rate=5
-      mutation-quota quotas alter --user etl --delete-config max_debt_ms
+      mutation-quota quotas alter --user a --add-config controller_mutation_rate=5
+      mutation-quota quotas alter --user a --delete-config max_debt_ms
     """
     entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))

@@ -72,6 +72,8 @@ def _trouble() -> Iterator[None]:
         raise
     except MutationQuotaError as error:
         raise DiffTrouble(str(error)) from None
+    except Exception as error:
+        raise DiffTrouble(f"unexpected {type(error).__name__}: {error}") from error
 
 
 def _print(file: Path, steps: Sequence[Step]) -> None:

@@ -54,7 +54,7 @@ class SectionedGroup(TyperGroup):
 def split_docstring(command: Command) -> tuple[str, str | None]:
     """Return the help of a command, and below it the epilog with its examples, from its docstring."""
     text, heading, examples = (inspect.getdoc(command) or "").partition(_EXAMPLES)
-    lines = [line.strip() for line in examples.splitlines()]
+    lines = [f"  {line.strip()}" for line in examples.splitlines()]
     return text.strip(), "\n".join([f"{_VERBATIM}{heading.strip()}", *lines]) if heading else None
 
 

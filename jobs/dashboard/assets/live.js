@@ -51,7 +51,7 @@ function take(news) {
 // Forget the tenants that the dashboard has forgotten: those that are quiet for an hour.
 function forgetQuiet(news) {
   for (const [key, each] of held.tenants) {
-    if ((each.level?.at ?? 0) < news.now - 3600000 && each.retry_at < news.now) held.tenants.delete(key);
+    if (each.level && each.level.at < news.now - 3600000 && each.retry_at < news.now) held.tenants.delete(key);
   }
 }
 
@@ -175,8 +175,13 @@ function listen() {
   const stream = new EventSource("/api/stream");
   stream.addEventListener("message", (event) => take(JSON.parse(event.data)));
   stream.addEventListener("error", () => {
-    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listenAgain, 3000);
   });
+}
+
+// A dashboard that was started again with a token asks for it again.
+function listenAgain() {
+  fetch("/assets/icon.svg").then((answer) => { if (answer.status === 401) location.reload(); else listen(); }, listen);
 }
 
 function begin() {

@@ -21,7 +21,7 @@ function part(kind) {
 
 function decimal(id, label) {
   const text = field(id).value.trim();
-  if (!/^[0-9]*\.?[0-9]+(e[+-]?[0-9]+)?$/i.test(text)) throw new Error(`${label}: give a number above 0.`);
+  if (!/^[0-9]*\.?[0-9]+(e[+-]?[0-9]+)?$/i.test(text) || !Number.isFinite(Number(text))) throw new Error(`${label}: give a number above 0.`);
   return Number(text);
 }
 
@@ -58,7 +58,7 @@ function beginTrial(tenant) {
   field("remove").checked = false;
   field("rate").value = tenant.level ? String(tenant.level.rate) : "";
   const usual = tenant.level && tenant.level.rate * Number(document.documentElement.dataset.window);
-  field("burst").value = tenant.level && tenant.level.burst !== usual ? String(tenant.level.burst) : "";
+  field("burst").value = tenant.level && Math.abs(tenant.level.burst - usual) > 1e-9 * usual ? String(tenant.level.burst) : "";
   forgetTrial();
   field("trial").scrollIntoView();
   field("rate").focus();

@@ -270,7 +270,15 @@ def test_storage_options_are_properties_that_spark_hides():
 
 @pytest.mark.parametrize(
     "name",
-    ["sasl_password", "kafka.sasl.jaas.config", "ssl.key.password", "fs.s3a.access.key", "fs.azure.account.key.x"],
+    [
+        "sasl_password",
+        "kafka.sasl.jaas.config",
+        "ssl.key.password",
+        "fs.s3a.access.key",
+        "fs.azure.account.key.x",
+        "fs.s3a.encryption.key",
+        "quota.callback_configs.api.key",
+    ],
 )
 def test_secrets_are_known_by_their_names(name):
     assert is_secret(name)

@@ -47,6 +47,12 @@ def test_a_link_of_another_site_may_open_the_page_and_nothing_else(page):
     assert client.get("/", headers=headers | {"Sec-Fetch-Dest": "iframe"}).status_code == 403
 
 
+def test_with_a_token_a_link_of_another_site_leads_to_the_login(page):
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    client = page(token=TOKEN).client
+    assert client.get("/", headers=headers, follow_redirects=True).status_code == 200
+
+
 @pytest.mark.parametrize("path", ["/api/quotas", "/api/trials"])
 def test_a_change_needs_the_secret_of_the_page(page, path):
     shown = page(allow_changes="true")

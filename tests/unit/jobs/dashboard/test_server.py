@@ -1,10 +1,12 @@
 """The server of the dashboard, without a Kafka that it could reach."""
 
 import socket
+import threading
 
 import httpx2
 import pytest
 
+from jobs.dashboard.feed import Feed
 from jobs.dashboard.server import serve_dashboard
 from quota.errors import BadInput
 from quota.settings import load_settings
@@ -17,6 +19,13 @@ def taken():
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         yield listening.getsockname()[1]
+
+
+@pytest.fixture
+def token(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("a token of some length\n")
+    return file
 
 
 def settings(*overrides):
@@ -44,12 +53,41 @@ def test_another_port_is_taken_where_any_will_do(taken):
         assert httpx2.get(url).status_code == 200
 
 
-def test_an_address_of_another_machine_is_one_line(tmp_path):
-    token = tmp_path / "token"
-    token.write_text("a token of some length\n")
+def test_an_address_of_another_machine_is_one_line(token):
     wrong = settings("dashboard.address=192.0.2.1", f"dashboard.token_file={token}")
     with (
         pytest.raises(BadInput, match=r"^dashboard.address: 192.0.2.1:0 cannot be listened on: "),
         serve_dashboard(wrong),
     ):
         pass
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])  # noqa: S104 what is tested
+def test_a_page_for_all_addresses_prints_one_that_opens(token, address):
+    with serve_dashboard(settings(f"dashboard.address={address}", f"dashboard.token_file={token}")) as url:
+        assert httpx2.get(url, follow_redirects=True).status_code == 200
+        port = url.rstrip("/").rpartition(":")[2]
+        assert httpx2.get(f"http://127.0.0.1:{port}/", headers={"Host": f"localhost:{port}"}).status_code == 303
+        assert httpx2.get(f"http://127.0.0.1:{port}/").status_code == 303
+
+
+def test_a_token_that_is_emptied_after_the_settings_were_read_opens_nothing(token):
+    emptied = settings("dashboard.address=0.0.0.0", f"dashboard.token_file={token}")
+    token.write_text("")
+    with pytest.raises(BadInput, match="the file is empty"), serve_dashboard(emptied):
+        pass
+
+
+def test_an_unexpected_failure_of_the_feed_is_told_and_tried_again(monkeypatch):
+    feed, stop, tries = Feed(settings()), threading.Event(), []
+
+    def fail(_):
+        tries.append(feed.contact)
+        if len(tries) == 2:
+            stop.set()
+        raise ValueError("a certificate is half written")
+
+    monkeypatch.setattr(feed, "_follow_until_failure", fail)
+    monkeypatch.setattr("jobs.dashboard.feed._RETRY_SECONDS", 0.0)
+    feed.follow(stop)
+    assert (tries[1].state, tries[1].message) == ("unreachable", "ValueError: a certificate is half written")
