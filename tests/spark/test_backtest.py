@@ -244,7 +244,7 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
     assert "requests.jsonl: 1 of 6 lines are no requests and do not count; line 3: value: not JSON" in done.stderr
     assert "The requests of a file have no decisions; each is compared with a cluster without quotas." in done.stdout
     assert "without quotas" in done.stdout
-    assert r"'[/b]\x1b[2J' / <none>" in done.stdout
+    assert r"'[/b]\x1b[2J / <none>'" in done.stdout
 
 
 def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):

@@ -175,7 +175,7 @@ def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, c
     with pytest.raises(ClusterError, match=f"topic {topic} is stamped by producers"):
         prepare_topics(by_topic)
     told = command("tenants", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
-    assert acl_line(by_topic.kafka.bootstrap_servers, "alice", topic) in told
+    assert acl_line(by_topic.kafka, "alice", topic) in told
     assert timestamp_type(by_topic, topic) == timestamp_type(by_topic, f"{by_topic.topics.requests}.bob.eu")
     assert {topic, by_topic.topics.requests_of("bob.eu")} < prepare_topics(by_topic).keys()
     with pytest.raises(ClusterError, match=r"bob_eu.* collides with"):
