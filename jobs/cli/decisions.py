@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import KafkaOptions
+from jobs.cli.options import Client, From, KafkaOptions, To, User
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.times import parse_period
 from quota.text import format_time
@@ -18,15 +18,11 @@ _WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "WAIT S")
 
 
 def list_decisions(
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of a user.")] = None,
-    client: Annotated[str | None, typer.Option(metavar="NAME", help="Only those of a client-id.")] = None,
+    user: User = None,
+    client: Client = None,
     refused: Annotated[bool, typer.Option("--refused", help="Only those that refuse a topic, in shadow too.")] = False,
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Only later ones: ISO 8601, epoch ms, -2h.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Only earlier ones: ISO 8601, epoch ms, -2h.")
-    ] = None,
+    since: From = None,
+    until: To = None,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="The largest number of decisions.")] = 20,
     *,
     output: OutputOptions,

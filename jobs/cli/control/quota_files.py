@@ -54,7 +54,7 @@ def validate(
       mutation-quota quotas validate quotas.yaml
       mutation-quota quotas validate quotas.yaml --fail-on-warning
     """
-    records = _read_file(file)
+    records = read_quota_records(file)
     warnings = [str(each) for each in loopholes({record.entity for record in records})]
     for each in warnings:
         print(f"warning: {each}", file=sys.stderr)
@@ -81,7 +81,7 @@ def apply(
       mutation-quota quotas apply quotas.yaml --dry-run
       mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
     """
-    records = _read_file(file)
+    records = read_quota_records(file)
     confirmation.check(output)
     settings = kafka.read()
     from quota.kafka.quota_log import read_log
@@ -171,7 +171,12 @@ def export(
         file.write("".join(commands()))
 
 
-def _read_file(file: Path) -> list[QuotaRecord]:
+def read_quota_records(file: Path) -> list[QuotaRecord]:
+    """Read the quotas of a file, YAML or JSON lines.
+
+    Raises:
+        BadInput: it cannot be read, or is invalid.
+    """
     try:
         return read_quotas_of_entities(file.read_bytes(), str(file))
     except OSError as error:

@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.control.quota_files import read_quota_records
+from jobs.cli.control.quota_text import planned_change
 from jobs.cli.options import KafkaOptions
 from jobs.cli.output import OutputOptions
 from jobs.cli.overview.wording import plural
 from quota.errors import BadInput, MutationQuotaError
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord, to_configs
 from quota.timeline.plan import Step, plan
-from quota.timeline.quota_lines import read_quotas_of_entities
 from schemas.documents.quota_diff import QuotaDiff
-from schemas.documents.quotas import PlannedChange, QuotaConfigs
 
 DIFFERS = 1
 
@@ -48,19 +46,12 @@ def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None
         from quota.kafka.quota_log import read_log
 
         log = read_log(settings)
-        steps = plan(_read_file(file), log.timeline, log.now)
+        steps = plan(read_quota_records(file), log.timeline, log.now)
     output.print(
-        QuotaDiff(bool(steps), [_change(each) for each in steps]), lambda: _print(file, steps), items="changes"
+        QuotaDiff(bool(steps), [planned_change(each) for each in steps]), lambda: _print(file, steps), items="changes"
     )
     if steps:
         raise typer.Exit(DIFFERS)
-
-
-def _read_file(file: Path) -> list[QuotaRecord]:
-    try:
-        return read_quotas_of_entities(file.read_bytes(), str(file))
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from None
 
 
 @contextmanager
@@ -83,11 +74,3 @@ def _print(file: Path, steps: Sequence[Step]) -> None:
         print(f"{plural(len(steps), 'difference')}: `quotas apply {file}` makes these changes.")
     else:
         print(f"The quotas are as in {file}.")
-
-
-def _change(step: Step) -> PlannedChange:
-    return PlannedChange(step.record.entity, _configs(step.before), _configs(step.after), step.record.effective_at)
-
-
-def _configs(quota: Quota | None) -> QuotaConfigs | None:
-    return None if quota is None else QuotaConfigs(**to_configs(quota))
