@@ -183,7 +183,7 @@ def test_a_query_that_stands_still_is_told_of_where_there_is_work_also_in_its_fi
     shown = [("last_batch_timestamp_seconds", 0), *series]
     told = (
         {"query": "enforce", "severity": "critical"},
-        "enforce has finished no batch for five minutes, and there is work.",
+        "enforce has finished no batch for five minutes although there are records to process.",
     )
     fired(
         "MutationQuotaNoProgress",
@@ -197,7 +197,7 @@ STARTED = "mutation_quota_query_start_timestamp_seconds"
 
 @pytest.mark.parametrize(("values", "fires"), [("7x8 stale", True), ("7x60", False), ("7x8 stale _x4 9x60", False)])
 def test_a_job_that_was_there_and_is_gone_is_told_of(fired, values, fires):
-    told = ({"query": "audit", "severity": "warning"}, "audit ran within the last day, and tells of itself no more.")
+    told = ({"query": "audit", "severity": "warning"}, "audit ran within the last day, and no longer reports metrics.")
     fired("MutationQuotaGone", {f'{STARTED}{{query="audit"}}': values}, [told] if fires else [])
 
 
@@ -205,7 +205,7 @@ def test_a_job_that_was_there_and_is_gone_is_told_of(fired, values, fires):
 def test_that_all_gateways_are_gone_is_told_and_that_one_of_them_is_not(fired, values, fires):
     """By an alert of its own: clients do not reach the cluster."""
     gateways = {f'{STARTED}{{query="gateway",instance="{each}"}}': values for each in ("a", "b")}
-    told = ({"severity": "critical"}, "No gateway tells of itself; clients do not reach the cluster.")
+    told = ({"severity": "critical"}, "No gateway reports metrics; clients cannot reach the cluster.")
     fired("MutationQuotaGatewayGone", gateways, [told] if fires else [])
     fired("MutationQuotaGatewayGone", {**gateways, f'{STARTED}{{query="gateway",instance="c"}}': "7x60"}, [])
     fired("MutationQuotaGone", gateways, [])
@@ -216,13 +216,13 @@ def test_several_gateways_are_no_restarts_and_one_that_is_started_again_and_agai
     """Six of them, of which one begins again in its place."""
     series = {f'{STARTED}{{query="gateway",instance="{each}"}}': "7x60" for each in range(5)}
     series[f'{STARTED}{{query="gateway",instance="5"}}'] = " ".join(f"{each}x2" for each in range(starts))
-    told = ({"query": "gateway", "severity": "critical"}, "gateway was started 5 times within half an hour.")
+    told = ({"query": "gateway", "severity": "critical"}, "gateway started 5 times within half an hour.")
     fired("MutationQuotaRestarts", series, [told] if fires else [])
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 1x30", True), ("1x60", False)])
 def test_a_mutation_without_a_decision_in_time_is_told_of_for_ten_minutes(fired, values, fires):
-    told = ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time.")
+    told = ({"severity": "warning"}, "1 requests of the last ten minutes got no decision in time.")
     series = {"mutation_quota_gateway_undecided_requests_total": values}
     fired("MutationQuotaGatewayUndecided", series, [told] if fires else [])
 
@@ -230,8 +230,8 @@ def test_a_mutation_without_a_decision_in_time_is_told_of_for_ten_minutes(fired,
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 3x30", True)])
 def test_an_address_that_leads_past_the_gateway_is_told_of(fired, values, fires):
     summary = (
-        "Brokers tell clients addresses that lead past the gateway. "
-        "They are left out, and clients do not reach these brokers."
+        "Brokers give clients addresses that bypass the gateway. "
+        "The gateway removes them, and clients cannot reach these brokers."
     )
     told = ({"severity": "critical"}, summary)
     series = {"mutation_quota_gateway_foreign_addresses_total": values}
@@ -260,7 +260,7 @@ def test_lines_that_cannot_be_read_are_told_of(fired, values, fires):
 def test_quotas_of_a_cluster_that_stay_otherwise_than_in_the_log_are_told_of(fired, values, fires):
     """Of all kinds together; what is put right within minutes is not."""
     series = {f'mutation_quota_push_differing_quotas{{difference="{each}"}}': values for each in ("changed", "missing")}
-    told = ({"severity": "warning"}, "4 quotas of the cluster are not as the quota log has them.")
+    told = ({"severity": "warning"}, "4 quotas of the cluster differ from the quota log.")
     fired("MutationQuotaDrift", series, [told] if fires else [])
 
 
@@ -289,7 +289,7 @@ def test_a_job_that_is_started_again_and_again_is_told_of(fired, starts, pods):
         }
     else:
         series = {f'{STARTED}{{query="enforce"}}': " ".join(f"{each}x2 stale" for each in range(1, starts + 1))}
-    told = ({"query": "enforce", "severity": "critical"}, "enforce was started 5 times within half an hour.")
+    told = ({"query": "enforce", "severity": "critical"}, "enforce started 5 times within half an hour.")
     fired("MutationQuotaRestarts", series, [told] if starts > 4 else [])
 
 

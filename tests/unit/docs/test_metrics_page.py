@@ -19,7 +19,7 @@ def rows(section):
 
 
 def test_it_tells_of_each_metric_as_the_code_has_it():
-    told = [[cell.strip(" |") for cell in row] for row in rows("All of them")]
+    told = [[cell.strip(" |") for cell in row] for row in rows("All metrics")]
     expected = [
         [f"`{each.name}`", each.kind, each.unit, ", ".join(f"`{label}`" for label in each.labels), each.meaning]
         for each in METRICS
