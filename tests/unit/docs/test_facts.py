@@ -51,7 +51,7 @@ def test_python_is_needed_as_the_package_says():
 
 
 def test_the_decision_on_sizes_has_those_of_the_code():
-    page = " ".join((DOCS / "decisions/0006-no-record-may-stop-the-query.md").read_text().split())
+    page = " ".join((DOCS / "decisions/programs/0006-no-record-may-stop-the-query.md").read_text().split())
     assert (GROWTH, ENVELOPE) == (6, 8 * 1024)
     assert "at most six times its record and 8 KiB" in page
 

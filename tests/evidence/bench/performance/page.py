@@ -29,8 +29,8 @@ slowest there hang on where the batch falls, and at 10 requests/s are one of fif
     "throughput": """\
 A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState as PySpark has it, with
 the same schemas, whose function hands each record back and writes the same state each time; enforcing goes past
-PySpark's pandas ([0019](../decisions/0019-keyed-stages-without-pandas.md)). A round before warms up. The first batch of
-a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the pass-through, which
+PySpark's pandas ([0019](../decisions/programs/0019-keyed-stages-without-pandas.md)). A round before warms up. The first
+batch of a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the pass-through, which
 alone may take records from Kafka without a bound on their memory. Of 100,000 keys the buckets are in the store before,
 and each batch counts that has them; of so many there are two rounds, of fewer three.""",
     "state": """\
@@ -53,7 +53,7 @@ The jobs as an operator starts them, each with a JVM of its own, by the code of 
 the audit wrote its tables itself. A start lasts until 50 waiting requests are decided; the sides take turns, and the
 first round does not count. The two audits run at once and write the same decisions, 2,000 a batch, as at 200 requests/s
 and a trigger of 10 s; thirty batches warm up, and a run is ten more. Where a start goes, and what shortens it:
-[operations](../how-to/operations.md#starts), [0015](../decisions/0015-what-a-batch-costs.md).""",
+[operations](../how-to/operations.md#starts), [0015](../decisions/programs/0015-what-a-batch-costs.md).""",
     "scale out": """\
 A tenth of that backlog in six batches on Spark standalone with executors of one core each, all of it, driver and
 broker too, on one machine: with no more cores than that has, a second worker adds none. One drain each, one after the
@@ -67,7 +67,7 @@ _LIMITS = """\
 ## Where a goal is not met
 
 By profiles of warm jobs on two cores of half their usual speed; more in
-[0015](../decisions/0015-what-a-batch-costs.md).
+[0015](../decisions/programs/0015-what-a-batch-costs.md).
 
 - **p50 at 200 requests/s.** Of 218 ms of processor time that a batch takes, enforcing and auditing, our Python has 14.
   The engine has the rest: compiling 46, planning 38, scheduling 25, Arrow 18, the shuffle 14, the collector 11, RocksDB
@@ -110,7 +110,7 @@ def page(figures: Sequence[Figure], on: Mapping[str, str | int | float], seconds
 Written by `make bench`, which measures it again; the same figures for programs are in
 [performance.json](performance.json). Figures stand beside their limits, taken in the same run, the two alternating:
 the ratio of the medians is what counts. *Noise* is the largest run by the smallest, of the noisier side. What was
-tried and what it gave: [decisions/0015](../decisions/0015-what-a-batch-costs.md).
+tried and what it gave: [decisions/0015](../decisions/programs/0015-what-a-batch-costs.md).
 
 ![latency, throughput and size of the state](performance.svg)
 
