@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord, to_configs
@@ -24,29 +25,60 @@ class Step:
     @property
     def sign(self) -> str:
         """The sign of the step in a diff: + for a new quota, - for a removed and ~ for a changed one."""
-        if self.before is None:
-            return "+"
-        return "-" if self.after is None else "~"
+        if self.after is None:
+            return "-"
+        return "+" if self.before is None else "~"
 
     def __str__(self) -> str:
         """Return the step as a line of a diff."""
         values = [format_configs(to_configs(each)) for each in (self.before, self.after) if each is not None]
         moment = self.record.effective_at
         later = "" if moment is None else f" (scheduled for {format_time(moment)})"
-        return f"{self.sign} {self.record.entity}: {' -> '.join(values)}{later}"
+        return f"{self.sign} {self.record.entity}: {' -> '.join(values) or 'removed'}{later}"
 
 
 def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps that make the desired quotas the only ones from `at` (epoch ms) on.
+    """Return the steps that make the desired quotas and scheduled changes the only ones from `at` (epoch ms) on.
 
     Quotas that are as desired take no step.
+
+    Args:
+        desired: a record for each quota, and one for each scheduled change, which has a time (`effective_at`).
+        timeline: all changes.
+        at: the moment from which the desired quotas are to hold, epoch ms.
+
+    Raises:
+        BadInput: a change is scheduled for a time that is not after `at`.
     """
+    now, later = _split(desired, at)
     present = {change.entity: change.quota for change in timeline.configured(at)}
-    records = {record.entity: record for record in desired}
+    records = {record.entity: record for record in now}
     removed = [QuotaRecord(entity, None) for entity in present if entity not in records]
     steps = [Step(each, present.get(each.entity), each.quota) for each in (*removed, *records.values())]
     changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
-    return changed + _schedule([], timeline, at)
+    return changed + _schedule(later, timeline, at)
+
+
+def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], list[QuotaChange]]:
+    """Return the records that are to hold from `at` on, and the changes scheduled for later.
+
+    Raises:
+        BadInput: a change is scheduled for a time that is not after `at`.
+    """
+    now: list[QuotaRecord] = []
+    later: list[QuotaChange] = []
+    for record in desired:
+        moment = record.effective_at
+        if moment is None:
+            now.append(record)
+        elif moment > at:
+            later.append(QuotaChange(record.entity, record.quota, moment))
+        else:
+            raise BadInput(
+                f"{record.entity}: effective_at {format_time(moment)} is not after {format_time(at)}, "
+                "from which the quotas are to hold: change it, or remove it to set the quota then"
+            )
+    return now, later
 
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:

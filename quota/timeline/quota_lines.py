@@ -7,6 +7,7 @@ from pathlib import PurePath
 from quota.errors import BadInput, BadRecord
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord, read_quota_log_record
+from quota.text import format_time
 from quota.timeline.quota_file import read_quota_file
 
 _YAML = (".yaml", ".yml", ".json")  # a JSON document is YAML, too
@@ -25,6 +26,9 @@ def is_json_lines(content: bytes, name: str) -> bool:
 def read_quotas_of_entities(content: bytes, name: str) -> list[QuotaRecord]:
     """Parse a file with one quota for each entity, YAML or JSON lines.
 
+    JSON lines may also hold scheduled changes (`effective_at`), as `quotas describe` prints them: one for each entity
+    and time, a removal among them.
+
     Args:
         content: the file's bytes.
         name: the file's name, for its format and in errors.
@@ -36,7 +40,7 @@ def read_quotas_of_entities(content: bytes, name: str) -> list[QuotaRecord]:
 
 
 def _read_lines(content: bytes, name: str) -> Iterator[QuotaRecord]:
-    seen: dict[QuotaEntity, int] = {}
+    seen: dict[tuple[QuotaEntity, int | None], int] = {}
     for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
         if not line.strip():
             continue
@@ -44,11 +48,14 @@ def _read_lines(content: bytes, name: str) -> Iterator[QuotaRecord]:
             record = read_quota_log_record(line)
         except BadRecord as error:
             raise BadInput(f"{name}:{number}: {error}") from None
-        if not isinstance(record, QuotaRecord) or record.quota is None or record.effective_at is not None:
+        if not isinstance(record, QuotaRecord) or (record.quota is None and record.effective_at is None):
             raise BadInput(
-                f"{name}:{number}: expected an entity with controller_mutation_rate, and without effective_at"
+                f"{name}:{number}: expected an entity with controller_mutation_rate; "
+                "only a change with effective_at may remove a quota (null)"
             )
-        if record.entity in seen:
-            raise BadInput(f"{name}:{number}: {record.entity} has a quota already, in line {seen[record.entity]}")
-        seen[record.entity] = number
+        key = record.entity, record.effective_at
+        if key in seen:
+            then = "" if record.effective_at is None else f" for {format_time(record.effective_at)}"
+            raise BadInput(f"{name}:{number}: {record.entity} has a quota{then} already, in line {seen[key]}")
+        seen[key] = number
         yield record

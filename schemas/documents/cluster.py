@@ -10,7 +10,7 @@ class ScheduledCallback(msgspec.Struct, frozen=True):
 
     callback: CallbackSetting | None
     """The callback after the change; null for the one in the settings."""
-    scheduled_for: int
+    effective_at: int
     """The time from which it will hold, epoch ms."""
 
 

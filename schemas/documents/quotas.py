@@ -21,7 +21,7 @@ class ListedQuota(msgspec.Struct, frozen=True, kw_only=True):
     """Whether requests over the quota are only reported, and admitted."""
     since: int | None
     """The time from which the quota holds, epoch ms; null for a scheduled change."""
-    scheduled_for: int | None
+    effective_at: int | None
     """The time from which a scheduled change will hold, epoch ms; null for a quota in force."""
 
 
@@ -54,7 +54,7 @@ class PlannedChange(msgspec.Struct, frozen=True):
     """The quota before the change; null for none."""
     after: QuotaConfigs | None
     """The quota after the change; null for none."""
-    scheduled_for: int | None = None
+    effective_at: int | None = None
     """The time from which the change will hold, epoch ms; null for at once."""
 
 
@@ -72,7 +72,7 @@ class CancelledChange(msgspec.Struct, frozen=True):
 
     entity: QuotaEntity | None
     """The entity whose scheduled change was cancelled; null for the callback."""
-    scheduled_for: int
+    effective_at: int
     """The time for which the change was scheduled, epoch ms."""
 
 
@@ -216,5 +216,7 @@ class ValidatedQuotas(msgspec.Struct, frozen=True):
     """The file."""
     quotas: int
     """The number of quotas in it."""
+    scheduled: int
+    """The number of scheduled changes in it."""
     warnings: list[str]
     """How clients could evade the quotas."""

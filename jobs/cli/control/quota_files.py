@@ -13,6 +13,7 @@ from jobs.cli.control.plans import change_log
 from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions
 from jobs.cli.output import OutputOptions
+from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_future_time, parse_time
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
@@ -55,11 +56,16 @@ def validate(
       mutation-quota quotas validate quotas.yaml --fail-on-warning
     """
     records = read_quota_records(file)
-    warnings = [str(each) for each in loopholes({record.entity for record in records})]
+    in_force = [record for record in records if record.effective_at is None]
+    scheduled = len(records) - len(in_force)
+    warnings = [str(each) for each in loopholes({record.entity for record in in_force})]
     for each in warnings:
         print(f"warning: {each}", file=sys.stderr)
-    document = ValidatedQuotas(str(file), len(records), warnings)
-    output.print(document, lambda: print(f"{file}: {len(records)} quotas, valid"))
+    changes = f" and {plural(scheduled, 'scheduled change')}" if scheduled else ""
+    output.print(
+        ValidatedQuotas(str(file), len(in_force), scheduled, warnings),
+        lambda: print(f"{file}: {plural(len(in_force), 'quota')}{changes}, valid"),
+    )
     if warnings and fail_on_warning:
         raise typer.Exit(BadInput.exit_code)
 
@@ -75,7 +81,8 @@ def apply(
 ) -> None:
     """Replace all quotas with those of a file.
 
-    Shows the changes as a diff and asks for confirmation. Removes the quotas that are not in the file.
+    Shows the changes as a diff and asks for confirmation. Removes the quotas that are not in the file, and cancels
+    scheduled changes that are not in it. The output of quotas describe -o jsonl is such a file.
 
     Examples:
       mutation-quota quotas apply quotas.yaml --dry-run

@@ -27,7 +27,7 @@ def listed_quotas(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaCh
     """Return the quotas in force, and after them the scheduled changes."""
     return [
         *(_listed(each, since=each.moment) for each in configured),
-        *(_listed(each, scheduled_for=each.moment) for each in scheduled),
+        *(_listed(each, effective_at=each.moment) for each in scheduled),
     ]
 
 
@@ -40,7 +40,7 @@ def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaCha
         print_table((*_COLUMNS, "FROM"), map(_row, scheduled), numbers=_NUMBERS)
 
 
-def _listed(change: QuotaChange, *, since: int | None = None, scheduled_for: int | None = None) -> ListedQuota:
+def _listed(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> ListedQuota:
     quota = change.quota
     return ListedQuota(
         entity=change.entity,
@@ -49,7 +49,7 @@ def _listed(change: QuotaChange, *, since: int | None = None, scheduled_for: int
         max_debt_ms=quota.max_debt_ms if quota else None,
         shadow=quota.shadow if quota else False,
         since=since,
-        scheduled_for=scheduled_for,
+        effective_at=effective_at,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.output import print_table
-from jobs.cli.overview.wording import WIDTH, fill, format_age, format_duration, format_number, format_size, plural
+from jobs.cli.program.wording import WIDTH, fill, format_age, format_duration, format_number, format_size, plural
 from quota.text import format_time, printable
 from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
 

@@ -1,7 +1,7 @@
 """Described topics as text for a terminal of 80 columns."""
 
 from jobs.cli.output import print_table
-from jobs.cli.overview.wording import fill, format_duration, plural
+from jobs.cli.program.wording import fill, format_duration, plural
 from quota.text import describe_sharing, printable, quoted
 from schemas.documents.described_topics import ChargedQuota, DescribedTopic, DescribedTopics
 

@@ -7,7 +7,7 @@ import typer
 
 from jobs.cli.options import Client, KafkaOptions, User
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.overview.wording import format_number, plural
+from jobs.cli.program.wording import format_number, plural
 from quota.errors import BadInput, NotFound
 from schemas.documents.described_topics import DescribedTopics, ListedTopic, Topics
 

@@ -128,7 +128,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
         "entity": {"user": "alice"},
         "before": {RATE: 1.0, "controller_mutation_burst": None, "max_debt_ms": None, "shadow": False},
         "after": {RATE: 5.0, "controller_mutation_burst": None, "max_debt_ms": None, "shadow": False},
-        "scheduled_for": None,
+        "effective_at": None,
     }
     assert shown_by_kafka(address, "users") == {
         "user-principal 'alice'": {RATE: "5.0", "producer_byte_rate": "1000.0"},

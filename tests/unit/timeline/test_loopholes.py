@@ -81,5 +81,5 @@ def test_validate_warns_of_them(tmp_path):
     file = tmp_path / "quotas.yaml"
     file.write_text("quotas:\n  - user-defaults: true\n    client-defaults: true\n    controller_mutation_rate: 1\n")
     done = run("quotas", "validate", str(file), cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"{file}: 1 quotas, valid\n")
+    assert (done.returncode, done.stdout) == (0, f"{file}: 1 quota, valid\n")
     assert done.stderr.startswith("warning: a user whom no quota names gets a full bucket with each new client-id")

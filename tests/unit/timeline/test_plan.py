@@ -1,5 +1,8 @@
 """From the quotas that are set to those that are wanted."""
 
+import pytest
+
+from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
@@ -42,6 +45,23 @@ def test_a_plan_takes_back_what_is_scheduled():
         None,
         QuotaRecord(ALICE, 7.0, effective_at=100, cancelled=True),
     )
+
+
+def test_a_plan_schedules_what_the_file_schedules_and_leaves_what_is_scheduled_alike():
+    present = timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100), (BOB, 9.0, 200))
+    alike = [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 7.0, effective_at=100)]
+    assert plan([*alike, QuotaRecord(BOB, 9.0, effective_at=200)], present, 10) == []
+    steps = plan([*alike, QuotaRecord(BOB, None, effective_at=300)], present, 10)
+    assert [str(step) for step in steps] == [
+        "- user-principal 'bob': controller_mutation_rate=9.0 (scheduled for 1970-01-01T00:00:00.200Z)",
+        "- user-principal 'bob': removed (scheduled for 1970-01-01T00:00:00.300Z)",
+    ]
+    assert [(step.record.effective_at, step.record.cancelled) for step in steps] == [(200, True), (300, False)]
+
+
+def test_a_change_that_is_scheduled_for_the_past_is_refused():
+    with pytest.raises(BadInput, match=r"'alice': effective_at 1970-01-01T00:00:00\.100Z is not after"):
+        plan([QuotaRecord(ALICE, 7.0, effective_at=100)], timeline((ALICE, 5.0, 0)), 100)
 
 
 def test_going_back_sets_what_was_and_schedules_what_was_scheduled():

@@ -4,6 +4,7 @@ import pytest
 
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
 from quota.timeline.quota_lines import is_json_lines, read_quotas_of_entities
 
 LINES = b"""{"entity": {"user": "a"}, "controller_mutation_rate": 5}
@@ -36,6 +37,18 @@ def test_json_lines_and_yaml_give_the_same_quotas():
     assert read_quotas_of_entities(LINES, "q")[1].entity == QuotaEntity(client_id=None)
 
 
+def test_json_lines_may_schedule_changes_as_quotas_describe_prints_them():
+    """The second one is a scheduled removal, which only a change with a time can be."""
+    lines = (
+        b'{"entity": {"user": "a"}, "controller_mutation_rate": 1.0, "since": null, "effective_at": 100}\n'
+        b'{"entity": {"user": "a"}, "controller_mutation_rate": null, "since": null, "effective_at": 200}\n'
+    )
+    assert read_quotas_of_entities(LINES + lines, "q")[2:] == [
+        QuotaRecord(QuotaEntity("a"), 1.0, effective_at=100),
+        QuotaRecord(QuotaEntity("a"), None, effective_at=200),
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "error"),
     [
@@ -48,8 +61,8 @@ def test_json_lines_and_yaml_give_the_same_quotas():
             "q:4: expected an entity with controller_mutation_rate",
         ),
         (
-            b'{"entity": {"user": "b"}, "controller_mutation_rate": 1, "effective_at": 9}',
-            "q:4: expected an entity with",
+            b'{"entity": {"user": "c"}, "controller_mutation_rate": 1, "effective_at": 9}\n' * 2,
+            "q:5: user-principal 'c' has a quota for 1970-01-01T00:00:00.009Z already, in line 4",
         ),
         (b'{"bucket": {"user": "b"}}', "q:4: expected an entity with"),
         (b'{"entity"', "q:4: value: not JSON"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.cli.overview.wording import fill, format_age, format_duration, format_size, plural
+from jobs.cli.program.wording import fill, format_age, format_duration, format_size, plural
 
 
 @pytest.mark.parametrize(
