@@ -16,7 +16,7 @@ from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_f
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.observe import commands as observe
 from jobs.cli.options import Overrides, SettingsFile
-from jobs.cli.overview import config, quota_diff, status
+from jobs.cli.overview import config, quota_diff, quota_history, quota_resolve, status
 from jobs.cli.overview import topics as topic_overview
 from jobs.cli.program.groups import with_groups
 from jobs.cli.program.help import Command, Group, SectionedGroup, Sections, exit_codes_epilog, split_docstring
@@ -43,8 +43,8 @@ SECTIONS: Sections = {
                 "alter": quotas.alter,
                 "cancel": quotas.cancel,
                 "describe": quotas.describe,
-                "resolve": quotas.resolve,
-                "history": quotas.history,
+                "resolve": quota_resolve.resolve,
+                "history": quota_history.history,
                 "validate": quota_files.validate,
                 "diff": quota_diff.diff,
                 "apply": quota_files.apply,
@@ -115,7 +115,7 @@ class _Root(SectionedGroup):
     sections = {section: tuple(commands) for section, commands in SECTIONS.items()}  # noqa: RUF012 never changed
 
 
-_LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quotas.history}
+_LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.history}
 """The commands that also take kafka-configs.sh's long form of an entity."""
 
 

@@ -1,6 +1,7 @@
 """The option `--output` of commands that print data, and the one way to print it."""
 
 import enum
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Annotated, Literal, TextIO
 import msgspec
 import typer
 
+from jobs.cli.program.wording import fill
 from quota.errors import BadInput
 from quota.records import codec
 from quota.text import printable
@@ -114,3 +116,8 @@ def print_table(
         console.print(table)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def print_text(text: str) -> None:
+    """Print a sentence: in lines as wide as the terminal, or as one line where the output is piped."""
+    print(fill(text, "", "  ", shutil.get_terminal_size().columns) if sys.stdout.isatty() else text, flush=True)

@@ -8,7 +8,7 @@ from typing import Self
 import typer
 from confluent_kafka import KafkaException
 
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput, NotFound
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
@@ -89,7 +89,7 @@ class TopicChanges:
     def _print(self, results: Sequence[TopicChange]) -> None:
         def table() -> None:
             for each in results:
-                print(_line(each), flush=True)
+                print_text(_line(each))
 
         self._output.print(documents.TopicChanges(list(results)), table, items="topics")
 

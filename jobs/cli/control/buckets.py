@@ -18,7 +18,7 @@ from jobs.cli.options import (
     User,
     parse_pair,
 )
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, print_text
 from jobs.cli.times import parse_future_time
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
@@ -128,7 +128,7 @@ def reset(
         count = _count(settings, bucket)
         output.print(
             BucketReset(bucket, False, count, None),
-            lambda: print(f"Would reset {count} buckets with {format_tags(bucket)}."),
+            lambda: print_text(f"Would reset {count} buckets with {format_tags(bucket)}."),
         )
         return
     confirmation.confirm(f"Reset all buckets with {format_tags(bucket)}, which forgives their debts?")
@@ -138,7 +138,7 @@ def reset(
     since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))
     output.print(
         BucketReset(bucket, True, None, since),
-        lambda: print(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on."),
+        lambda: print_text(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on."),
     )
 
 

@@ -13,7 +13,7 @@ from jobs.cli.options import (
     parse_pair,
     split_configs,
 )
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.times import parse_future_time, parse_time
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput, NotFound
@@ -42,9 +42,9 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
     present, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
 
     def lines() -> None:
-        print(f"Callback is {format_callback(present)}")
+        print_text(f"Callback is {format_callback(present)}")
         for each in scheduled:
-            print(f"Scheduled: {format_callback(each.setting)} (from {format_time(each.moment)} on)")
+            print_text(f"Scheduled: {format_callback(each.setting)} (from {format_time(each.moment)} on)")
 
     output.print(Callback(present, [ScheduledCallback(each.setting, each.moment) for each in scheduled]), lines)
 
@@ -103,7 +103,8 @@ def alter(
     record, since = alter_callback(settings, moment, make_record)
     when = "already" if since is None else f"from {format_time(since)} on"
     output.print(
-        CallbackChange(record.callback, since), lambda: print(f"Callback is {format_callback(record.callback)} {when}.")
+        CallbackChange(record.callback, since),
+        lambda: print_text(f"Callback is {format_callback(record.callback)} {when}."),
     )
 
 

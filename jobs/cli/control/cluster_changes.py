@@ -8,7 +8,7 @@ from jobs.cli.control.plans import change_log, print_count, print_steps
 from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.control.quota_text import planned_change, quota_configs
 from jobs.cli.options import ConfirmOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from jobs.spark.installation import clients_jar
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
@@ -66,7 +66,7 @@ def push_quotas(
         _print_notes(notes)
         print_steps(steps, output)
         for each in left:
-            print(f"  {each.entity}: {RATE_CONFIG}={each.present} (only on the cluster; --prune removes it)")
+            print_text(f"  {each.entity}: {RATE_CONFIG}={each.present} (only on the cluster; --prune removes it)")
     if steps and not confirmation.dry_run:
         confirmation.confirm(f"Make these {len(steps)} changes on Kafka at {cluster.connection}?")
         cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
@@ -112,9 +112,9 @@ def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions
 
     def summary() -> None:
         if found:
-            print(f"{len(found)} quotas of Kafka at {cluster.connection} differ from the log.")
+            print_text(f"{len(found)} quotas of Kafka at {cluster.connection} differ from the log.")
         else:
-            print(f"The quotas of Kafka at {cluster.connection} are the same as in the log.")
+            print_text(f"The quotas of Kafka at {cluster.connection} are the same as in the log.")
 
     output.print(document, summary, items="differences")
     return bool(found)

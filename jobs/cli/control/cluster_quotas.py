@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import Comment, ConfirmOptions, FileOptions, KafkaOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
 
 DIFFERS = 3
@@ -97,7 +97,9 @@ def pull(
         return
     file.write(quota_file(cluster))
     if not file.to_stdout:
-        print(f"Wrote {file.output_file}; preview it with: mutation-quota quotas apply {file.output_file} --dry-run")
+        print_text(
+            f"Wrote {file.output_file}; preview it with: mutation-quota quotas apply {file.output_file} --dry-run"
+        )
 
 
 def drift(*, output: OutputOptions, kafka: KafkaOptions) -> None:

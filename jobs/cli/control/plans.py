@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jobs.cli.control.quota_log import sign
 from jobs.cli.control.quota_text import planned_change
 from jobs.cli.options import ConfirmOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from quota.settings import Settings
 from quota.timeline.plan import Step
 from schemas.documents.quotas import QuotaChanges
@@ -15,7 +15,7 @@ def print_steps(steps: Sequence[Step], output: OutputOptions) -> None:
     """Print the steps as a diff, unless `print_outcome` prints them as data."""
     if output.for_people:
         for step in steps:
-            print(step)
+            print_text(str(step))
 
 
 def write_steps(settings: Settings, steps: Sequence[Step], effective_at: int | None, comment: str | None) -> None:

@@ -6,27 +6,17 @@ import msgspec
 import typer
 
 from jobs.cli.control.configs import ConfigChange, format_quota
-from jobs.cli.control.entities import (
-    AnyClient,
-    AnyUser,
-    ClientDefaults,
-    EntityFilter,
-    UserDefaults,
-    parse_entity,
-    parse_optional_entity,
-)
+from jobs.cli.control.entities import AnyClient, AnyUser, ClientDefaults, EntityFilter, UserDefaults, parse_entity
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
-from jobs.cli.options import At, Client, Comment, EffectiveAt, KafkaOptions, ScheduledAt, User, split_configs
-from jobs.cli.output import OutputOptions
+from jobs.cli.options import Client, Comment, EffectiveAt, KafkaOptions, ScheduledAt, User, split_configs
+from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.times import parse_future_time, parse_time
-from quota.admission.resolve import resolve_quota
-from quota.errors import BadInput, BadRecord, MutationQuotaError, NotFound
+from quota.errors import BadInput, NotFound
 from quota.records.quota import Quota
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
-from quota.records.request import ANONYMOUS, NO_CLIENT_ID
-from quota.text import format_time, quoted
+from quota.text import format_time
 from quota.timeline.plan import cancellation_record, quota_record
-from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges, QuotaHistory, Quotas
+from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges, Quotas
 
 
 def alter(
@@ -82,7 +72,7 @@ def alter(
     changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), moment)
     output.print(
         QuotaChanges(True, [changed]),
-        lambda: print(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
+        lambda: print_text(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
         items="changes",
     )
 
@@ -121,7 +111,7 @@ def cancel(
         raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")
     output.print(
         CancelledChange(entity, moment),
-        lambda: print(f"Cancelled for entity: {entity}: the change scheduled for {format_time(moment)}."),
+        lambda: print_text(f"Cancelled for entity: {entity}: the change scheduled for {format_time(moment)}."),
     )
 
 
@@ -171,79 +161,3 @@ def describe(
             print("No quotas are set." if entity_filter.is_open else "No such quota is set.")
 
     output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")
-
-
-def resolve(
-    user: User = None,
-    client: Client = None,
-    at: At = None,
-    *,
-    output: OutputOptions,
-    kafka: KafkaOptions,
-) -> None:
-    """Show which quota applies to a client, and why.
-
-    Shows the quota for a user and client-id, who shares its bucket, and the eight levels that were tried.
-
-    Examples:
-      mutation-quota quotas resolve --user alice --client app
-      mutation-quota quotas resolve --user alice --at +2d -o json
-    """
-    user_name, client_id = user or ANONYMOUS, client or NO_CLIENT_ID
-    requested_at = None if at is None else parse_time("--at", at)
-    settings = kafka.read()
-    from jobs.cli.control.quota_text import resolve_lines, resolved_quota
-    from quota.kafka.quota_log import read_log
-
-    log = read_log(settings)
-    moment = log.now if requested_at is None else requested_at
-    try:
-        resolution = resolve_quota(user_name, client_id, moment, log.quotas, settings.policy)
-    except BadRecord as error:
-        raise MutationQuotaError(
-            f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"
-        ) from None
-    levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
-
-    def lines() -> None:
-        for line in resolve_lines(resolution, levels, settings.quota.window, moment):
-            print(line)
-
-    output.print(resolved_quota(resolution, levels, settings.quota.window, moment), lines)
-
-
-def history(
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client: Client = None,
-    client_defaults: ClientDefaults = False,
-    *,
-    output: OutputOptions,
-    kafka: KafkaOptions,
-) -> None:
-    """Show who changed what, when and why.
-
-    Reads the quota topic, which has all changes of a week and then the last one of each entity. The Delta table
-    quota_changes keeps all of them.
-
-    Examples:
-      mutation-quota quotas history
-      mutation-quota quotas history --user alice -o jsonl
-    """
-    entity = parse_optional_entity(
-        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
-    )
-    settings = kafka.read()
-    from jobs.cli.control import history_text
-    from quota.kafka.quota_log import read_log
-
-    log = read_log(settings, with_entries=True)
-    changes = list(history_text.history(log.entries, entity))
-
-    def lines() -> None:
-        for each in changes:
-            print(history_text.history_line(each))
-        if not changes:
-            print("No changes.")
-
-    output.print(QuotaHistory(changes), lines, items="changes")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from jobs.cli.output import print_table
+from jobs.cli.output import print_table, print_text
 from quota.text import format_time, printable
 from quota.whatif.comparison import Comparison, Disagreement
 from quota.whatif.kafka_bucket import Difference
@@ -30,7 +30,7 @@ def print_comparison(found: Comparison, limit: int) -> None:
         f"the same answer ({found.refused_by_both:,} of these refused), {found.differing:,} another one."
     )
     if not found.limited:
-        print("None of the quotas applies to their users and client-ids: are these the brokers' own quotas?")
+        print_text("None of the quotas applies to their users and client-ids: are these the brokers' own quotas?")
     if not found.differing:
         return
     print()

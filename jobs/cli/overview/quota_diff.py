@@ -10,7 +10,7 @@ import typer
 from jobs.cli.control.quota_files import read_quota_records
 from jobs.cli.control.quota_text import planned_change
 from jobs.cli.options import KafkaOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.program.wording import plural
 from quota.errors import BadInput, MutationQuotaError
 from quota.timeline.plan import Step, plan
@@ -69,8 +69,8 @@ def _trouble() -> Iterator[None]:
 
 def _print(file: Path, steps: Sequence[Step]) -> None:
     for step in steps:
-        print(step)
+        print_text(str(step))
     if steps:
-        print(f"{plural(len(steps), 'difference')}: `quotas apply {file}` makes these changes.")
+        print_text(f"{plural(len(steps), 'difference')}: `quotas apply {file}` makes these changes.")
     else:
-        print(f"The quotas are as in {file}.")
+        print_text(f"The quotas are as in {file}.")

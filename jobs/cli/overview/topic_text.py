@@ -1,11 +1,9 @@
 """Described topics as text for a terminal of 80 columns."""
 
 from jobs.cli.output import print_table
-from jobs.cli.program.wording import fill, format_duration, plural
-from quota.text import describe_sharing, printable, quoted
+from jobs.cli.program.wording import format_duration, labelled, plural
+from quota.text import describe_sharing, quoted
 from schemas.documents.described_topics import ChargedQuota, DescribedTopic, DescribedTopics
-
-_LABEL = 13
 
 
 def print_described(document: DescribedTopics) -> None:
@@ -13,7 +11,7 @@ def print_described(document: DescribedTopics) -> None:
     charged = document.charged
     if charged is not None:
         who = f"user {quoted(charged.user)} with client-id {quoted(charged.client_id)}"
-        _print_labelled("Charged", f"{who}: {_quota_text(charged)}")
+        print(labelled("Charged", f"{who}: {_quota_text(charged)}"))
         print()
     for number, topic in enumerate(document.topics):
         if number:
@@ -24,12 +22,12 @@ def print_described(document: DescribedTopics) -> None:
 
 
 def _print_topic(topic: DescribedTopic, charged: ChargedQuota | None) -> None:
-    _print_labelled("Topic", topic.name)
-    _print_labelled("Id", topic.topic_id)
-    _print_labelled("Partitions", f"{len(topic.partitions):,}, replication factor {topic.replication_factor}")
-    _print_labelled("Configs", _configs_text(topic))
-    _print_labelled("To grow it", "1 mutation for each partition that is added")
-    _print_labelled("To delete it", _deletion_text(topic, charged))
+    print(labelled("Topic", topic.name))
+    print(labelled("Id", topic.topic_id))
+    print(labelled("Partitions", f"{len(topic.partitions):,}, replication factor {topic.replication_factor}"))
+    print(labelled("Configs", _configs_text(topic)))
+    print(labelled("To grow it", "1 mutation for each partition that is added"))
+    print(labelled("To delete it", _deletion_text(topic, charged)))
     rows = [
         [str(each.partition), _broker(each.leader), _brokers(each.replicas), _brokers(each.in_sync)]
         for each in topic.partitions
@@ -63,11 +61,6 @@ def _deletion_text(topic: DescribedTopic, charged: ChargedQuota | None) -> str:
     if not wait:
         return f"{cost}: a full bucket covers them"
     return f"{cost}: a full bucket is in debt for {format_duration(wait)} afterwards"
-
-
-def _print_labelled(label: str, text: str) -> None:
-    head = f"{label}:".ljust(_LABEL + 1)
-    print(fill(printable(text), head, " " * len(head)))
 
 
 def _broker(broker: int | None) -> str:

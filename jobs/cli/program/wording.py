@@ -1,9 +1,15 @@
 """Ages, durations and sizes, as short as a column of a table, and text in lines of 80 characters."""
 
+import re
 import textwrap
+
+from quota.text import printable
 
 WIDTH = 80
 """Characters of a line."""
+
+_LABEL = 14
+"""Characters of the column of labels."""
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -52,14 +58,27 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def fill(text: str, first: str, others: str) -> str:
-    """Return text in lines of at most `WIDTH` characters; names and numbers are not broken.
+def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
+    """Return text in lines of at most `width` characters; names and numbers are not broken, lists of configs are.
 
     Args:
         text: the text.
         first: the beginning of the first line.
         others: the beginning of the other lines.
+        width: characters of a line.
     """
-    return textwrap.fill(
-        text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
+    wrapper = _Wrapper(
+        width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
     )
+    return wrapper.fill(text)
+
+
+class _Wrapper(textwrap.TextWrapper):
+    wordsep_simple_re = re.compile(r"(\s+|(?<=,)(?=[a-z_.]+=))")
+    """Where a line may be broken: at white space, and between configs as in `a=1,b=2`."""
+
+
+def labelled(label: str, text: str) -> str:
+    """Return a label and its text, in lines of at most `WIDTH` characters."""
+    head = f"{label}:".ljust(_LABEL)
+    return fill(printable(text), head, " " * len(head))

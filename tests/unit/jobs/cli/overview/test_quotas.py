@@ -1,0 +1,129 @@
+"""The quota that applies, and the history of quotas, as tables of a terminal of 80 columns."""
+
+import sys
+
+import pytest
+
+from jobs.cli.output import print_text
+from jobs.cli.overview.quota_history import history_entries, print_history
+from jobs.cli.overview.quota_resolve import print_resolution
+from quota.admission.resolve import resolve_quota
+from quota.callbacks.timeline import CallbackTimeline
+from quota.records.callback import CallbackSetting
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import (
+    CallbackRecord,
+    Cluster,
+    ClusterRecord,
+    QuotaLogEntry,
+    QuotaRecord,
+    ResetRecord,
+)
+from quota.settings import Settings
+from quota.timeline.change import to_change
+
+ALICE, ANYBODY = QuotaEntity("alice"), QuotaEntity(None, None)
+RECORDS = [
+    QuotaRecord(ALICE, 5.0, 1000.0, 60_000, altered_by="ann", comment="agreed with the platform team on Monday"),
+    QuotaRecord(ALICE, 7.5, 1000.0, None, shadow=True),
+    QuotaRecord(ANYBODY, 2.0, effective_at=4_000_000_000_000),
+    QuotaRecord(ANYBODY, 2.0, effective_at=4_000_000_000_000, cancelled=True),
+    QuotaRecord(ALICE, None),
+    ResetRecord({"user": "alice"}),
+    CallbackRecord(CallbackSetting("groups.Callback", {"file": "x"})),
+    ClusterRecord(Cluster({"a": [1, 2], "b": [1]})),
+]
+
+
+@pytest.fixture
+def lines_of(monkeypatch, capsys):
+    """What is printed, on a terminal of 80 columns or into a pipe."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")  # the same text without bold headings
+
+    def _lines(show, *args, on_terminal=True):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)
+        show(*args)
+        return capsys.readouterr().out.splitlines()
+
+    return _lines
+
+
+def written(records):
+    return [QuotaLogEntry(offset, 1000 + offset, record) for offset, record in enumerate(records)]
+
+
+def test_each_change_is_a_row_with_what_is_different(lines_of):
+    printed = lines_of(print_history, list(history_entries(written(RECORDS), None)), on_terminal=False)
+    rows = [line.split("  ", maxsplit=1) for line in printed]
+    assert [row[0] for row in rows] == ["TIME", *(f"1970-01-01T00:00:01.00{offset}Z" for offset in range(8))]
+    assert [" ".join(row[1].split()) for row in rows[1:]] == [
+        "ann alice / - rate 5, burst 1000, debt ms 60000 agreed with the platform team on Monday",
+        "- alice / - rate 5 -> 7.5, debt ms 60000 -> none, shadow no -> yes",
+        "- <default> / <default> rate 2, from 2096-10-02T07:06:40.000Z on",
+        "- <default> / <default> change scheduled for 2096-10-02T07:06:40.000Z cancelled",
+        "- alice / - removed",
+        "- - buckets with user 'alice' reset",
+        "- - callback: groups.Callback file=x",
+        "- - cluster: 2 topics, 3 partitions",
+    ]
+
+
+def test_the_history_fits_a_terminal(lines_of):
+    lines = lines_of(print_history, list(history_entries(written(RECORDS), None)))
+    assert max(map(len, lines)) <= 80
+    assert sum("Z  " in line for line in lines) == len(RECORDS)
+
+
+def test_a_history_without_changes_says_so(lines_of):
+    assert lines_of(print_history, list(history_entries(written(RECORDS), QuotaEntity("bob")))) == ["No changes."]
+
+
+@pytest.fixture
+def resolved(lines_of):
+    quotas = CallbackTimeline(Settings().quota.callbacks)
+    for entry in written(RECORDS[:3]):
+        quotas.add(to_change(entry.record, entry.timestamp))
+
+    def lines(user, **options):
+        settings = Settings(quota=options)
+        resolution = resolve_quota(user, "app", 2000, quotas, settings.policy)
+        levels = quotas.timeline.levels(user, "app", 2000)
+        return lines_of(print_resolution, resolution, levels, settings.quota.window)
+
+    return lines
+
+
+def test_the_quota_that_applies_stands_before_its_level(resolved):
+    assert resolved("alice") == [
+        "Quota:        7.5 mutations/s, set for user-principal 'alice' since",
+        "              1970-01-01T00:00:01.001Z",
+        "Burst:        1000 mutations at once (its own)",
+        "Bucket:       of user 'alice', shared by all its client-ids",
+        "Shadow:       only reported: requests over the quota are admitted",
+        "",
+        "LEVEL  USER       CLIENT-ID  RATE/S  BURST  DEBT MS  SINCE",
+        "    1  alice      app             -      -        -  -",
+        "    2  alice      <default>       -      -        -  -",
+        "    3  alice      -             7.5   1000        -  1970-01-01T00:00:01.001Z",
+        "    4  <default>  app             -      -        -  -",
+        "    5  <default>  <default>       -      -        -  -",
+        "    6  <default>  -               -      -        -  -",
+        "    7  -          app             -      -        -  -",
+        "    8  -          <default>       -      -        -  -",
+    ]
+
+
+def test_a_client_without_a_quota_is_unlimited(resolved):
+    assert resolved("bob")[0] == "Quota:        unlimited: none of the eight levels has a quota"
+    assert resolved("bob", exempt_users=["bob"]) == ["Quota:        unlimited: the user is exempt (quota.exempt_users)"]
+
+
+def test_a_sentence_is_broken_at_spaces_and_between_configs_on_a_terminal_alone(lines_of):
+    configs = "controller_mutation_rate=5.0,controller_mutation_burst=1000.0,max_debt_ms=60000,shadow=true"
+    text = f"Updated: {configs} from 12,000 on."
+    assert lines_of(print_text, text, on_terminal=False) == [text]
+    assert lines_of(print_text, text) == [
+        "Updated: controller_mutation_rate=5.0,controller_mutation_burst=1000.0,",
+        "  max_debt_ms=60000,shadow=true from 12,000 on.",
+    ]
