@@ -163,12 +163,20 @@ class FileOptions:
         """Whether the content goes to standard output."""
         return self.output_file is None or str(self.output_file) == "-"
 
-    def check(self) -> None:
+    def check(self, summary: _Format | None = None) -> None:
         """Check, before the work that its content takes, that the file can be written.
 
+        Args:
+            summary: the format of the summary, which is printed only if the content does not go to standard output.
+
         Raises:
-            BadInput: it exists and `--force` is not given, or its folder does not exist.
+            BadInput: it exists without `--force`, its folder does not exist, or the summary would not be printed.
         """
+        if self.to_stdout and summary and not summary.for_people:
+            raise BadInput(
+                "--output is the format of the summary, and the content goes to standard output: "
+                "add --output-file FILE, or leave out --output"
+            )
         file = self.output_file
         if file is None or self.to_stdout:
             return

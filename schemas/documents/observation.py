@@ -77,3 +77,16 @@ class ComparedCluster(msgspec.Struct, frozen=True, kw_only=True):
     """The number of requests by the cause of the difference, the most frequent first."""
     differences: list[Disagreement]
     """The first 1,000 requests with another answer."""
+
+
+class WrittenSnapshot(msgspec.Struct, frozen=True):
+    """The output of `observe snapshot` that writes a file."""
+
+    file: str
+    """The file."""
+    at: int
+    """The time of the snapshot, epoch ms."""
+    topics: int
+    """The number of topics in it."""
+    partitions: int
+    """The number of their partitions."""

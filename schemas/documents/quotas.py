@@ -59,12 +59,30 @@ class PlannedChange(msgspec.Struct, frozen=True):
 
 
 class QuotaChanges(msgspec.Struct, frozen=True):
-    """The output of `quotas alter`, `quotas apply`, `quotas rollback` and `quotas pull --apply`."""
+    """The output of `quotas alter`, `quotas apply` and `quotas rollback`."""
 
     applied: bool
     """Whether the changes were made; false for a dry run."""
     changes: list[PlannedChange]
     """The changes."""
+
+
+class PulledQuotas(QuotaChanges, frozen=True):
+    """The output of `quotas pull`, which writes a file or, with `--apply`, changes the log."""
+
+    file: str | None = None
+    """The file that was written; absent with --apply."""
+    quotas: int | None = None
+    """The number of quotas in the file; absent with --apply."""
+
+
+class ExportedQuotas(msgspec.Struct, frozen=True):
+    """The output of `quotas export` that writes a file."""
+
+    file: str
+    """The file."""
+    quotas: int
+    """The number of quotas in it."""
 
 
 class CancelledChange(msgspec.Struct, frozen=True):

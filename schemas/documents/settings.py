@@ -22,6 +22,17 @@ class SettingInForce(msgspec.Struct, frozen=True):
     """The file, or the variable of the environment; null for other origins."""
 
 
+class ValidatedSettings(msgspec.Struct, frozen=True):
+    """The output of `config validate`."""
+
+    file: str | None
+    """The settings file that was read; null for none."""
+    settings: int
+    """The number of settings in force."""
+    changed: int
+    """The number of settings that differ from their defaults."""
+
+
 class SettingsInForce(msgspec.Struct, frozen=True):
     """The output of `config show`."""
 

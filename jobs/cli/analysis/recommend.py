@@ -56,7 +56,7 @@ def recommend(
         is_valid = 1 <= over_allocation < math.inf
         _check("--over-allocation", over_allocation, "a number of at least 1", is_valid=is_valid)
     first, last = parse_period(since, until)
-    file.check()  # before the minutes that a recommendation takes
+    file.check(None if file.output_file is None else output)  # before the minutes that a recommendation takes
     settings = where.read()
     from jobs.cli.analysis.recommendation_text import print_advice
     from jobs.whatif.recommend import RecommendOptions

@@ -49,7 +49,7 @@ def report(
     if quotas is not None and requests is None:
         raise BadInput(f"--quotas {quotas}: only with --requests; use backtest to try quotas on the audit's tables")
     file = replace(file, output_file=file.output_file or _DEFAULT_FILE)
-    file.check()
+    file.check(output)
     settings = where.read()
     from jobs.report.aggregation import ReportScope
     from jobs.report.writing import make_report

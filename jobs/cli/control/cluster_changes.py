@@ -81,8 +81,8 @@ def push_quotas(
     return wanted
 
 
-def quota_file(cluster: ClusterQuotas) -> str:
-    """Return the file for `quotas apply` with the quotas of a cluster.
+def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
+    """Return the file for `quotas apply` with the quotas of a cluster, and their number.
 
     Raises:
         ClusterError: the cluster cannot be reached, or does not let this principal.
@@ -90,7 +90,7 @@ def quota_file(cluster: ClusterQuotas) -> str:
     rates = cluster.read()
     _warn_of_no_rates(rates)
     entities = sorted((entity for entity in rates if is_rate(rates[entity])), key=lambda entity: entity.key)
-    return write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities)
+    return write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities), len(entities)
 
 
 def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions) -> bool:

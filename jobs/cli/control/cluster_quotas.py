@@ -6,7 +6,9 @@ import typer
 
 from jobs.cli.options import Comment, ConfirmOptions, FileOptions, KafkaOptions
 from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.program.wording import plural
 from quota.errors import BadInput
+from schemas.documents.quotas import PulledQuotas
 
 DIFFERS = 3
 """Exit code of `drift` if something differs."""
@@ -75,7 +77,8 @@ def pull(
 
     Writes a file for quotas apply. With --apply, the quotas in the log get the cluster's rates and keep the options
     that brokers do not have; a quota that the cluster does not have is removed, unless it is in shadow mode. Scheduled
-    changes stay.
+    changes stay. --output is the format of the changes, or of the summary that is printed if --output-file names a
+    file.
 
     Examples:
       mutation-quota quotas pull --output-file quotas.yaml
@@ -83,11 +86,12 @@ def pull(
     """
     if apply and file.output_file is not None:
         raise BadInput("--apply writes to the log, --output-file to a file: give only one of them")
-    if not apply and (confirmation.dry_run or confirmation.yes or comment is not None or not output.for_people):
-        raise BadInput("--dry-run, --yes, --comment and --output: only with --apply")
+    if not apply and (confirmation.dry_run or confirmation.yes or comment is not None):
+        raise BadInput("--dry-run, --yes and --comment: only with --apply")
     if apply:
         confirmation.check(output)
-    file.check()
+    else:
+        file.check(output)
     settings = kafka.read()
     from jobs.cli.control.cluster_changes import pull_into_log, quota_file, target_quotas
 
@@ -95,10 +99,13 @@ def pull(
     if apply:
         pull_into_log(settings, cluster, comment, confirmation=confirmation, output=output)
         return
-    file.write(quota_file(cluster))
+    content, count = quota_file(cluster)
+    file.write(content)
     if not file.to_stdout:
-        print_text(
-            f"Wrote {file.output_file}; preview it with: mutation-quota quotas apply {file.output_file} --dry-run"
+        preview = f"mutation-quota quotas apply {file.output_file} --dry-run"
+        output.print(
+            PulledQuotas(applied=False, changes=[], file=str(file.output_file), quotas=count),
+            lambda: print_text(f"Wrote {file.output_file}: {plural(count, 'quota')}; preview it with: {preview}"),
         )
 
 

@@ -12,7 +12,7 @@ from jobs.cli.control.configs import kafka_configs_command
 from jobs.cli.control.plans import change_log
 from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_future_time, parse_time
 from quota.errors import BadInput
@@ -25,7 +25,7 @@ from quota.timeline.plan import plan, quota_record, rollback_plan
 from quota.timeline.quota_file import write_quota_file
 from quota.timeline.quota_lines import read_quotas_of_entities
 from quota.timeline.timeline import QuotaTimeline
-from schemas.documents.quotas import ValidatedQuotas
+from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
 QuotaFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="File with all quotas: YAML as quotas export prints it, or JSON lines.")
@@ -149,19 +149,21 @@ def export(
     at: At = None,
     *,
     file: FileOptions,
+    output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
     """Write all quotas to a file.
 
     The file is YAML for quotas apply. With --format kafka-configs it is a list of kafka-configs.sh commands, which set
-    the same quotas on a broker.
+    the same quotas on a broker. --output is the format of the summary that is printed if --output-file names a file;
+    quotas describe prints the quotas as data.
 
     Examples:
       mutation-quota quotas export --output-file quotas.yaml
       mutation-quota quotas export --format kafka-configs --at -1d
     """
     moment = None if at is None else parse_time("--at", at)
-    file.check()
+    file.check(output)
     settings = kafka.read()
     from quota.kafka.quota_log import read_log
 
@@ -176,6 +178,11 @@ def export(
         file.write(write_quota_file(quota_record(each.entity, each.quota) for each in configured))
     else:
         file.write("".join(commands()))
+    if not file.to_stdout:
+        output.print(
+            ExportedQuotas(str(file.output_file), len(configured)),
+            lambda: print_text(f"Wrote {file.output_file}: {plural(len(configured), 'quota')}."),
+        )
 
 
 def read_quota_records(file: Path) -> list[QuotaRecord]:

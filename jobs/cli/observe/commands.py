@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
+from schemas.documents.observation import WrittenSnapshot
 
 Logs = Annotated[
     list[Path], typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
@@ -126,10 +127,11 @@ def compare(
     output.print(compared(found), lambda: print_comparison(found, limit), items="differences")
 
 
-def snapshot(*, file: FileOptions, kafka: KafkaOptions) -> None:
+def snapshot(*, file: FileOptions, output: OutputOptions, kafka: KafkaOptions) -> None:
     """Save the target cluster's topics for observe import.
 
-    Take a snapshot before the period of the logs, so that the import knows the partitions of topics from before.
+    Take a snapshot before the period of the logs, so that the import knows the partitions of topics from before. The
+    file is JSON. --output is the format of the summary that is printed if --output-file names a file.
 
     Examples:
       mutation-quota observe snapshot --output-file topics.json
@@ -138,10 +140,16 @@ def snapshot(*, file: FileOptions, kafka: KafkaOptions) -> None:
     from jobs.observe.snapshot import take_snapshot
     from quota.records import codec
 
-    file.check()
+    file.check(output)
     found = take_snapshot(kafka.read())
     with file.open() as out:
         out.write(codec.encode(found) + b"\n")
+    if not file.to_stdout:
+        topics, partitions = len(found.partitions), sum(found.partitions.values())
+        output.print(
+            WrittenSnapshot(str(file.output_file), found.at, topics, partitions),
+            lambda: print_text(f"Wrote {file.output_file}: {topics} topics, {partitions} partitions."),
+        )
 
 
 def _shorts(time_zone: str | None, principal_rules: str | None) -> list[str]:

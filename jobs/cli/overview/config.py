@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import KafkaOptions
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, print_text
 from quota.errors import NotFound
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
-from schemas.documents.settings import SettingInForce, SettingsInForce
+from quota.settings.loading import LoadedSettings
+from schemas.documents.settings import SettingInForce, SettingsInForce, ValidatedSettings
 
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Sections (quota) or settings (quota.window_num).")
@@ -42,11 +43,10 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
         else:
             print("None of these settings differs from its default." if changed else "This table has no entries.")
 
-    file = None if loaded.file is None else str(loaded.file.absolute())
-    output.print(SettingsInForce(file, [_document(each) for each in shown]), table, items="settings")
+    output.print(SettingsInForce(_file(loaded), [_document(each) for each in shown]), table, items="settings")
 
 
-def validate(kafka: KafkaOptions) -> None:
+def validate(*, output: OutputOptions, kafka: KafkaOptions) -> None:
     """Check all settings, and connect to nothing.
 
     Examples:
@@ -54,10 +54,18 @@ def validate(kafka: KafkaOptions) -> None:
       mutation-quota config validate --set topics.partitions=12
     """
     loaded = kafka.read_with_origins()
-    changed = sum(each.is_changed for each in listed_settings(loaded))
-    where = "no settings file" if loaded.file is None else loaded.file
+    settings = list(listed_settings(loaded))
+    changed = sum(each.is_changed for each in settings)
+    where = "no settings file" if loaded.file is None else str(loaded.file)
     differ = "1 setting differs from its default" if changed == 1 else f"{changed} settings differ from their defaults"
-    print(f"{where}: valid; {differ} (config show --changed)")
+    output.print(
+        ValidatedSettings(_file(loaded), len(settings), changed),
+        lambda: print_text(f"{where}: valid; {differ} (config show --changed)"),
+    )
+
+
+def _file(loaded: LoadedSettings) -> str | None:
+    return None if loaded.file is None else str(loaded.file.absolute())
 
 
 def _selected(settings: list[ListedSetting], names: list[str] | None) -> list[ListedSetting]:

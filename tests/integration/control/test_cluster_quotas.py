@@ -202,7 +202,7 @@ def test_the_quotas_of_a_cluster_are_taken_over_by_a_file(broker, wrote, quotas,
         )
     ]
     assert quotas("pull", "--output-file", "-")[0] == lines
-    quotas("pull", "--output-file", "quotas.yaml")
+    assert "Wrote quotas.yaml: " in quotas("pull", "--output-file", "quotas.yaml")[0][0]
     assert (tmp_path / "quotas.yaml").read_text().splitlines() == lines
     assert "the file exists; add --force" in quotas("pull", "--output-file", "quotas.yaml", exit_code=2)[1][0]
     quotas("apply", "quotas.yaml", "--yes")

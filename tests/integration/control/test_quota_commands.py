@@ -101,7 +101,10 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
     assert "3 changes made" in command("quotas", "rollback", "--at", str(first), "--yes")
     (left,) = command("quotas", "describe", "--json")["quotas"]
     assert (left["controller_mutation_rate"], left["controller_mutation_burst"]) == (5.0, 100.0)
-    (tmp_path / "exported.yaml").write_text(command("quotas", "export"))
+    assert command("quotas", "export", "--output-file", "exported.yaml", "--json") == {
+        "file": "exported.yaml",
+        "quotas": 1,
+    }
     assert command("quotas", "apply", "exported.yaml", "--yes") == "Nothing to change.\n"
     assert "compacted" in command("quotas", "rollback", "--at", "-8d", "--yes", exit_code=2)
 

@@ -29,7 +29,8 @@ NOWHERE = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=
             "--apply writes to the log, --output-file to a file",
         ),
         (["pull", "--comment", "why"], "only with --apply"),
-        (["pull", "--json"], "only with --apply"),
+        (["pull", "--json"], "the content goes to standard output: add --output-file FILE"),
+        (["export", "--json"], "the content goes to standard output: add --output-file FILE"),
         (
             ["pull", "--output-file", "/nowhere/quotas.yaml"],
             "--output-file /nowhere/quotas.yaml: the folder /nowhere does not exist",
