@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import Client, From, KafkaOptions, To, User
+from jobs.cli.options import Client, From, SettingsOptions, To, User
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.times import parse_period
 from quota.text import format_time
@@ -26,17 +26,17 @@ def list_decisions(
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="The largest number of decisions.")] = 20,
     *,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    where: SettingsOptions,
 ) -> None:
     """List the newest audited decisions.
 
-    `mutation-quota explain` takes their ids.
+    Reads the audit's tables. `mutation-quota explain` takes their ids.
 
     Examples:
       mutation-quota decisions list --user alice --refused
       mutation-quota decisions list --from -1h --limit 1000 --output jsonl
     """
-    settings = kafka.read()
+    settings = where.read()
     start, end = parse_period(since, until)
     from jobs.audit.decisions import AuditedDecisions, Selection
     from jobs.audit.tables.reader import read_errors

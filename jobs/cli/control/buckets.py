@@ -15,6 +15,7 @@ from jobs.cli.options import (
     EffectiveAt,
     FileOptions,
     KafkaOptions,
+    SettingsOptions,
     User,
     parse_pair,
 )
@@ -69,7 +70,7 @@ def list_buckets(
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
     *,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    where: SettingsOptions,
 ) -> None:
     """List token buckets and their debts.
 
@@ -80,7 +81,7 @@ def list_buckets(
       mutation-quota buckets list --in-debt
       mutation-quota buckets list --user alice -o json
     """
-    settings = kafka.read()
+    settings = where.read()
     query = BucketQuery(_parse_tags(user, client, tag), in_debt, sort, limit)
     from jobs.buckets import store
 
@@ -142,7 +143,7 @@ def reset(
     )
 
 
-def export(*, file: FileOptions, output: OutputOptions, kafka: KafkaOptions) -> None:
+def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) -> None:
     """Export all buckets to a file.
 
     enforce must be stopped. `enforce --reset-state --buckets FILE` starts another checkpoint with them, for example
@@ -156,7 +157,7 @@ def export(*, file: FileOptions, output: OutputOptions, kafka: KafkaOptions) -> 
     if path is None or file.to_stdout:
         raise BadInput("--output-file FILE: name the file to write")
     file.check()
-    settings = kafka.read()
+    settings = where.read()
     from jobs.buckets.moving import export_buckets
 
     saved = export_buckets(settings, path, new=not file.force)

@@ -22,6 +22,22 @@ def leaves(command=ROOT, words=()):
 
 
 COMMANDS = dict(leaves())
+WITHOUT_KAFKA = {
+    ("backtest",),  # reads the tables or files, as the next ten
+    ("buckets", "export"),
+    ("buckets", "list"),
+    ("decisions", "list"),
+    ("minutes",),
+    ("observe", "compare"),
+    ("observe", "import"),
+    ("recommend",),
+    ("report",),
+    ("simulate",),
+    ("quotas", "validate"),
+    ("broker",),  # starts a broker of its own, as the next one
+    ("demo",),
+}
+"""The commands that connect to no cluster."""
 GROUPS = {(name,): each for name, each in ROOT.commands.items() if hasattr(each, "commands")}
 EVERYTHING = pytest.mark.parametrize("words", sorted(COMMANDS | GROUPS), ids=" ".join)
 EACH_COMMAND = pytest.mark.parametrize("words", sorted(COMMANDS), ids=" ".join)
@@ -78,6 +94,14 @@ def test_a_misspelled_example_would_not_be_understood():
 def test_every_command_that_prints_data_has_a_schema_of_its_output():
     printing = {"-".join(words) for words, each in COMMANDS.items() if any("--output" in p.opts for p in each.params)}
     assert printing == set(DOCUMENTS)
+
+
+@EACH_COMMAND
+def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_other_has(words):
+    """`config show` and `config validate` have them, too: they check what another command would connect with."""
+    options = {option for each in COMMANDS[words].params for option in each.opts}
+    expected = set() if words in WITHOUT_KAFKA else {"--bootstrap-server", "--command-config"}
+    assert options & {"--bootstrap-server", "--command-config"} == expected
 
 
 @EACH_COMMAND
