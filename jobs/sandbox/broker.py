@@ -20,7 +20,8 @@ from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
-from quota.settings.sections import KafkaSettings, TargetSettings
+from quota.settings.sections import KafkaSettings
+from quota.settings.security.target import TargetSettings
 
 _log = logging.getLogger(__name__)
 

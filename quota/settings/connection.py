@@ -31,12 +31,12 @@ class Security:
     @property
     def has_tls(self) -> bool:
         """Whether connections are encrypted."""
-        return self.protocol.endswith("SSL")
+        return has_tls(self.protocol)
 
     @property
     def has_sasl(self) -> bool:
         """Whether the client authenticates with a password."""
-        return self.protocol.startswith("SASL")
+        return has_sasl(self.protocol)
 
     def librdkafka(self) -> dict[str, str | float]:
         """Return the properties for librdkafka."""
@@ -114,6 +114,16 @@ class Connection:
     def java(self) -> dict[str, str]:
         """Return the properties for Kafka's Java client."""
         return {"bootstrap.servers": self.servers, **self.security.java()}
+
+
+def has_tls(protocol: str) -> bool:
+    """Return whether a security protocol encrypts connections."""
+    return protocol.endswith("SSL")
+
+
+def has_sasl(protocol: str) -> bool:
+    """Return whether a security protocol authenticates clients by SASL."""
+    return protocol.startswith("SASL")
 
 
 def _jaas_value(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from quota.settings.gateway import MAX_PORT
-from quota.settings.security import SecretFile
+from quota.settings.security.files import SecretFile
 from quota.settings.types import Name, NameList, Section
 
 _MIN_TOKEN_CHARS = 16

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from quota.settings.security import CertificateFile, KeyFile, Secret, SecretFile, secret_value
+from quota.settings.security.files import CertificateFile, KeyFile, Secret, SecretFile, secret_value
 from quota.settings.types import Count, Name, NameList, Seconds, Section
 
 _LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")

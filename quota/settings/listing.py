@@ -13,7 +13,7 @@ from quota.settings.secrets import MASK, is_secret
 Value: TypeAlias = bool | int | float | str | list[str]
 Origin: TypeAlias = Literal["default", "file", "environment", "option", "kafka"]
 
-_TARGET, _KAFKA = "target", "kafka"
+_TARGET = "target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ListedSetting:
     default: Value | None
     """None for an entry of a table, which has no default."""
     origin: Origin
-    """`kafka` for the security of the target cluster, if `[target]` is empty and that of `[kafka]` holds."""
+    """`kafka` for a key that is not set in `[target]`, and has its value in `[kafka]`."""
     source: str | None
     """The file or the variable of the environment; None for other origins."""
 
@@ -39,16 +39,15 @@ class ListedSetting:
 def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
     """Yield all settings, in the order of the sections and their keys."""
     defaults = Settings()
-    follows_kafka = not loaded.settings.target.model_fields_set
+    inherited = loaded.settings.target.inherited(loaded.settings.kafka)
     for section, keys in loaded.settings:
         for key in type(keys).model_fields:
             default = getattr(getattr(defaults, section), key)
             value = getattr(keys, key)
             if isinstance(value, dict):
                 yield from _entries(loaded.origins, section, key, value)
-            elif section == _TARGET and follows_kafka:
-                value = getattr(loaded.settings.kafka, key)
-                yield _listed((section, key), value, default, "kafka", None)
+            elif section == _TARGET and key in inherited:
+                yield _listed((section, key), inherited[key], default, "kafka", None)
             else:
                 yield _listed((section, key), value, default, *_origin(loaded.origins.get((section, key))))
 

@@ -1,6 +1,6 @@
 """The settings as one value."""
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
@@ -18,9 +18,9 @@ from quota.settings.sections import (
     QuotaSettings,
     RepeatSettings,
     SparkSettings,
-    TargetSettings,
     TopicSettings,
 )
+from quota.settings.security.target import TargetSettings
 from quota.settings.storage import StorageSettings
 from quota.settings.types import Section
 
@@ -53,8 +53,8 @@ class Settings(BaseModel):
     @property
     def target_connection(self) -> Connection:
         """The connection to the target cluster."""
-        section = self.target if self.target.model_fields_set else self.kafka
-        return Connection(self.kafka.target_servers or self.kafka.bootstrap_servers, section.security)
+        security = self.target.resolved(self.kafka).security
+        return Connection(self.kafka.target_servers or self.kafka.bootstrap_servers, security)
 
     @property
     def policy(self) -> Policy:
@@ -68,3 +68,11 @@ class Settings(BaseModel):
             deduplication=Deduplication(round(self.repeats.window_seconds * 1000), self.repeats.most_per_bucket),
             requests_of_users=self.topics.by_users,
         )
+
+    @field_validator("target")
+    @classmethod
+    def _fits_together(cls, target: TargetSettings, info: ValidationInfo) -> TargetSettings:
+        kafka = info.data.get("kafka")  # absent if it is invalid itself
+        for problem in target.problems_with(kafka) if kafka else ():
+            raise ValueError(problem)
+        return target

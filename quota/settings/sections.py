@@ -9,7 +9,7 @@ from quota.admission.policy import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DE
 from quota.records.callback import DEFAULT_CLASS, Callbacks
 from quota.records.quota import Window
 from quota.settings.connection import Connection
-from quota.settings.security import SecuritySettings
+from quota.settings.security.settings import SecuritySettings
 from quota.settings.types import Count, Memory, Name, NameList, Seconds, SecondsOrZero, Section, TopicName
 
 
@@ -30,9 +30,11 @@ class KafkaSettings(SecuritySettings):
         """The connection to this cluster."""
         return Connection(self.bootstrap_servers, self.security)
 
-
-class TargetSettings(SecuritySettings):
-    """Security of connections to the target cluster. If nothing is set here, that of `[kafka]` is used as a whole."""
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for problem in self.problems():
+            raise ValueError(problem)
+        return self
 
 
 class TopicSettings(Section):

@@ -8,7 +8,7 @@ from quota.errors import BadInput
 from quota.kafka.clients import client_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
-from quota.settings.security import SecuritySettings
+from quota.settings.security.settings import SecuritySettings
 
 PREFIX = "mutation.quota."
 """The prefix of the project's settings, as in `mutation.quota.client.user` or `mutation.quota.topics.requests`."""

@@ -73,7 +73,7 @@ def test_entries_of_tables_in_the_shipped_settings_are_called_examples():
     assert "entries in quotes are examples" in file.partition("\n[kafka]")[0]
 
 
-def test_the_target_takes_over_security_as_a_whole():
+def test_the_target_takes_over_what_is_not_set_for_it():
     """As the settings' comment, the settings page and the page on security say."""
     secured = Settings.model_validate(
         {
@@ -83,11 +83,11 @@ def test_the_target_takes_over_security_as_a_whole():
                 "sasl_username": "u",
                 "sasl_password": "p",
             },
-            "target": {"security_protocol": "SSL"},
+            "target": {"ssl_endpoint_identification_algorithm": "none"},
         }
     )
-    assert secured.target_connection.security.sasl_username == ""
-    assert "if nothing is set here, as for [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
+    assert secured.target_connection.security.sasl_username == "u"
+    assert "a key that is not set here is as in [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
 
 
 def test_the_readmes_figures_are_those_of_the_experiment():

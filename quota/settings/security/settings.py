@@ -1,69 +1,30 @@
 """TLS and SASL settings under Kafka's own names. Combinations that do not fit together are rejected."""
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, TypeAlias
 
-from pydantic import AfterValidator, SecretStr, model_validator
+from pydantic import SecretStr
 
 from quota.errors import BadInput
 from quota.settings.connection import Security
+from quota.settings.security.files import (
+    ENCRYPTED_KEY,
+    CertificateFile,
+    KeyFile,
+    Secret,
+    SecretFile,
+    read_text,
+    secret_value,
+)
 from quota.settings.types import Section
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_CERTIFICATE = "-----BEGIN CERTIFICATE-----"
-_PLAIN_KEY, _ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
-
-
-def _read_text(path: str) -> str:
-    """Return the content of a file, or an empty text for an empty path.
-
-    Raises:
-        ValueError: the file cannot be read.
-    """
-    try:
-        return Path(path).read_text(encoding="utf-8") if path else ""
-    except OSError as error:
-        raise ValueError(f"{error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValueError("not UTF-8") from None
-
-
-def _check_readable(path: str) -> str:
-    _read_text(path)
-    return path
-
-
-def _check_certificate(path: str) -> str:
-    if path and _CERTIFICATE not in _read_text(path):
-        raise ValueError("no certificate in PEM")
-    return path
-
-
-def _check_key(path: str) -> str:
-    text = _read_text(path)
-    if path and not (_PLAIN_KEY in text or _ENCRYPTED_KEY in text):
-        raise ValueError("no key in PKCS#8, as Java takes it; openssl pkcs8 -topk8 -nocrypt makes one")
-    return path
-
-
-def _check_printable(secret: SecretStr) -> SecretStr:
-    if _CONTROL.search(secret.get_secret_value()):
-        raise ValueError("has a control character")
-    return secret
-
-
-Secret = Annotated[SecretStr, AfterValidator(_check_printable)]
-SecretFile = Annotated[str, AfterValidator(_check_readable)]
-CertificateFile = Annotated[str, AfterValidator(_check_certificate)]
-KeyFile = Annotated[str, AfterValidator(_check_key)]
+SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
 
 class SecuritySettings(Section):
     """Encryption of connections to a cluster, and authentication on both sides."""
 
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    security_protocol: SecurityProtocol = "PLAINTEXT"
     """Protocol: with TLS (`SSL`, `SASL_SSL`) or without, with SASL (`SASL_PLAINTEXT`, `SASL_SSL`) or without."""
 
     sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
@@ -115,20 +76,19 @@ class SecuritySettings(Section):
             self.sasl_mechanism,
             self.sasl_username,
             secret_value(self.sasl_password, self.sasl_password_file),
-            _read_text(self.ssl_ca_location),
-            _read_text(self.ssl_certificate_location),
-            _read_text(self.ssl_key_location),
+            read_text(self.ssl_ca_location),
+            read_text(self.ssl_certificate_location),
+            read_text(self.ssl_key_location),
             secret_value(self.ssl_key_password, self.ssl_key_password_file),
             self.ssl_endpoint_identification_algorithm,
         )
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        for problem in self._problems():
-            raise ValueError(problem)
-        return self
+    def problems(self) -> Iterator[str]:
+        """Yield what does not fit together.
 
-    def _problems(self) -> Iterator[str]:
+        Raises:
+            ValueError: a file cannot be read.
+        """
         for name in ("sasl_password", "ssl_key_password"):
             if getattr(self, name).get_secret_value() and getattr(self, f"{name}_file"):
                 yield f"{name} and {name}_file are given: one is enough"
@@ -144,24 +104,10 @@ class SecuritySettings(Section):
                     yield f"{protocol} has no use for {name}"
         if bool(security.ssl_certificate) != bool(security.ssl_key):
             yield "ssl_certificate_location and ssl_key_location go together"
-        encrypted = _ENCRYPTED_KEY in security.ssl_key
+        encrypted = ENCRYPTED_KEY in security.ssl_key
         if encrypted != bool(security.ssl_key_password):
             yield (
                 f"the key in ssl_key_location {self.ssl_key_location} is encrypted, and needs ssl_key_password"
                 if encrypted
                 else "ssl_key_password is given, but ssl_key_location has no key that is encrypted"
             )
-
-
-def secret_value(secret: SecretStr, file: str) -> str:
-    """Return a secret, read from its file if one is set.
-
-    Raises:
-        ValueError: the file cannot be read or is empty, or the secret has a control character.
-    """
-    if not file:
-        return secret.get_secret_value()
-    text = _read_text(file).rstrip("\r\n")
-    if not text:
-        raise ValueError(f"{file} is empty")
-    return _check_printable(SecretStr(text)).get_secret_value()

@@ -1,0 +1,60 @@
+"""The security of connections to the target cluster, and what it takes over from `[kafka]`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from quota.settings.connection import has_sasl, has_tls
+from quota.settings.security.settings import SecuritySettings
+
+_BELONGS_TO = {
+    "sasl_password": ("sasl_username", "sasl_password_file"),
+    "sasl_password_file": ("sasl_username", "sasl_password"),
+    "ssl_certificate_location": ("ssl_key_location",),
+    "ssl_key_location": ("ssl_certificate_location",),
+    "ssl_key_password": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password_file"),
+    "ssl_key_password_file": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password"),
+}
+"""The keys of `[target]` that keep a value of `[kafka]` out: a password is of no use to another user, nor a certificate
+to another key, and a secret must not be sent for somebody whom it does not belong to."""
+
+
+class TargetSettings(SecuritySettings):
+    """Security of connections to the target cluster. A key that is not set here has its value in `[kafka]`.
+
+    A password is only taken over with its user name, and a certificate, its key and the key's password only together.
+    """
+
+    def inherited(self, kafka: SecuritySettings) -> dict[str, Any]:
+        """Return the keys that have their values in `[kafka]`, with these values.
+
+        Keys that the protocol has no use for are left out.
+        """
+        protocol = (self if "security_protocol" in self.model_fields_set else kafka).security_protocol
+        unused = [prefix for prefix, used in (("sasl_", has_sasl(protocol)), ("ssl_", has_tls(protocol))) if not used]
+        return {
+            key: getattr(kafka, key)
+            for key in SecuritySettings.model_fields
+            if key not in self.model_fields_set
+            and not key.startswith(tuple(unused))
+            and self.model_fields_set.isdisjoint(_BELONGS_TO.get(key, ()))
+        }
+
+    def resolved(self, kafka: SecuritySettings) -> SecuritySettings:
+        """Return the security in force, with the keys that have their values in `[kafka]`."""
+        return self.model_copy(update=self.inherited(kafka))
+
+    def problems_with(self, kafka: SecuritySettings) -> Iterator[str]:
+        """Yield what does not fit together, with the keys that have their values in `[kafka]`.
+
+        Raises:
+            ValueError: a file cannot be read.
+        """
+        kept_out = [
+            key
+            for key, owners in _BELONGS_TO.items()
+            if getattr(kafka, key) != type(kafka).model_fields[key].default
+            and not self.model_fields_set.isdisjoint(owners)
+        ]
+        for problem in self.resolved(kafka).problems():
+            names = " and ".join(f"kafka.{key}" for key in kept_out)
+            yield f"{problem}; {names} is not for another user or key" if kept_out else problem

@@ -1,0 +1,102 @@
+"""The security of the target cluster: which keys it has from `[kafka]`, and which it must not have."""
+
+import pytest
+
+from quota.errors import BadInput
+from quota.settings import load_settings
+from quota.settings.connection import Security
+from quota.settings.listing import listed_settings
+from quota.settings.loading import load_with_origins
+from tests.support.broker import CERTIFICATE_PEM
+
+KAFKA = [
+    "kafka.security_protocol=SASL_SSL",
+    "kafka.sasl_mechanism=PLAIN",
+    "kafka.sasl_username=alice",
+    "kafka.sasl_password=of-alice",
+]
+
+
+def security(*target):
+    """The security of the target, with these keys set in its section."""
+    overrides = [*KAFKA, *(f"target.{each}" for each in target)]
+    return load_settings(overrides, environment={}, with_default_file=False).target_connection.security
+
+
+@pytest.fixture
+def authority(tmp_path):
+    path = tmp_path / "ca.pem"
+    path.write_text(CERTIFICATE_PEM)
+    return path
+
+
+def test_a_key_that_is_set_alone_leaves_the_login_as_it_is(authority):
+    assert security(f"ssl_ca_location={authority}") == Security(
+        "SASL_SSL", "PLAIN", "alice", "of-alice", ssl_ca=CERTIFICATE_PEM
+    )
+
+
+def test_other_credentials_need_no_protocol_or_mechanism_of_their_own():
+    assert security("sasl_username=bob", "sasl_password=of-bob") == Security("SASL_SSL", "PLAIN", "bob", "of-bob")
+
+
+def test_another_password_is_for_the_same_user(tmp_path):
+    file = tmp_path / "password"
+    file.write_text("elsewhere\n")
+    assert security("sasl_password=elsewhere").sasl_password == "elsewhere"  # noqa: S105
+    assert security(f"sasl_password_file={file}") == Security("SASL_SSL", "PLAIN", "alice", "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expected"),
+    [("PLAINTEXT", Security()), ("SSL", Security("SSL"))],
+)
+def test_what_the_targets_protocol_has_no_use_for_is_not_taken_over(protocol, expected):
+    assert security(f"security_protocol={protocol}") == expected
+
+
+def test_a_key_that_is_set_to_its_default_counts_as_set():
+    with pytest.raises(BadInput, match="target: security_protocol SASL_SSL needs sasl_mechanism"):
+        security("sasl_mechanism=")
+
+
+def test_the_password_of_one_user_is_never_sent_for_another():
+    with pytest.raises(BadInput) as raised:
+        security("sasl_username=bob")
+    assert str(raised.value) == (
+        "target: security_protocol SASL_SSL needs sasl_password; "
+        "kafka.sasl_password is not for another user or key (--set target.sasl_username=bob)"
+    )
+
+
+def test_a_certificate_and_its_key_are_taken_over_together_or_not_at_all(tmp_path):
+    def pair(name):
+        certificate, key = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
+        certificate.write_text(f"-----BEGIN CERTIFICATE-----\n{name}\n")
+        key.write_text(f"-----BEGIN PRIVATE KEY-----\n{name}\n")
+        return [f"ssl_certificate_location={certificate}", f"ssl_key_location={key}"]
+
+    first = ["kafka.security_protocol=SSL", *(f"kafka.{each}" for each in pair("first"))]
+
+    def target(*more):
+        overrides = [*first, *(f"target.{each}" for each in more)]
+        return load_settings(overrides, environment={}, with_default_file=False).target_connection.security
+
+    assert "first" in target().ssl_key
+    second = target(*pair("second"))
+    assert ("second" in second.ssl_certificate, "second" in second.ssl_key) == (True, True)
+    for alone in pair("second"):
+        with pytest.raises(BadInput, match="target: ssl_certificate_location and ssl_key_location go together; "):
+            target(alone)
+
+
+def test_each_key_of_the_target_tells_where_it_is_from():
+    overrides = [*KAFKA, "target.sasl_username=bob", "target.sasl_password=of-bob"]
+    loaded = load_with_origins(overrides, None, {}, with_default_file=False)
+    found = {each.name: (each.value, each.origin) for each in listed_settings(loaded)}
+    assert found["target.security_protocol"] == ("SASL_SSL", "kafka")
+    assert found["target.sasl_mechanism"] == ("PLAIN", "kafka")
+    assert found["target.sasl_username"] == ("bob", "option")
+    assert found["target.sasl_password"] == ("********", "option")
+    assert found["target.sasl_password_file"] == ("", "default")
+    assert found["target.ssl_ca_location"] == ("", "kafka")
