@@ -9,7 +9,7 @@ from typing import Annotated, BinaryIO, Protocol
 
 import typer
 
-from jobs.cli.program.command_config import read_command_config
+from jobs.cli.program.command_config import read_command_config, read_target_command_config
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
@@ -105,10 +105,31 @@ class KafkaOptions(SettingsOptions):
     ] = None
 
     def _connection(self) -> list[str]:
-        return read_command_config(self.command_config) if self.command_config else []
+        own = read_command_config(self.command_config) if self.command_config else []
+        return [*own, *self._target()]
+
+    def _target(self) -> list[str]:
+        return []
 
     def _server(self) -> list[str]:
         return [f"kafka.bootstrap_servers={self.server}"] if self.server else []
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions(KafkaOptions):
+    """The options that select settings, of a command that connects to Kafka and to the target cluster."""
+
+    target_command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--target-command-config",
+            metavar="FILE",
+            help="Kafka properties file to connect to the target cluster with.",
+        ),
+    ] = None
+
+    def _target(self) -> list[str]:
+        return read_target_command_config(self.target_command_config) if self.target_command_config else []
 
 
 class _Format(Protocol):

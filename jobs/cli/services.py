@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions
+from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, TargetOptions
 from quota.errors import BadInput
 
 Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
@@ -114,7 +114,7 @@ def minutes(once: Once = False, *, where: SettingsOptions) -> None:
     run_minutes(where.read(), once=once)
 
 
-def applier(once: Once = False, *, kafka: KafkaOptions) -> None:
+def applier(once: Once = False, *, kafka: TargetOptions) -> None:
     """Execute admitted changes on the cluster.
 
     Creates, grows and deletes topics as decided, each once, and writes the results to the results topic. Of several
@@ -129,7 +129,7 @@ def applier(once: Once = False, *, kafka: KafkaOptions) -> None:
     run_apply(kafka.read(), once=once)
 
 
-def gateway(*, kafka: KafkaOptions) -> None:
+def gateway(*, kafka: TargetOptions) -> None:
     """Serve Kafka's protocol to unmodified clients.
 
     Clients connect to the gateway instead of the brokers, which still authenticate them. The gateway forwards all

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.options import Client, ConfirmOptions, KafkaOptions, User, parse_pair
+from jobs.cli.options import Client, ConfirmOptions, TargetOptions, User, parse_pair
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.settings import Settings
@@ -44,7 +44,7 @@ def create(
     client: Client = None,
     *,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    kafka: TargetOptions,
 ) -> None:
     """Create topics.
 
@@ -86,7 +86,7 @@ def alter(
     client: Client = None,
     *,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    kafka: TargetOptions,
 ) -> None:
     """Add partitions to topics.
 
@@ -123,7 +123,7 @@ def delete(
     *,
     confirmation: ConfirmOptions,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    kafka: TargetOptions,
 ) -> None:
     """Delete topics.
 
@@ -148,7 +148,7 @@ def delete(
         changes.report("deleted", futures)
 
 
-def _client_settings(kafka: KafkaOptions, user: str | None, client: str | None) -> Settings:
+def _client_settings(kafka: TargetOptions, user: str | None, client: str | None) -> Settings:
     """Read the settings, with `--user` and `--client` as the client's."""
     settings = kafka.read()
     options = {"user": user, "client_id": client}

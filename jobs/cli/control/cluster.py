@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
-from jobs.cli.options import Comment, KafkaOptions
+from jobs.cli.options import Comment, TargetOptions
 from jobs.cli.output import OutputOptions
 from quota.records.quota_log import ClusterRecord
 from quota.text import format_time
@@ -23,7 +23,7 @@ def publish(
     comment: Comment = None,
     *,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    kafka: TargetOptions,
 ) -> None:
     """Publish topics, partitions and leaders for callbacks.
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import Comment, ConfirmOptions, FileOptions, KafkaOptions
+from jobs.cli.options import Comment, ConfirmOptions, FileOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.program.wording import plural
 from quota.errors import BadInput
@@ -27,7 +27,7 @@ def push(
     *,
     confirmation: ConfirmOptions,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    kafka: TargetOptions,
 ) -> None:
     """Copy quotas to a cluster that enforces them itself.
 
@@ -71,7 +71,7 @@ def pull(
     file: FileOptions,
     confirmation: ConfirmOptions,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    kafka: TargetOptions,
 ) -> None:
     """Copy a cluster's own quotas to a file or the log.
 
@@ -109,7 +109,7 @@ def pull(
         )
 
 
-def drift(*, output: OutputOptions, kafka: KafkaOptions) -> None:
+def drift(*, output: OutputOptions, kafka: TargetOptions) -> None:
     """Compare a cluster's own quotas with the log.
 
     Prints the differences as a diff from the log to the cluster, and exits with code 3 if there are any. quotas push

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions
+from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
 from schemas.documents.observation import WrittenSnapshot
@@ -127,7 +127,7 @@ def compare(
     output.print(compared(found), lambda: print_comparison(found, limit), items="differences")
 
 
-def snapshot(*, file: FileOptions, output: OutputOptions, kafka: KafkaOptions) -> None:
+def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) -> None:
     """Save the target cluster's topics for observe import.
 
     Take a snapshot before the period of the logs, so that the import knows the partitions of topics from before. The

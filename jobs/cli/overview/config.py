@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import KafkaOptions
+from jobs.cli.options import TargetOptions
 from jobs.cli.output import OutputOptions, print_table, print_text
 from quota.errors import NotFound
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
@@ -19,11 +19,11 @@ Changed = Annotated[bool, typer.Option("--changed", help="Only settings that dif
 _ORIGINS = {"default": "default", "option": "--set", "kafka": "as [kafka]"}
 
 
-def show(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+def show(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: TargetOptions) -> None:
     """Show the settings in force, and where each comes from.
 
-    That is a file, a variable of the environment, --set, or the default. Secrets are masked. The security of [target]
-    is that of [kafka] while nothing is set in [target].
+    That is a file, a variable of the environment, --set, or the default. Secrets are masked. A key that is not set in
+    [target] has its value in [kafka].
 
     Examples:
       mutation-quota config show --changed
@@ -46,7 +46,7 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
     output.print(SettingsInForce(_file(loaded), [_document(each) for each in shown]), table, items="settings")
 
 
-def validate(*, output: OutputOptions, kafka: KafkaOptions) -> None:
+def validate(*, output: OutputOptions, kafka: TargetOptions) -> None:
     """Check all settings, and connect to nothing.
 
     Examples:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import Client, KafkaOptions, User
+from jobs.cli.options import Client, TargetOptions, User
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.program.wording import format_number, plural
 from quota.errors import BadInput, NotFound
@@ -19,7 +19,7 @@ Pattern = Annotated[
 ]
 
 
-def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: TargetOptions) -> None:
     """List topics with their partitions and replicas.
 
     The cluster is kafka.target_servers, or that of the requests.
@@ -52,7 +52,7 @@ def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: KafkaOpt
 
 
 def describe(
-    topic: Pattern = None, user: User = None, client: Client = None, *, output: OutputOptions, kafka: KafkaOptions
+    topic: Pattern = None, user: User = None, client: Client = None, *, output: OutputOptions, kafka: TargetOptions
 ) -> None:
     """Describe topics, and what changing them costs.
 

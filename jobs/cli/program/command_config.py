@@ -1,14 +1,15 @@
-"""Kafka's own properties files (`--command-config`), as settings of the connection to Kafka."""
+"""Kafka's own properties files (`--command-config`, `--target-command-config`), as settings of connections."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from quota.errors import BadInput
-from quota.settings.security import SecuritySettings
+from quota.settings.security.settings import SecuritySettings
 
+_SERVERS = "bootstrap_servers"
 _DIRECT = {
-    "bootstrap.servers": "bootstrap_servers",
+    "bootstrap.servers": _SERVERS,
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
     "ssl.key.password": "ssl_key_password",
@@ -37,14 +38,38 @@ def read_command_config(file: Path) -> list[str]:
     Raises:
         BadInput: the file cannot be read, or a property cannot be carried over.
     """
+    settings = _read(file, f"--command-config {file}")
+    return [f"kafka.{name}={value}" for name, value in settings.items()]
+
+
+def read_target_command_config(file: Path) -> list[str]:
+    """Read a properties file, and return it as settings of the target cluster, as `--set` takes them.
+
+    They replace all settings of `[target]`, and none is taken over from `[kafka]`.
+
+    Raises:
+        BadInput: the file cannot be read, or a property cannot be carried over.
+    """
+    settings = _read(file, f"--target-command-config {file}")
+    servers = settings.pop(_SERVERS, None)
+    security = [f"target.{name}={value}" for name, value in settings.items()]
+    return security if servers is None else [f"kafka.target_servers={servers}", *security]
+
+
+def _read(file: Path, option: str) -> dict[str, str]:
+    """Return all security settings, and the servers if the file has them.
+
+    Raises:
+        BadInput: the file cannot be read, or a property cannot be carried over; `option` is named.
+    """
     try:
         found = dict(_properties(file.read_text(encoding="utf-8-sig")))
     except OSError as error:
-        raise BadInput(f"--command-config {file}: {error.strerror}") from None
+        raise BadInput(f"{option}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BadInput(f"--command-config {file}: not UTF-8") from None
+        raise BadInput(f"{option}: not UTF-8") from None
     if unknown := sorted(found.keys() - _KNOWN):
-        raise BadInput(f"--command-config {file}: {', '.join(unknown)} cannot be carried over; remove it from the file")
+        raise BadInput(f"{option}: {', '.join(unknown)} cannot be carried over; remove it from the file")
     settings = dict.fromkeys(SecuritySettings.model_fields, "")
     settings |= {"security_protocol": "PLAINTEXT", "ssl_endpoint_identification_algorithm": "https"}
     settings |= {setting: found[name] for name, setting in _DIRECT.items() if name in found}
@@ -54,16 +79,16 @@ def read_command_config(file: Path) -> list[str]:
         if location := found.get(f"{store}.location"):
             if (kind := found.get(f"{store}.type", "JKS")) != "PEM":
                 raise BadInput(
-                    f"--command-config {file}: {store}.location is a {kind} file, and only PEM can be read: "
+                    f"{option}: {store}.location is a {kind} file, and only PEM can be read: "
                     f"convert it, and set {store}.type=PEM"
                 )
             settings |= dict.fromkeys(names, location)
     if _JAAS in found:
-        settings |= _login(found[_JAAS], file)
-    return [f"kafka.{name}={value}" for name, value in settings.items()]
+        settings |= _login(found[_JAAS], option)
+    return settings
 
 
-def _login(text: str, file: Path) -> dict[str, str]:
+def _login(text: str, option: str) -> dict[str, str]:
     """Return the user name and the password of a login by PLAIN or SCRAM."""
     match = _LOGIN.fullmatch(text)
     options = {
@@ -71,7 +96,7 @@ def _login(text: str, file: Path) -> dict[str, str]:
     }
     if options.keys() != {"username", "password"}:  # the text itself is a secret
         raise BadInput(
-            f"--command-config {file}: {_JAAS} cannot be carried over; "
+            f"{option}: {_JAAS} cannot be carried over; "
             "only PlainLoginModule and ScramLoginModule with a username and a password can"
         )
     return {"sasl_username": options["username"], "sasl_password": options["password"]}

@@ -2,9 +2,10 @@
 
 import pytest
 
-from jobs.cli.program.command_config import read_command_config
+from jobs.cli.program.command_config import read_command_config, read_target_command_config
 from quota.errors import BadInput
 from quota.settings import load_settings
+from quota.settings.connection import Connection, Security
 
 
 @pytest.fixture
@@ -88,3 +89,26 @@ def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text,
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(BadInput, match=r"--command-config .*/none: No such file or directory"):
         read_command_config(tmp_path / "none")
+
+
+def test_a_file_for_the_target_takes_nothing_over_from_the_other_cluster(tmp_path):
+    file = tmp_path / "target.properties"
+    file.write_text("bootstrap.servers=target:9093\nsecurity.protocol=SSL\n")
+    login = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
+    overrides = [*login, "kafka.sasl_password=p", "target.sasl_username=v", *read_target_command_config(file)]
+    settings = load_settings(overrides, environment={}, with_default_file=False)
+    assert (settings.kafka.bootstrap_servers, settings.kafka.sasl_username) == ("127.0.0.1:9092", "u")
+    assert settings.target_connection == Connection("target:9093", Security("SSL"))
+
+
+def test_a_file_for_the_target_without_servers_leaves_them(tmp_path):
+    file = tmp_path / "target.properties"
+    file.write_text("security.protocol=SSL\n")
+    overrides = ["kafka.target_servers=t:1", *read_target_command_config(file)]
+    settings = load_settings(overrides, environment={}, with_default_file=False)
+    assert settings.target_connection == Connection("t:1", Security("SSL"))
+
+
+def test_a_missing_file_for_the_target_is_named_by_its_option(tmp_path):
+    with pytest.raises(BadInput, match=r"--target-command-config .*/none: No such file or directory"):
+        read_target_command_config(tmp_path / "none")
