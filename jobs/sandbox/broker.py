@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -84,20 +84,28 @@ logger.request.appenderRef.request.ref=request
 class Broker:
     """A broker process and its data; as a context manager it runs inside the block."""
 
-    def __init__(self, data: Path, jars: Path, port: int = 0, memory: str = "256m", extra_properties: str = "") -> None:
+    def __init__(
+        self,
+        data: Path,
+        jars: Path,
+        port: int = 0,
+        extra_properties: str = "",
+        *,
+        java_options: Sequence[str] = ("-Xmx256m",),
+    ) -> None:
         """Prepare a broker.
 
         Args:
             data: the folder of its data; created if it does not exist, and reused by the next start.
             jars: the folder of Kafka's jars.
             port: the port to listen on; 0 for any free one.
-            memory: the maximum heap size, as in Java's -Xmx.
             extra_properties: lines of `server.properties` that override the default ones. {host}, {port} and
                 {controller_port} are replaced.
+            java_options: options of its JVM: the maximum heap size, system properties.
         """
+        self._java_options = java_options
         self._data = data.resolve()
         self._jars = jars
-        self._memory = memory
         self._extra_properties = extra_properties
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -199,8 +207,8 @@ class Broker:
             raise ClusterError("no java found; install a JDK 17 or newer")
         return [
             java,
-            f"-Xmx{self._memory}",
             "-XX:+UseSerialGC",
+            *self._java_options,
             f"-Dlog4j2.configurationFile={self._data}/log4j2.properties",
             "-cp",
             f"{self._jars}/*",
@@ -279,7 +287,7 @@ def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> 
         data: the folder of its data, `<storage.root>/broker` by default.
     """
     folder = data or settings.storage.local_folder("broker")
-    broker = Broker(folder, jars_folder(settings.broker.jars), port, settings.broker.memory)
+    broker = Broker(folder, jars_folder(settings.broker.jars), port, java_options=[f"-Xmx{settings.broker.memory}"])
     with broker:
         prepare_topics(with_plaintext_cluster(settings, broker.address))
         yield broker

@@ -10,6 +10,7 @@ from jobs.spark.installation import conf_file, jars_in
 from jobs.spark.worker import MEMORY_VARIABLE
 from quota.settings import Settings
 from quota.settings.secrets import SECRET_NAME
+from quota.settings.security.oauth import ALLOWED_URLS
 from quota.settings.types import in_bytes
 
 _log = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_EXECUTORS_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
 
 # On a local disk as safe as the default, and ten times faster.
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -111,4 +113,8 @@ def _overriding(settings: Settings, others: Mapping[str, str]) -> dict[str, str]
         )
     # Spark shows properties and options in its log, its event log and its web pages.
     hidden = [SECRET_NAME, *map(re.escape, hadoop), *([others[_REDACTED]] if _REDACTED in others else [])]
-    return {_PARTITIONS: partitions, _REDACTED: "|".join(hidden), **hadoop}
+    overriding = {_PARTITIONS: partitions, _REDACTED: "|".join(hidden), **hadoop}
+    if url := settings.kafka.sasl_oauthbearer_token_endpoint_url:
+        given = others.get(_EXECUTORS_JAVA_OPTIONS, "")
+        overriding[_EXECUTORS_JAVA_OPTIONS] = f"-D{ALLOWED_URLS}={url} {given}".rstrip()
+    return overriding

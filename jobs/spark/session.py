@@ -22,6 +22,7 @@ from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.settings import Settings
 from quota.settings.secrets import is_secret
+from quota.settings.security.oauth import ALLOWED_URLS
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """A variable in the environment of programs that spark-submit runs."""
@@ -85,20 +86,24 @@ def start_session(
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if _SUBMITTED in os.environ:
-        return _session(*_submitted_jvm(settings, name, delta=delta))
+        return _session(settings, *_submitted_jvm(settings, name, delta=delta))
     jvm = jvm or Jvm()
     properties = spark_properties(settings, delta=delta, java_options=jvm.options)
     try:
         with jvm.interruptible():
             conf, gateway = _own_jvm(settings, name, log, properties, jvm)
             gateway.own = jvm
-            return _session(conf, gateway)
+            return _session(settings, conf, gateway)
     except BaseException:
         _forget(jvm)
         raise
 
 
-def _session(conf: SparkConf, gateway: JavaGateway) -> SparkSession:
+def _session(settings: Settings, conf: SparkConf, gateway: JavaGateway) -> SparkSession:
+    if url := settings.kafka.sasl_oauthbearer_token_endpoint_url:
+        system = gateway.jvm.java.lang.System
+        if system.getProperty(ALLOWED_URLS) is None:  # not an option of the JVM: spark-submit's runs already
+            system.setProperty(ALLOWED_URLS, url)
     on_interrupt = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=conf, gateway=gateway)
     signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler of its own, which kills batches

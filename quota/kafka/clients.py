@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quota.errors import ClusterError
+from quota.kafka.brokers.tokens import credentials_in, fetch_token
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
 
@@ -80,6 +81,8 @@ def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:
     """Return why a call failed."""
     if error.args[0].code() not in _TRANSPORT_ERRORS:
         return reason(error)
+    if problem := _token_problem(config):
+        return problem
     reported: list[KafkaError] = []
     client_options: dict[str, Any] = {**config, "error_cb": reported.append}
     client = AdminClient(client_options)
@@ -90,3 +93,13 @@ def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:
             if each.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
                 return reason(each)
     return reason(error)
+
+
+def _token_problem(config: Mapping[str, Any]) -> str:
+    """Return why a client gets no token; empty if it gets one, or needs none."""
+    try:
+        if credentials := credentials_in(config):
+            fetch_token(credentials, _CAUSE_SECONDS)
+    except ClusterError as error:
+        return str(error)
+    return ""

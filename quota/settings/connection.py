@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from quota.settings.security.jaas import jaas_config
+from quota.settings.security.oauth import ClientCredentials
+
 _PORT = 9092
 
-_JAAS_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+_PASSWORD_MODULES = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
 }
 
 
@@ -27,6 +30,8 @@ class Security:
     ssl_key: str = field(default="", repr=False)
     ssl_key_password: str = field(default="", repr=False)
     ssl_endpoint_identification: str = "https"
+    oauth: ClientCredentials | None = None
+    """The client credentials, if the mechanism is OAUTHBEARER."""
 
     @property
     def has_tls(self) -> bool:
@@ -35,18 +40,18 @@ class Security:
 
     @property
     def has_sasl(self) -> bool:
-        """Whether the client authenticates with a password."""
+        """Whether the client authenticates by SASL."""
         return has_sasl(self.protocol)
 
     def librdkafka(self) -> dict[str, str | float]:
         """Return the properties for librdkafka."""
         config: dict[str, str | float] = {"security.protocol": self.protocol}
         if self.has_sasl:
-            config |= {
-                "sasl.mechanism": self.sasl_mechanism,
-                "sasl.username": self.sasl_username,
-                "sasl.password": self.sasl_password,
-            }
+            config["sasl.mechanism"] = self.sasl_mechanism
+        if self.has_sasl and self.oauth:
+            config |= self.oauth.librdkafka()
+        elif self.has_sasl:
+            config |= {"sasl.username": self.sasl_username, "sasl.password": self.sasl_password}
         if self.has_tls:
             config["ssl.endpoint.identification.algorithm"] = self.ssl_endpoint_identification
             config |= _without_empty(
@@ -63,12 +68,12 @@ class Security:
         """Return the properties for Kafka's Java client."""
         config = {"security.protocol": self.protocol}
         if self.has_sasl:
-            user, password = _jaas_value(self.sasl_username), _jaas_value(self.sasl_password)
-            module = _JAAS_MODULES[self.sasl_mechanism]
-            config |= {
-                "sasl.mechanism": self.sasl_mechanism,
-                "sasl.jaas.config": f"{module} required username={user} password={password};",
-            }
+            config["sasl.mechanism"] = self.sasl_mechanism
+        if self.has_sasl and self.oauth:
+            config |= self.oauth.java()
+        elif self.has_sasl:
+            login = {"username": self.sasl_username, "password": self.sasl_password}
+            config["sasl.jaas.config"] = jaas_config(_PASSWORD_MODULES[self.sasl_mechanism], login)
         if self.has_tls:
             algorithm = self.ssl_endpoint_identification
             config["ssl.endpoint.identification.algorithm"] = "" if algorithm == "none" else algorithm
@@ -124,12 +129,6 @@ def has_tls(protocol: str) -> bool:
 def has_sasl(protocol: str) -> bool:
     """Return whether a security protocol authenticates clients by SASL."""
     return protocol.startswith("SASL")
-
-
-def _jaas_value(text: str) -> str:
-    """Quote a text as the value of an option in a JAAS configuration."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _without_empty(config: dict[str, str]) -> dict[str, str]:

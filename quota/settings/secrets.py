@@ -8,12 +8,12 @@ MASK = "********"
 SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore|encryption|api)[._-]?key"  # noqa: S105
 """A regular expression for names of secrets, in the syntax that Python and Java share."""
 
-_PATH_NAME = re.compile(r"(?i)[._-](file|location)$")
+_PATH_NAME = re.compile(r"(?i)[._-](file|location|endpoint[._-]url)$")
 _SECRET_NAME = re.compile(rf"{SECRET_NAME}|^storage[.](table_)?options")
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a setting or property of this name is a secret. The path of a file that holds one is not."""
+    """Return whether a setting or property of this name is a secret; the path of its file and a URL are not."""
     return _SECRET_NAME.search(name) is not None and _PATH_NAME.search(name) is None
 
 

@@ -171,7 +171,7 @@ class ClientSettings(Section):
     """Applications' `QuotaAdminClient`, and `mutation-quota topics`."""
 
     user: str = ""
-    """Principal of requests. Empty for `sasl.username`, or `ANONYMOUS`."""
+    """Principal of requests. Empty for `sasl.username`, the subject of the token (OAUTHBEARER), or `ANONYMOUS`."""
 
     client_id: str = ""
     """Client-id of requests. Empty for `client.id`."""

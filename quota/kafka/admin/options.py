@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from quota.errors import BadInput
+from quota.kafka.brokers.tokens import credentials_in, fetch_token
 from quota.kafka.clients import client_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
@@ -44,7 +45,8 @@ class ClientOptions:
         """Return the options in an application's configuration.
 
         Raises:
-            BadInput: a setting is invalid; the message has its name and value.
+            BadInput: a setting is invalid, or the user is not known; the message has its name and value.
+            ClusterError: the user is the subject of a token, and there is none.
         """
         own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
         target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
@@ -59,12 +61,17 @@ class ClientOptions:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Return the options of a program that has settings."""
+        """Return the options of a program that has settings.
+
+        Raises:
+            BadInput: as `from_config`.
+            ClusterError: as `from_config`.
+        """
         return cls._with(settings, client_config(settings.target_connection), client_config(settings.kafka.connection))
 
     @classmethod
     def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
-        user = settings.client.user or str(target.get("sasl.username") or ANONYMOUS)
+        user = settings.client.user or _user_of(target, settings.kafka.timeout_seconds)
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
         settings.topics.requests_of(user)  # raises if users have topics of their own and this one cannot
         return cls(settings, target, control, user, client_id)
@@ -76,3 +83,23 @@ def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
         return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
     plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}
     return {**plain, **settings.kafka.connection.librdkafka()}
+
+
+def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
+    """Return the user as whom a client logs in at the target cluster.
+
+    Raises:
+        BadInput: it logs in, and the configuration does not say as whom.
+        ClusterError: the token server gives no token.
+    """
+    if user := target.get("sasl.username"):
+        return str(user)
+    if not str(target.get("security.protocol", "")).upper().startswith("SASL"):
+        return ANONYMOUS
+    credentials = credentials_in(target)
+    if credentials and (user := fetch_token(credentials, timeout_seconds).subject):
+        return user
+    raise BadInput(
+        "client.user is missing: the principal that brokers know this client by, which "
+        f"{'its token does' if credentials else 'its configuration does'} not say"
+    )

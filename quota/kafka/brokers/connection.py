@@ -12,7 +12,9 @@ from scramp import ScramClient, ScramException
 from quota.errors import ClusterError, MutationQuotaError
 from quota.gateway.addresses import Address
 from quota.gateway.api_keys import ApiKey
+from quota.kafka.brokers.tokens import bearer_message, fetch_token
 from quota.settings.connection import Security
+from quota.settings.security.oauth import ClientCredentials, extension_pairs
 from quota.wire.codec import MAX_ELEMENTS, Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request
 from quota.wire.protocol import Protocol
@@ -20,6 +22,9 @@ from quota.wire.protocol import Protocol
 _LENGTH_BYTES = 4
 _MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """A hundred thousand quotas of long names are some tens of megabytes."""
+
+_TOKEN_SECONDS = 5.0
+"""How long a token server may take to answer."""
 
 FAILURES = (OSError, EOFError, ScramException, MutationQuotaError)
 """What a connection, a login and a call can raise; a time limit that has passed is an OSError."""
@@ -131,7 +136,7 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
     """Authenticate by SASL, if the settings say so.
 
     Raises:
-        ClusterError: the broker does not accept the credentials, or the mechanism.
+        ClusterError: the broker does not accept the credentials, or the mechanism, or there is no token.
         ScramException: the broker does not know the password either.
     """
     if not security.has_sasl:
@@ -139,12 +144,23 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
     handshake = await calls.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": security.sasl_mechanism})
     if handshake["errorCode"]:
         raise ClusterError(f"{security.sasl_mechanism} is not enabled there, but {', '.join(handshake['mechanisms'])}")
+    if security.oauth:
+        await _log_in_by_token(calls, security.oauth)
+        return
     if security.sasl_mechanism == "PLAIN":
         await _send(calls, f"\0{security.sasl_username}\0{security.sasl_password}".encode())
         return
     client = ScramClient([security.sasl_mechanism], security.sasl_username, security.sasl_password)
     client.set_server_first((await _send(calls, client.get_client_first().encode())).decode())
     client.set_server_final((await _send(calls, client.get_client_final().encode())).decode())
+
+
+async def _log_in_by_token(calls: BrokerCalls, credentials: ClientCredentials) -> None:
+    token = await asyncio.to_thread(fetch_token, credentials, _TOKEN_SECONDS)
+    problem = await _send(calls, bearer_message(token, extension_pairs(credentials.extensions)))
+    if problem:  # the broker says the reason in words once this is acknowledged
+        await _send(calls, b"\x01")
+        raise ClusterError(f"the token is not accepted: {problem.decode(errors='replace')}")
 
 
 async def _send(calls: BrokerCalls, auth_bytes: bytes) -> bytes:

@@ -1,9 +1,10 @@
 """TLS and SASL settings under Kafka's own names. Combinations that do not fit together are rejected."""
 
+import re
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
 
 from quota.errors import BadInput
 from quota.settings.connection import Security
@@ -16,8 +17,27 @@ from quota.settings.security.files import (
     read_text,
     secret_value,
 )
+from quota.settings.security.oauth import MECHANISM, ClientCredentials, extension_pairs
 from quota.settings.types import Section
 
+_URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
+_LOGINS = ("sasl_username", "sasl_password")
+_OAUTH = "sasl_oauthbearer_"
+
+
+def _check_url(url: str) -> str:
+    if url and not _URL.fullmatch(url):
+        raise ValueError("expected http://host/path or https://host/path, without a user")
+    return url
+
+
+def _check_extensions(text: str) -> str:
+    extension_pairs(text)
+    return text
+
+
+TokenUrl = Annotated[str, AfterValidator(_check_url)]
+Extensions = Annotated[str, AfterValidator(_check_extensions)]
 SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
 
@@ -27,11 +47,11 @@ class SecuritySettings(Section):
     security_protocol: SecurityProtocol = "PLAINTEXT"
     """Protocol: with TLS (`SSL`, `SASL_SSL`) or without, with SASL (`SASL_PLAINTEXT`, `SASL_SSL`) or without."""
 
-    sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
+    sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = ""
     """SASL mechanism. Required with SASL."""
 
     sasl_username: str = ""
-    """User name for SASL: the principal without its `User:`. Required with SASL."""
+    """User name for SASL: the principal without its `User:`. Required with PLAIN and SCRAM."""
 
     sasl_password: Secret = SecretStr("")
     """Password for SASL. Prefer `sasl_password_file`: other users can see command lines, and child processes inherit
@@ -39,6 +59,27 @@ class SecuritySettings(Section):
 
     sasl_password_file: SecretFile = ""
     """Path of a file with only the password, such as a mounted Kubernetes secret. A newline at its end is ignored."""
+
+    sasl_oauthbearer_token_endpoint_url: TokenUrl = ""
+    """URL of the token server's endpoint for client credentials. Required with OAUTHBEARER."""
+
+    sasl_oauthbearer_client_id: str = ""
+    """Client id at the token server. Required with OAUTHBEARER."""
+
+    sasl_oauthbearer_client_secret: Secret = SecretStr("")
+    """Client secret at the token server. Prefer `sasl_oauthbearer_client_secret_file`."""
+
+    sasl_oauthbearer_client_secret_file: SecretFile = ""
+    """Path of a file with only the client secret. A newline at its end is ignored."""
+
+    sasl_oauthbearer_scope: str = ""
+    """Scope of the tokens. Empty for the token server's default."""
+
+    sasl_oauthbearer_extensions: Extensions = ""
+    """SASL extensions for the brokers, as `name=value,name=value`."""
+
+    sasl_oauthbearer_ca_location: CertificateFile = ""
+    """Path of the CA certificates to trust at the token server (PEM). Empty for those of the system, and of Java."""
 
     ssl_ca_location: CertificateFile = ""
     """Path of the CA certificates to trust (PEM). Empty for those of the system, and of Java."""
@@ -81,6 +122,19 @@ class SecuritySettings(Section):
             read_text(self.ssl_key_location),
             secret_value(self.ssl_key_password, self.ssl_key_password_file),
             self.ssl_endpoint_identification_algorithm,
+            self._credentials(),
+        )
+
+    def _credentials(self) -> ClientCredentials | None:
+        if self.sasl_mechanism != MECHANISM:
+            return None
+        return ClientCredentials(
+            self.sasl_oauthbearer_token_endpoint_url,
+            self.sasl_oauthbearer_client_id,
+            secret_value(self.sasl_oauthbearer_client_secret, self.sasl_oauthbearer_client_secret_file),
+            self.sasl_oauthbearer_scope,
+            self.sasl_oauthbearer_extensions,
+            read_text(self.sasl_oauthbearer_ca_location),
         )
 
     def problems(self) -> Iterator[str]:
@@ -89,19 +143,15 @@ class SecuritySettings(Section):
         Raises:
             ValueError: a file cannot be read.
         """
-        for name in ("sasl_password", "ssl_key_password"):
+        for name in ("sasl_password", "sasl_oauthbearer_client_secret", "ssl_key_password"):
             if getattr(self, name).get_secret_value() and getattr(self, f"{name}_file"):
                 yield f"{name} and {name}_file are given: one is enough"
         security, protocol = self._read(), f"security_protocol {self.security_protocol}"
-        sasl = ("sasl_mechanism", "sasl_username", "sasl_password")
         if security.has_sasl:
-            yield from (f"{protocol} needs {name}" for name in sasl if not getattr(security, name))
-        for prefix, used in (("sasl", security.has_sasl), ("ssl", security.has_tls)):
-            fields = type(self).model_fields.items()
-            given = [name for name, field in fields if getattr(self, name) != field.default]
-            for name in given if not used else ():
-                if name.startswith(f"{prefix}_"):
-                    yield f"{protocol} has no use for {name}"
+            yield from self._missing(security)
+        unused = (("sasl_", not security.has_sasl, protocol), ("ssl_", not security.has_tls, protocol))
+        for prefix, is_unused, owner in (*unused, *self._unused_logins(security)):
+            yield from (f"{owner} has no use for {name}" for name in self._given(prefix) if is_unused)
         if bool(security.ssl_certificate) != bool(security.ssl_key):
             yield "ssl_certificate_location and ssl_key_location go together"
         encrypted = ENCRYPTED_KEY in security.ssl_key
@@ -111,3 +161,23 @@ class SecuritySettings(Section):
                 if encrypted
                 else "ssl_key_password is given, but ssl_key_location has no key that is encrypted"
             )
+
+    def _missing(self, security: Security) -> Iterator[str]:
+        protocol, mechanism = f"security_protocol {self.security_protocol}", f"sasl_mechanism {self.sasl_mechanism}"
+        if not security.sasl_mechanism:
+            yield f"{protocol} needs sasl_mechanism"
+        elif security.oauth is None:
+            yield from (f"{protocol} needs {name}" for name in _LOGINS if not getattr(security, name))
+        else:
+            needed = ("token_endpoint_url", "client_id", "client_secret")
+            yield from (f"{mechanism} needs {_OAUTH}{name}" for name in needed if not getattr(security.oauth, name))
+
+    def _unused_logins(self, security: Security) -> Iterator[tuple[str, bool, str]]:
+        mechanism = f"sasl_mechanism {self.sasl_mechanism}"
+        yield _OAUTH, security.has_sasl and security.oauth is None, mechanism
+        yield from ((name, security.oauth is not None, mechanism) for name in _LOGINS)
+
+    def _given(self, prefix: str) -> list[str]:
+        """Return the keys that differ from their defaults, and whose names start with a prefix."""
+        fields = SecuritySettings.model_fields.items()
+        return [name for name, field in fields if name.startswith(prefix) and getattr(self, name) != field.default]

@@ -4,18 +4,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from quota.settings.connection import has_sasl, has_tls
+from quota.settings.security.oauth import MECHANISM
 from quota.settings.security.settings import SecuritySettings
 
+_CLIENT = ("sasl_oauthbearer_client_id", "sasl_oauthbearer_token_endpoint_url")
 _BELONGS_TO = {
     "sasl_password": ("sasl_username", "sasl_password_file"),
     "sasl_password_file": ("sasl_username", "sasl_password"),
+    "sasl_oauthbearer_client_secret": (*_CLIENT, "sasl_oauthbearer_client_secret_file"),
+    "sasl_oauthbearer_client_secret_file": (*_CLIENT, "sasl_oauthbearer_client_secret"),
     "ssl_certificate_location": ("ssl_key_location",),
     "ssl_key_location": ("ssl_certificate_location",),
     "ssl_key_password": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password_file"),
     "ssl_key_password_file": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password"),
 }
 """The keys of `[target]` that keep a value of `[kafka]` out: a password is of no use to another user, nor a certificate
-to another key, and a secret must not be sent for somebody whom it does not belong to."""
+to another key, and a secret must not be sent for or to somebody whom it does not belong to."""
 
 
 class TargetSettings(SecuritySettings):
@@ -27,10 +31,15 @@ class TargetSettings(SecuritySettings):
     def inherited(self, kafka: SecuritySettings) -> dict[str, Any]:
         """Return the keys that have their values in `[kafka]`, with these values.
 
-        Keys that the protocol has no use for are left out.
+        Keys that the protocol or the mechanism has no use for are left out.
         """
         protocol = (self if "security_protocol" in self.model_fields_set else kafka).security_protocol
-        unused = [prefix for prefix, used in (("sasl_", has_sasl(protocol)), ("ssl_", has_tls(protocol))) if not used]
+        by_token = (self if "sasl_mechanism" in self.model_fields_set else kafka).sasl_mechanism == MECHANISM
+        unused = ["sasl_username", "sasl_password"] if by_token else ["sasl_oauthbearer_"]
+        if not has_sasl(protocol):
+            unused.append("sasl_")
+        if not has_tls(protocol):
+            unused.append("ssl_")
         return {
             key: getattr(kafka, key)
             for key in SecuritySettings.model_fields

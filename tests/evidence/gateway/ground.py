@@ -97,7 +97,9 @@ def ground(folder: Path) -> Iterator[Ground]:
     )
     jars = jars_folder(settings.broker.jars)
     with ExitStack() as stack:
-        broker = stack.enter_context(Broker(folder / "broker", jars, memory="512m", extra_properties=properties))
+        broker = stack.enter_context(
+            Broker(folder / "broker", jars, extra_properties=properties, java_options=["-Xmx512m"])
+        )
         settings = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
         sasl = f"{HOST}:{sasl_port}"
         direct, gateway = Side("direct", sasl, sasl), Side("gateway", f"{HOST}:{gateway_port}", sasl)

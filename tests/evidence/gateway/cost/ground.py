@@ -116,7 +116,7 @@ def ground(settings: Settings, folder: Path) -> Iterator[Ground]:
     jars = jars_folder(settings.broker.jars)
     with ExitStack() as stack:
         broker = stack.enter_context(
-            Broker(folder / "broker", jars, memory=_BROKER_MEMORY, extra_properties=properties)
+            Broker(folder / "broker", jars, extra_properties=properties, java_options=[f"-Xmx{_BROKER_MEMORY}"])
         )
         settings = with_plaintext_cluster(settings, broker.address)
         prepare_topics(settings)

@@ -107,6 +107,18 @@ def test_a_jvms_further_options_stand_behind_those_of_the_settings(jars):
     assert spark_properties(given, java_options="-Xa")[options] == "-Xmine -Xa"
 
 
+def test_executors_may_take_tokens_from_the_token_server_of_the_settings():
+    """Kafka 4 refuses others, and the file of the settings is not there."""
+    login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=OAUTHBEARER"]
+    client = {"token_endpoint_url": "https://idp/token", "client_id": "enforce", "client_secret": "xyzzy"}
+    login += [f"kafka.sasl_oauthbearer_{name}={value}" for name, value in client.items()]
+    allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=https://idp/token"
+    options = "spark.executor.extraJavaOptions"
+    assert submitted_properties(load(*login), {options: "-Xtheirs"})[options] == f"{allowed} -Xtheirs"
+    assert submitted_properties(load(*login), {})[options] == allowed
+    assert options not in submitted_properties(load(), {})
+
+
 def test_jars_of_ones_own_without_that_one_have_hadoops_own_files(tmp_path):
     (tmp_path / "another.jar").touch()
     found = spark_properties(load(f"spark.jars={tmp_path}"))

@@ -1,0 +1,144 @@
+"""Access tokens, for logins that librdkafka and Java do not make for us, and for their users' names."""
+
+import base64
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import msgspec
+
+from quota.errors import ClusterError
+from quota.settings.security.oauth import ClientCredentials
+
+_MAX_ANSWER_BYTES = 1024 * 1024
+_MAX_SHOWN = 300
+_JWT_PARTS = 3
+
+
+class _Answer(msgspec.Struct):
+    access_token: str
+
+
+class _Refusal(msgspec.Struct):
+    error: str
+    error_description: str = ""
+
+
+class _Claims(msgspec.Struct):
+    sub: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An access token; `repr` leaves it out."""
+
+    value: str = field(repr=False)
+
+    @property
+    def subject(self) -> str:
+        """The subject (`sub`), by which brokers know the client; empty if the token does not say it."""
+        parts = self.value.split(".")
+        if len(parts) != _JWT_PARTS:
+            return ""
+        with suppress(ValueError, msgspec.MsgspecError):
+            claims = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+            return msgspec.json.decode(claims, type=_Claims).sub
+        return ""
+
+
+def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token:
+    """Ask the token server for a token.
+
+    Args:
+        credentials: the client.
+        timeout_seconds: how long the server may take to connect, and to answer.
+
+    Raises:
+        ClusterError: the server cannot be reached, or refuses; the message says what it says.
+    """
+    url = credentials.token_endpoint_url
+    try:
+        return Token(_ask(credentials, timeout_seconds).access_token)
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        raise ClusterError(
+            f"cannot get a token for client {credentials.client_id} from {url}: {_reason(error)}"
+        ) from None
+
+
+def _ask(credentials: ClientCredentials, timeout_seconds: float) -> _Answer:
+    form = {"grant_type": "client_credentials"} | ({"scope": credentials.scope} if credentials.scope else {})
+    login = base64.b64encode(f"{credentials.client_id}:{credentials.client_secret}".encode()).decode()
+    headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
+    request = Request(  # noqa: S310 the settings take http and https alone
+        credentials.token_endpoint_url, urlencode(form).encode(), headers, method="POST"
+    )
+    context = ssl.create_default_context(cadata=credentials.ca or None)
+    with urlopen(request, timeout=timeout_seconds, context=context) as answer:  # noqa: S310 as above
+        return msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Answer)
+
+
+def _reason(error: Exception) -> str:
+    cause = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+    match cause:
+        case HTTPError():
+            return f"{cause.code} {_refusal(cause.read(_MAX_ANSWER_BYTES)) or cause.reason}"
+        case ssl.SSLCertVerificationError(verify_message=message):
+            return f"certificate verify failed: {message}; sasl_oauthbearer_ca_location names the authority to trust"
+        case TimeoutError():
+            return "no answer"
+        case msgspec.MsgspecError():
+            return "the answer has no access_token; this is not a token endpoint"
+        case OSError(strerror=str(text)):
+            return text
+        case _:
+            return str(cause)
+
+
+def _refusal(body: bytes) -> str:
+    """Return what the answer of a token server says, in one line; empty if it says nothing."""
+    try:
+        refusal = msgspec.json.decode(body, type=_Refusal)
+    except msgspec.MsgspecError:
+        return ""
+    text = f"{refusal.error}: {refusal.error_description}" if refusal.error_description else refusal.error
+    return " ".join(text.split())[:_MAX_SHOWN]
+
+
+def credentials_in(config: Mapping[str, Any]) -> ClientCredentials | None:
+    """Return the client credentials in librdkafka's configuration; None if tokens are not had by them.
+
+    Raises:
+        ClusterError: the file of the certificates to trust cannot be read.
+    """
+    prefix = "sasl.oauthbearer."
+    if config.get(f"{prefix}method") != "oidc" or f"{prefix}client.secret" not in config:
+        return None
+    return ClientCredentials(
+        token_endpoint_url=str(config.get(f"{prefix}token.endpoint.url", "")),
+        client_id=str(config.get(f"{prefix}client.id", "")),
+        client_secret=str(config[f"{prefix}client.secret"]),
+        scope=str(config.get(f"{prefix}scope", "")),
+        ca=str(config.get("https.ca.pem", "")) or _read_ca(config.get("https.ca.location")),
+    )
+
+
+def _read_ca(location: object) -> str:
+    if not isinstance(location, str) or location in {"", "probe"}:
+        return ""
+    try:
+        return Path(location).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ClusterError(f"https.ca.location {location}: {error}") from None
+
+
+def bearer_message(token: Token, extensions: Mapping[str, str]) -> bytes:
+    """Return the client's message of the SASL exchange (RFC 7628)."""
+    pairs = {"auth": f"Bearer {token.value}", **extensions}
+    fields = "".join(f"{name}={value}\x01" for name, value in pairs.items())
+    return f"n,,\x01{fields}\x01".encode()

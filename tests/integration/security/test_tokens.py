@@ -1,0 +1,173 @@
+"""Clients that log in by tokens (OAUTHBEARER), on a broker with an authorizer and the documented ACLs."""
+
+import asyncio
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from deltalake import DeltaTable
+
+from jobs.audit.query import start_audit
+from jobs.gateway.probe import told_addresses
+from jobs.spark.queries import run_until
+from quota.errors import ClusterError
+from quota.kafka.admin.client import QuotaAdminClient
+from quota.kafka.applier.applier import Applier
+from quota.kafka.brokers.client_quotas import ClusterQuotas
+from quota.kafka.brokers.connection import tls_context
+from quota.kafka.quota_log import KafkaQuotas, QuotaLog
+from quota.kafka.quota_writer import write_record
+from quota.kafka.reading import read_topic
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from tests.integration.security.leaks import CommandLines, files_with
+from tests.support.clients import QUIET
+from tests.support.gateway import protocol
+from tests.support.programs import run
+from tests.support.token_broker import SECRETS, token_broker
+from tests.support.waiting import until
+
+TALKATIVE = """\
+rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.target=SYSTEM_ERR
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%p %c %m%n%ex
+logger.spark.name=org.apache.spark.sql.kafka010
+logger.spark.level=debug
+logger.own.name=org.apache.spark.kafka010
+logger.own.level=debug
+logger.kafka.name=org.apache.kafka
+logger.kafka.level=info
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(base_settings, tmp_path_factory):
+    with token_broker(tmp_path_factory.mktemp("tokens"), base_settings.broker.jars) as running:
+        yield running
+
+
+def application(cluster):
+    """What a tenant's application gives to its client: librdkafka's own settings."""
+    return {
+        **QUIET,
+        "bootstrap.servers": cluster.address,
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(cluster.authority.path),
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": cluster.tls.url,
+        "sasl.oauthbearer.client.id": "tenant",
+        "sasl.oauthbearer.client.secret": SECRETS["tenant"],
+        "https.ca.location": str(cluster.authority.path),
+        "client.id": "app",
+        "mutation.quota.client.applied_by": "applier",
+    }
+
+
+def command(cluster, user, *args, server=None, more=(), **kafka):
+    """Run a command as a user; what it did."""
+    options = [option for each in (*cluster.options(user, server, **kafka), *more) for option in ("--set", each)]
+    return run(*options, *args, cwd=cluster.folder)
+
+
+def decided(cluster):
+    records = read_topic(cluster.settings("tenant").kafka.connection, "mutation-decisions", 10)
+    return [json.loads(each.value()) for each in records]
+
+
+def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
+    """Each by its own principal, with Spark's log of its Kafka clients as talkative as it gets."""
+    done = command(
+        cluster, "operator", "quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=2"
+    )
+    assert done.returncode == 0, done.stderr
+    log4j, output = cluster.folder / "log4j2.properties", cluster.folder / "output"
+    log4j.write_text(TALKATIVE)
+    output.mkdir()
+    conf = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.master": "local[2]",
+    }
+    more = [f"spark.conf.{name}={value}" for name, value in conf.items()]
+    secrets = [SECRETS["enforce"].encode(), SECRETS["enforce"].replace("\\", "\\\\").replace('"', '\\"').encode()]
+
+    with QuotaAdminClient(application(cluster)) as client:
+        futures = client.create_topics([NewTopic("tenant-topic", 3)], request_timeout=240)
+        requests = cluster.settings("enforce").kafka.connection
+        until(lambda: list(read_topic(requests, "mutation-requests", 10)))
+        with CommandLines(*secrets) as seen:
+            done = command(cluster, "enforce", "enforce", "--once", more=more)
+        assert done.returncode == 0, done.stderr[-2000:]
+        Applier(cluster.settings("apply"), threading.Event()).run(once=True)
+        assert futures["tenant-topic"].result(60) is None
+
+    (decision,) = decided(cluster)
+    assert (decision["user"], decision["quota"]) == ("tenant", 2.0)
+    audit = cluster.settings("audit")
+    run_until(threading.Event(), [start_audit(spark, audit, once=True)])
+    kept = DeltaTable(audit.storage.table("decisions")).to_pyarrow_table().to_pylist()
+    assert [each["decision_id"] for each in kept] == [decision["decision_id"]]
+    (output / "stderr").write_text(done.stderr)
+    assert "sasl.jaas.config -> org.apache.kafka" in done.stderr or "sasl.jaas.config,org.apache.kafka" in done.stderr
+    assert "WARN org.apache.kafka.common.security.oauthbearer" not in done.stderr
+    assert files_with(secrets, cluster.folder / "root", output) == []
+    assert seen.jvms
+    assert seen.leaks == []
+
+
+def test_the_gateways_own_login_and_that_of_quotas_push(cluster):
+    """Both are made without librdkafka."""
+    connection = cluster.settings("gateway").kafka.connection
+    security = connection.security
+    told = asyncio.run(told_addresses(connection.addresses, security, tls_context(security), protocol(), 10))
+    assert told == {1: connection.addresses[0]}
+    with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs"):
+        ClusterQuotas(connection, protocol(), 10).read()
+
+
+def test_a_token_is_renewed_while_a_client_runs(cluster):
+    """The broker ends sessions with their tokens."""
+    cluster.plain.lifetime_seconds = 6
+    try:
+        granted = cluster.plain.granted
+        before = len(granted)
+        log = QuotaLog(KafkaQuotas.from_settings(cluster.settings("operator", cluster.plain), 10))
+        until(lambda: len(granted) >= before + 3)
+        write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("renewed"), 4.0))
+        log.read_to_end()
+        assert log.timeline.latest(QuotaEntity("renewed"), log.now).quota.rate == 4.0
+    finally:
+        cluster.plain.lifetime_seconds = 3600
+
+
+def test_what_goes_wrong_is_one_line_that_says_what_the_token_server_said(cluster, tmp_path):
+    wrong = tmp_path / "wrong"
+    wrong.write_text("wrong-xyzzy")
+    down = cluster.plain.url.replace(cluster.plain.url.rpartition(":")[2], "1/token")
+    known = "cannot get a token for client operator from"
+    cases = [
+        ({"sasl_oauthbearer_client_secret_file": wrong}, f"{known} {cluster.tls.url}: 401 invalid_client: the client"),
+        ({"sasl_oauthbearer_client_id": "nobody"}, "401 invalid_client: client nobody is not known"),
+        ({"sasl_oauthbearer_scope": "other"}, "400 invalid_scope: no scope other"),
+        ({"sasl_oauthbearer_ca_location": ""}, "certificate verify failed: "),
+        ({"sasl_oauthbearer_token_endpoint_url": down}, f"{known} {down}: Connection refused"),
+    ]
+    commands = [("quotas", "describe"), ("quotas", "drift"), ("status",), ("applier", "--once"), ("gateway",)]
+
+    def fails(case, args=commands[0]):
+        return command(cluster, "operator", *args, timeout_seconds=2, **case[0])
+
+    with ThreadPoolExecutor(4) as threads:
+        failed = [*threads.map(fails, cases)]
+        services = [*threads.map(lambda args: fails(cases[0], args), commands)]
+    expected = [text for _, text in cases] + [cases[0][1]] * len(commands)
+    for text, done in zip(expected, failed + services, strict=True):
+        said = " ".join(f"{done.stdout} {done.stderr}".split())  # status breaks its lines
+        assert (done.returncode, text in said) == (1, True), said
+        assert "xyzzy" not in done.stderr

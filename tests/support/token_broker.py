@@ -1,0 +1,106 @@
+"""A broker whose clients log in by tokens and are authorized by ACLs, and the token servers that it trusts."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from jobs.sandbox.broker import HOST, Broker, free_port
+from jobs.spark.installation import jars_folder
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import load_settings
+from quota.settings.security.oauth import ALLOWED_URLS
+from tests.support.broker import Authority, documented_acls
+from tests.support.token_server import SCOPE, Signer, TokenServer
+from tests.support.users import allow
+
+SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in ("enforce", "audit", "operator", "apply", "gateway", "tenant")}
+"""The client secrets, with what a quoting could stumble over; the principals are those of the documented ACLs."""
+
+# The tests' own listener knows nobody, and lets everybody do everything.
+_PROPERTIES = """\
+listeners=PLAINTEXT://{{host}}:{{port}},SASL_SSL://{{host}}:{tokens_port},CONTROLLER://{{host}}:{{controller_port}}
+advertised.listeners=PLAINTEXT://{{host}}:{{port}},SASL_SSL://{{host}}:{tokens_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+sasl.enabled.mechanisms=OAUTHBEARER
+connections.max.reauth.ms=3600000
+listener.name.sasl_ssl.oauthbearer.sasl.jaas.config=\
+org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class=\
+org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler
+sasl.oauthbearer.jwks.endpoint.url={jwks_url}
+sasl.oauthbearer.expected.audience={audience}
+ssl.keystore.type=PEM
+ssl.keystore.location={keystore}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=false
+super.users=User:ANONYMOUS
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBroker:
+    """The broker, and two token servers with the same clients and the same key."""
+
+    broker: Broker
+    address: str
+    """Of the listener that takes tokens."""
+    authority: Authority
+    plain: TokenServer
+    """Speaks HTTP; the broker has its keys from here."""
+    tls: TokenServer
+    """Speaks HTTPS, with a certificate of the authority."""
+    folder: Path
+
+    def options(self, user: str, server: TokenServer | None = None, **more: object) -> list[str]:
+        """Return the settings by which a client connects; `more` are other keys of `kafka`.
+
+        Args:
+            user: the client id, and the principal.
+            server: the token server, that with TLS by default.
+            more: other keys of `kafka`.
+        """
+        secret = self.folder / f"secret-of-{user}"
+        secret.write_text(f"{SECRETS[user]}\n")
+        used = server or self.tls
+        named = {
+            "bootstrap_servers": self.address,
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "OAUTHBEARER",
+            "sasl_oauthbearer_token_endpoint_url": used.url,
+            "sasl_oauthbearer_client_id": user,
+            "sasl_oauthbearer_client_secret_file": secret,
+            "sasl_oauthbearer_scope": SCOPE,
+            "ssl_ca_location": self.authority.path,
+            **({"sasl_oauthbearer_ca_location": self.authority.path} if used is self.tls else {}),
+            **more,
+        }
+        return [f"storage.root={self.folder}/root", *(f"kafka.{name}={value}" for name, value in named.items())]
+
+    def settings(self, user: str, server: TokenServer | None = None, **more: object):
+        """Return what `options` says, as settings."""
+        return load_settings(self.options(user, server, **more), environment={}, with_default_file=False)
+
+
+@contextmanager
+def token_broker(folder: Path, jars: str):
+    """Run the broker and the token servers inside the block, with the topics and the documented ACLs."""
+    authority = Authority(folder / "certificates")
+    certificate = authority.sign("server", HOST)
+    keystore = folder / "keystore.pem"
+    keystore.write_text(certificate.key.read_text() + certificate.path.read_text())
+    signer, port = Signer(folder), free_port()
+    with (
+        TokenServer(signer, SECRETS) as plain,
+        TokenServer(signer, SECRETS, (certificate.path, certificate.key)) as tls,
+    ):
+        properties = _PROPERTIES.format(tokens_port=port, jwks_url=plain.jwks_url, audience=SCOPE, keystore=keystore)
+        allowed = ["-Xmx256m", f"-D{ALLOWED_URLS}={plain.jwks_url}"]
+        with Broker(folder / "broker", jars_folder(jars), extra_properties=properties, java_options=allowed) as broker:
+            prepare_topics(load_settings([f"kafka.bootstrap_servers={broker.address}"], environment={}))
+            admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
+            for user, acls in documented_acls().items():
+                allow(admin, user, acls)
+            yield TokenBroker(broker, f"{HOST}:{port}", authority, plain, tls, folder)

@@ -1,0 +1,104 @@
+"""Tokens from a token server: what it says is told in one line, and users are told by their tokens."""
+
+import pytest
+
+from quota.errors import BadInput, ClusterError
+from quota.kafka.admin.options import ClientOptions
+from quota.kafka.brokers.tokens import Token, bearer_message, fetch_token
+from quota.settings.security.oauth import ClientCredentials
+from tests.support.broker import Authority
+from tests.support.token_server import Signer, TokenServer
+
+SECRET = 'a:b%20"c'  # noqa: S105
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A token server over TLS."""
+    folder = tmp_path_factory.mktemp("tokens")
+    authority = Authority(folder / "certificates")
+    certificate = authority.sign("server", "127.0.0.1")
+    with TokenServer(Signer(folder), {"alice": SECRET}, (certificate.path, certificate.key)) as running:
+        running.ca = authority.path
+        yield running
+
+
+def credentials(server, **more):
+    named = {"client_id": "alice", "client_secret": SECRET, "ca": server.ca.read_text(), **more}
+    return ClientCredentials(named.pop("url", server.url), **named)
+
+
+def application(server, **more):
+    """What an application gives to its client: librdkafka's own settings."""
+    return {
+        "bootstrap.servers": "b:1",
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": server.url,
+        "sasl.oauthbearer.client.id": "alice",
+        "sasl.oauthbearer.client.secret": SECRET,
+        "https.ca.location": str(server.ca),
+        **more,
+    }
+
+
+def test_a_token_says_its_subject(server):
+    token = fetch_token(credentials(server, scope="kafka"), 10)
+    assert token.subject == "alice"
+    assert token.value not in repr(token)
+
+
+@pytest.mark.parametrize("value", ["opaque", "a.b.c", "a.!.c", "..", "a.eyJpYXQiOjF9.c"])
+def test_a_token_may_say_no_subject(value):
+    assert Token(value).subject == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"client_secret": "wrong"}, "client alice from {url}: 401 invalid_client: the client secret is wrong"),
+        ({"client_id": "bob"}, "client bob from {url}: 401 invalid_client: client bob is not known"),
+        ({"scope": "other"}, "client alice from {url}: 400 invalid_scope: no scope other"),
+        ({"ca": ""}, "certificate verify failed: unable to get local issuer certificate; sasl_oauthbearer_ca_location"),
+        ({"url": "http://127.0.0.1:1/token"}, "from http://127.0.0.1:1/token: Connection refused"),
+    ],
+)
+def test_what_the_token_server_says_is_told_in_one_line(server, more, error):
+    with pytest.raises(ClusterError) as raised:
+        fetch_token(credentials(server, **more), 10)
+    assert error.format(url=server.url) in str(raised.value)
+    assert SECRET not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_answer_without_a_token_is_told(server, monkeypatch):
+    monkeypatch.setattr(server, "answer", lambda *_: (200, {"hello": "world"}))
+    with pytest.raises(ClusterError, match=r"the answer has no access_token; this is not a token endpoint$"):
+        fetch_token(credentials(server), 10)
+
+
+def test_the_message_to_a_broker_is_that_of_rfc_7628():
+    found = bearer_message(Token("t.o.k"), {"logicalCluster": "lkc-1"})
+    assert found == b"n,,\x01auth=Bearer t.o.k\x01logicalCluster=lkc-1\x01\x01"
+
+
+def test_the_user_of_a_client_is_the_subject_of_its_token(server):
+    assert ClientOptions.from_config(application(server)).user == "alice"
+
+
+def test_a_user_that_is_named_needs_no_token(server):
+    config = application(server, **{"mutation.quota.client.user": "carol", "sasl.oauthbearer.client.secret": "wrong"})
+    assert ClientOptions.from_config(config).user == "carol"
+
+
+def test_a_client_that_gets_no_token_is_not_somebody_else(server):
+    with pytest.raises(ClusterError, match="the client secret is wrong"):
+        ClientOptions.from_config(application(server, **{"sasl.oauthbearer.client.secret": "wrong"}))
+
+
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
+def test_a_client_whose_user_cannot_be_told_is_not_anonymous(mechanism):
+    config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.mechanism": mechanism}
+    with pytest.raises(BadInput, match=r"client\.user is missing"):
+        ClientOptions.from_config(config)
