@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quota.errors import BadInput
+from quota.settings.security.oauth import OIDC_HANDLER
 from quota.settings.security.settings import SecuritySettings
 
 _SERVERS = "bootstrap_servers"
@@ -12,6 +13,7 @@ _DIRECT = {
     "bootstrap.servers": _SERVERS,
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
+    "sasl.oauthbearer.token.endpoint.url": "sasl_oauthbearer_token_endpoint_url",
     "ssl.key.password": "ssl_key_password",
 }
 _STORES = {
@@ -19,12 +21,28 @@ _STORES = {
     "ssl.keystore": ("ssl_certificate_location", "ssl_key_location"),
 }
 _JAAS, _HOST_CHECK = "sasl.jaas.config", "ssl.endpoint.identification.algorithm"
-_KNOWN = {*_DIRECT, _JAAS, _HOST_CHECK, *(f"{store}.{part}" for store in _STORES for part in ("location", "type"))}
+_HANDLER = "sasl.login.callback.handler.class"
+_OIDC = re.compile(r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler")
+_KNOWN = {
+    *_DIRECT,
+    _JAAS,
+    _HANDLER,
+    _HOST_CHECK,
+    *(f"{store}.{part}" for store in _STORES for part in ("location", "type")),
+}
 
-_LOGIN = re.compile(
-    r"\s*org\.apache\.kafka\.common\.security\.(plain\.Plain|scram\.Scram)LoginModule\s+required\s(.*);\s*"
-)
-_JAAS_OPTION = re.compile(r"""\s*(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s"]+))""")
+_LOGIN = re.compile(r"\s*org\.apache\.kafka\.common\.security\.([\w.]+)LoginModule\s+required\s(.*);\s*", re.DOTALL)
+_JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s"]+))""")
+_PASSWORDS = ("plain.Plain", "scram.Scram")
+_PASSWORD_OPTIONS = {"username": "sasl_username", "password": "sasl_password"}
+_TOKENS = "oauthbearer.OAuthBearer"
+_TOKEN_OPTIONS = {
+    "clientId": "sasl_oauthbearer_client_id",
+    "clientSecret": "sasl_oauthbearer_client_secret",
+    "scope": "sasl_oauthbearer_scope",
+    "ssl.truststore.location": "sasl_oauthbearer_ca_location",
+}
+_EXTENSION = "extension_"
 _ENTRY = re.compile(r"((?:[^\\=:\s]|\\.)+)\s*[=:\s]?\s*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -70,6 +88,8 @@ def _read(file: Path, option: str) -> dict[str, str]:
         raise BadInput(f"{option}: not UTF-8") from None
     if unknown := sorted(found.keys() - _KNOWN):
         raise BadInput(f"{option}: {', '.join(unknown)} cannot be carried over; remove it from the file")
+    if not _OIDC.fullmatch(handler := found.get(_HANDLER, OIDC_HANDLER)):
+        raise BadInput(f"{option}: {_HANDLER}={handler} cannot be carried over; librdkafka cannot run it")
     settings = dict.fromkeys(SecuritySettings.model_fields, "")
     settings |= {"security_protocol": "PLAINTEXT", "ssl_endpoint_identification_algorithm": "https"}
     settings |= {setting: found[name] for name, setting in _DIRECT.items() if name in found}
@@ -89,17 +109,28 @@ def _read(file: Path, option: str) -> dict[str, str]:
 
 
 def _login(text: str, option: str) -> dict[str, str]:
-    """Return the user name and the password of a login by PLAIN or SCRAM."""
+    """Return the settings of a login by PLAIN, SCRAM or OAUTHBEARER."""
     match = _LOGIN.fullmatch(text)
+    module = match[1] if match else ""
     options = {
         name: _unescaped(quoted) or plain for name, quoted, plain in _JAAS_OPTION.findall(match[2] if match else "")
     }
-    if options.keys() != {"username", "password"}:  # the text itself is a secret
-        raise BadInput(
-            f"{option}: {_JAAS} cannot be carried over; "
-            "only PlainLoginModule and ScramLoginModule with a username and a password can"
-        )
-    return {"sasl_username": options["username"], "sasl_password": options["password"]}
+    if module in _PASSWORDS and options.keys() == _PASSWORD_OPTIONS.keys():
+        return {_PASSWORD_OPTIONS[name]: value for name, value in options.items()}
+    extensions = {name: options.pop(name) for name in [*options] if name.startswith(_EXTENSION)}
+    if (
+        options.pop("ssl.truststore.type", "PEM") == "PEM"
+        and module == _TOKENS
+        and options.keys() <= _TOKEN_OPTIONS.keys()
+    ):
+        pairs = ",".join(f"{name.removeprefix(_EXTENSION)}={value}" for name, value in extensions.items())
+        given = {_TOKEN_OPTIONS[name]: value for name, value in options.items()}
+        return {**given, "sasl_oauthbearer_extensions": pairs}
+    # the text itself is a secret
+    raise BadInput(
+        f"{option}: {_JAAS} cannot be carried over; only PlainLoginModule and ScramLoginModule with a username and a "
+        "password can, and OAuthBearerLoginModule with clientId, clientSecret, scope, extensions and a PEM truststore"
+    )
 
 
 def _properties(text: str) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from jobs.cli.program.command_config import read_command_config, read_target_com
 from quota.errors import BadInput
 from quota.settings import load_settings
 from quota.settings.connection import Connection, Security
+from quota.settings.security.oauth import ClientCredentials
 
 
 @pytest.fixture
@@ -61,6 +62,24 @@ def test_certificates_in_pem_are_carried_over(read, tmp_path):
     assert (found.ssl_key_location, found.ssl_endpoint_identification_algorithm) == (f"{tmp_path}/own.pem", "none")
 
 
+def test_client_credentials_are_carried_over(read, tmp_path):
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    security = kafka(
+        read(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+            "sasl.oauthbearer.token.endpoint.url=https\\://idp/token\n"
+            "sasl.login.callback.handler.class="
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \\\n"
+            '    clientId="ann" clientSecret="a=b;" scope="kafka" extension_logicalCluster="lkc-1" \\\n'
+            f'    ssl.truststore.type="PEM" ssl.truststore.location="{tmp_path}/ca.pem";\n'
+        )
+    ).security
+    assert security.oauth == ClientCredentials(
+        "https://idp/token", "ann", "a=b;", "kafka", "logicalCluster=lkc-1", "-----BEGIN CERTIFICATE-----\n"
+    )
+
+
 def test_the_file_replaces_the_whole_security_of_the_settings(read):
     login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
     found = kafka(read("security.protocol=PLAINTEXT\n"), *login, "kafka.sasl_password=p")
@@ -75,7 +94,15 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
             "ssl.truststore.location=trust.jks\n",
             "ssl.truststore.location is a JKS file, and only PEM can be read: convert it, and set ssl.truststore.type",
         ),
+        (
+            "sasl.login.callback.handler.class=com.example.Login\n",
+            "Login cannot be carried over; ",
+        ),
         ("sasl.jaas.config=com.example.Login required password=hunter2;\n", "sasl.jaas.config cannot be carried over"),
+        (
+            "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required s=hunter2;",
+            "sasl.jaas.config cannot be carried over",
+        ),
     ],
 )
 def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text, error):
