@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 CLIENTS := .jars/clients/.copied
+S3_JARS := .jars/.s3
+S3_SERVER := .moto/.installed
 
 # Two processes, each with a broker and a Spark of its own: most of the time a test waits for one of them.
 TWO := --numprocesses 2 --dist worksteal
@@ -27,7 +29,7 @@ demo: setup ## KIP-599's worked example through Kafka, Spark and Delta, checked
 
 ##@ test
 
-test: setup ## all tests, by two at a time
+test: setup $(S3_JARS) $(S3_SERVER) ## all tests, by two at a time
 	@$(BIN)/pytest $(TWO)
 
 test-unit: setup ## the domain alone: starts no JVM, seconds
@@ -36,7 +38,7 @@ test-unit: setup ## the domain alone: starts no JVM, seconds
 test-spark: setup ## transforms and file-driven streams on Spark
 	@$(BIN)/pytest tests/spark
 
-test-integration: setup ## the slow part: a real broker, the jobs, Delta
+test-integration: setup $(S3_JARS) $(S3_SERVER) ## the slow part: a real broker, the jobs, Delta
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
 
 ##@ evidence
@@ -125,9 +127,9 @@ format: $(PACKAGES) ## let ruff lay out the code
 
 setup: $(PACKAGES) $(JARS)
 
-jars: $(JARS) ## the JVM jars of conf/jvm/pom.xml, into .jars
+jars: $(JARS) $(if $(S3),$(S3_JARS)) ## the JVM jars of conf/jvm/pom.xml, into .jars; S3=1 adds those of S3
 
-package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=PATH is where the nodes have Python
+package: setup $(if $(S3),$(S3_JARS)) ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=PATH is where the nodes have Python, S3=1 adds the jars of S3
 	@rm -rf build dist
 	@mkdir -p dist/conf dist/kafka-clients
 	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
@@ -141,8 +143,8 @@ package: setup ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=P
 
 clients: $(CLIENTS) ## the jar of Kafka Streams, for gateway-conformance, into .jars/clients
 
-clean: ## remove what was installed, kept and built: .venv, .jars, .data, .site, dist
-	rm -rf $(VENV) .jars .data .site dist
+clean: ## remove what was installed, kept and built: .venv, .moto, .jars, .data, .site, dist
+	rm -rf $(VENV) .moto .jars .data .site dist
 
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -165,4 +167,15 @@ $(JARS): conf/jvm/pom.xml
 $(CLIENTS): conf/jvm/pom.xml | $(JARS)
 	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@clients \
 		|| { tail -n 5 .jars/maven.log; exit 1; }
+	@touch $@
+
+$(S3_JARS): conf/jvm/pom.xml | $(JARS)
+	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@s3 \
+		|| { tail -n 5 .jars/maven.log; exit 1; }
+	@touch $@
+
+# In an environment of its own: its boto3 wants an older python-dateutil than the jobs are tested with.
+$(S3_SERVER): conf/s3-server.txt
+	@$(PYTHON) -m venv .moto
+	@.moto/bin/pip install --quiet --disable-pip-version-check --requirement conf/s3-server.txt
 	@touch $@
