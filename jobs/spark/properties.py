@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 
 from jobs.spark.installation import conf_file, jars_in
 from jobs.spark.worker import MEMORY_VARIABLE
+from quota.errors import BadInput
 from quota.settings import Settings
 from quota.settings.secrets import SECRET_NAME
 from quota.settings.security.oauth import ALLOWED_URLS
@@ -21,6 +22,7 @@ _REDACTED = "spark.redaction.regex"
 # Hadoop's own local file system starts a process for each change of permissions, thirty a batch; this one uses Java.
 _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
+_S3_JAR = "hadoop-aws-*.jar"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTORS_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
@@ -28,6 +30,15 @@ _EXECUTORS_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
 # On a local disk as safe as the default, and ten times faster.
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+# S3 has no renames: a file is written under its own name, and given up before its end where that fails.
+_S3_CHECKPOINTS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
+_CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+
+_S3_ATTEMPTS = {
+    "spark.hadoop.fs.s3a.attempts.maximum": "3",
+    "spark.hadoop.fs.s3a.retry.limit": "5",
+}
+"""How often Hadoop asks a store that does not answer; by default it may try for many minutes."""
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -51,6 +62,9 @@ def spark_properties(settings: Settings, *, delta: bool = False, java_options: s
         settings: the settings.
         delta: whether Spark reads or writes Delta tables.
         java_options: the JVM's options besides those of the settings.
+
+    Raises:
+        BadInput: there are no jars, or not those that the storage root needs.
     """
     spark = settings.spark
     started = {
@@ -59,6 +73,8 @@ def spark_properties(settings: Settings, *, delta: bool = False, java_options: s
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
     }
     jars = jars_in(spark.jars)
+    if settings.storage.is_s3 and not any(fnmatch(jar.name, _S3_JAR) for jar in jars):
+        raise BadInput(f"{settings.storage.root}: there is no {_S3_JAR} in {jars[0].parent}; run make jars S3=1")
     overriding = _overriding(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -99,7 +115,9 @@ def _derived(settings: Settings) -> dict[str, str]:
         f"spark.executorEnv.{MEMORY_VARIABLE}": str(in_bytes(settings.spark.worker_memory)),
     }
     if "://" not in settings.storage.root:
-        properties["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
+        properties[_CHECKPOINT_FILES] = _LOCAL_CHECKPOINTS
+    if settings.storage.is_s3:
+        properties |= _S3_ATTEMPTS | {_CHECKPOINT_FILES: _S3_CHECKPOINTS}
     return properties
 
 

@@ -16,7 +16,8 @@ class Files:
         self.root = settings.storage.url
         jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
         self._jvm = jvm
-        self._conf = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        # With the properties of Spark, one of which says how checkpoints are written.
+        self._conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
         self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
             self._path("").toUri(), self._conf
         )  # not the instance that Spark shares

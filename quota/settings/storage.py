@@ -22,6 +22,10 @@ _DELTALAKE_NAMES = {
 }
 """deltalake's names for Hadoop's S3 properties."""
 
+_AMAZON = "amazonaws.com"
+_COMPATIBLE = {"fs.s3a.path.style.access": "true", "fs.s3a.endpoint.region": "us-east-1"}
+"""What most servers need that are compatible with S3: buckets in paths instead of host names, and any region."""
+
 
 def checkpoint_folder(query: str, version: int) -> str:
     """Return the folder of a query's checkpoint, relative to the storage root. Each version has its own."""
@@ -57,6 +61,11 @@ class StorageSettings(Section):
         return self.root if "://" in self.root else str(Path(self.root).absolute())
 
     @property
+    def is_s3(self) -> bool:
+        """Whether the root is in S3, or in a store that is compatible with it."""
+        return self.root.startswith("s3a://")
+
+    @property
     def tables(self) -> str:
         """The folder of all Delta tables."""
         return f"{self.url}/{_TABLES}"
@@ -71,11 +80,11 @@ class StorageSettings(Section):
 
     def hadoop(self) -> dict[str, str]:
         """Return the options as Spark properties (`spark.hadoop.*`)."""
-        return {f"spark.hadoop.{name}": value.get_secret_value() for name, value in self.options.items()}
+        return {f"spark.hadoop.{name}": value for name, value in self._options().items()}
 
     def deltalake(self) -> dict[str, str]:
         """Return deltalake's `storage_options`, with which it reads and writes the tables."""
-        given = {name: value.get_secret_value() for name, value in self.options.items()}
+        given = self._options()
         options = {_DELTALAKE_NAMES[name]: value for name, value in given.items() if name in _DELTALAKE_NAMES}
         if "aws_endpoint" in options and "://" not in options["aws_endpoint"]:
             plain = given.get("fs.s3a.connection.ssl.enabled", "").lower() == "false"
@@ -86,6 +95,12 @@ class StorageSettings(Section):
             by_host = given["fs.s3a.path.style.access"].lower() != "true"
             options["aws_virtual_hosted_style_request"] = str(by_host).lower()
         return options | {name: value.get_secret_value() for name, value in self.table_options.items()}
+
+    def _options(self) -> dict[str, str]:
+        """Return the options, and what follows from an endpoint that is not Amazon's."""
+        given = {name: value.get_secret_value() for name, value in self.options.items()}
+        endpoint = given.get("fs.s3a.endpoint", "")
+        return (_COMPATIBLE if endpoint and _AMAZON not in endpoint else {}) | given
 
     def local_folder(self, name: str) -> Path:
         """Return a folder on this machine: in the root, or in `.data` if the root is a URL."""

@@ -92,3 +92,29 @@ def test_a_root_that_programs_read_differently_is_refused(root):
     with pytest.raises(BadInput, match="percent sign and two hexadecimal digits"):
         load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
     load_settings(["storage.root=/srv/100% sure"], environment={}, with_default_file=False)
+
+
+def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
+    """So that an endpoint and credentials are all that has to be written; what is written counts."""
+
+    def options(*given):
+        overrides = [f"storage.options.fs.s3a.{each}" for each in given]
+        return load_settings(["storage.root=s3a://b/r", *overrides], environment={}, with_default_file=False).storage
+
+    own = options("endpoint=http://127.0.0.1:9000")
+    assert own.hadoop() == {
+        "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9000",
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
+    assert own.deltalake() == {
+        "aws_endpoint": "http://127.0.0.1:9000",
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+        "aws_virtual_hosted_style_request": "false",
+    }
+    assert options("endpoint=http://[::1]:9", "endpoint.region=here").deltalake()["aws_region"] == "here"
+    assert options("endpoint=s3.eu-central-1.amazonaws.com").hadoop() == {
+        "spark.hadoop.fs.s3a.endpoint": "s3.eu-central-1.amazonaws.com"
+    }
+    assert options().deltalake() == {}

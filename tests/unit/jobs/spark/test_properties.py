@@ -5,6 +5,7 @@ from itertools import starmap
 import pytest
 
 from jobs.spark.properties import spark_defaults, spark_properties, submitted_properties
+from quota.errors import BadInput
 from quota.settings import load_settings
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -124,3 +125,24 @@ def test_jars_of_ones_own_without_that_one_have_hadoops_own_files(tmp_path):
     found = spark_properties(load(f"spark.jars={tmp_path}"))
     assert LOCAL_FILES not in found
     assert found[CLASS_PATH] == f"{tmp_path}/another.jar"
+
+
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_otherwise(jars):
+    (jars / "hadoop-aws-3.5.0.jar").touch()
+    root = [f"spark.jars={jars}", "storage.root=s3a://bucket/root"]
+
+    found = spark_properties(load(*root))
+    submitted = submitted_properties(load(*root), {})
+    own = spark_properties(load(*root, f"spark.conf.{CHECKPOINT_FILES}=their.own"))
+
+    assert found[CHECKPOINT_FILES].endswith(".AbortableStreamBasedCheckpointFileManager")
+    assert submitted[CHECKPOINT_FILES] == found[CHECKPOINT_FILES]
+    assert own[CHECKPOINT_FILES] == "their.own"
+
+
+def test_a_root_in_s3_without_its_jars_is_bad_input(jars):
+    with pytest.raises(BadInput, match=r"^s3a://bucket/root: there is no hadoop-aws-.* run make jars S3=1$"):
+        spark_properties(load(f"spark.jars={jars}", "storage.root=s3a://bucket/root"))
