@@ -9,6 +9,10 @@ from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, Targ
 from quota.errors import BadInput
 
 Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
+TakeOver = Annotated[
+    bool,
+    typer.Option("--take-over", help="Do not wait until the lease of a job that was killed on another machine ends."),
+]
 
 
 def broker(
@@ -56,6 +60,7 @@ def enforce(
             help="With --reset-state: load buckets from a `buckets export` file and resume where it ends.",
         ),
     ] = None,
+    take_over: TakeOver = False,
     *,
     confirmation: ConfirmOptions,
     kafka: KafkaOptions,
@@ -83,10 +88,10 @@ def enforce(
         confirmation.confirm(f"Discard the state in {settings.storage.root}, and start with {with_what}?")
     from jobs.services.enforce import run_enforce
 
-    run_enforce(settings, once=once, reset=reset_state, buckets=buckets)
+    run_enforce(settings, once=once, reset=reset_state, buckets=buckets, take_over=take_over)
 
 
-def audit(once: Once = False, *, kafka: KafkaOptions) -> None:
+def audit(once: Once = False, take_over: TakeOver = False, *, kafka: KafkaOptions) -> None:
     """Write decisions and changes to Delta tables.
 
     Keeps every decision, dead letter and quota change. Runs until it is stopped.
@@ -97,10 +102,10 @@ def audit(once: Once = False, *, kafka: KafkaOptions) -> None:
     """
     from jobs.services.audit import run_audit
 
-    run_audit(kafka.read(), once=once)
+    run_audit(kafka.read(), once=once, take_over=take_over)
 
 
-def minutes(once: Once = False, *, where: SettingsOptions) -> None:
+def minutes(once: Once = False, take_over: TakeOver = False, *, where: SettingsOptions) -> None:
     """Aggregate decisions by tenant and minute.
 
     Reads the audit's table of decisions and writes the Delta table tenant_minutes. Runs until it is stopped.
@@ -111,7 +116,7 @@ def minutes(once: Once = False, *, where: SettingsOptions) -> None:
     """
     from jobs.services.audit import run_minutes
 
-    run_minutes(where.read(), once=once)
+    run_minutes(where.read(), once=once, take_over=take_over)
 
 
 def applier(once: Once = False, *, kafka: TargetOptions) -> None:

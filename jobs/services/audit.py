@@ -1,22 +1,24 @@
 """The services that write the audit's tables: the audit itself, and the minutes."""
 
+from jobs.audit.minutes import NAME as MINUTES
 from jobs.audit.minutes import start_minutes
 from jobs.audit.query import start_audit
 from jobs.metrics.endpoint import MetricsEndpoint
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import run_queries
-from jobs.services.session import deployment_session
+from jobs.services.session import deployment_session, hold_leases
 from jobs.services.signals import stop_signals
 from jobs.spark.session import session
 from quota.settings import Settings
 
 
-def run_audit(settings: Settings, *, once: bool) -> None:
+def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> None:
     """Audit until stopped.
 
     Args:
         settings: the settings.
         once: write all available records to the tables, then end.
+        take_over: do not wait for a job of another machine that is gone.
 
     Raises:
         MutationQuotaError: the query cannot start or failed: why, and what to do.
@@ -24,7 +26,7 @@ def run_audit(settings: Settings, *, once: bool) -> None:
     metrics = QueryMetrics(settings)
     with (
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
-        deployment_session(settings, "audit", enforcing=False) as spark,
+        deployment_session(settings, "audit", enforcing=False, take_over=take_over) as spark,
         endpoint.following(settings, metrics),
         stop_signals() as stop,
     ):
@@ -33,12 +35,13 @@ def run_audit(settings: Settings, *, once: bool) -> None:
         run_queries(stop, query)
 
 
-def run_minutes(settings: Settings, *, once: bool) -> None:
+def run_minutes(settings: Settings, *, once: bool, take_over: bool = False) -> None:
     """Sum up decisions by the minute until stopped; this needs no Kafka.
 
     Args:
         settings: the settings.
         once: include all decisions in the audit's table, then end.
+        take_over: do not wait for a job of another machine that is gone.
 
     Raises:
         MutationQuotaError: the audit has written nothing yet, or the query cannot start or failed: what to do.
@@ -47,6 +50,7 @@ def run_minutes(settings: Settings, *, once: bool) -> None:
     with (
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
         session(settings, "minutes", delta=True) as spark,
+        hold_leases(spark, settings, [MINUTES], take_over=take_over),
         endpoint.following(settings, metrics),
         stop_signals() as stop,
     ):

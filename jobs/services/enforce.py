@@ -21,7 +21,14 @@ from quota.settings import Settings
 _log = logging.getLogger(__name__)
 
 
-def run_enforce(settings: Settings, *, once: bool, reset: bool = False, buckets: Path | None = None) -> None:
+def run_enforce(
+    settings: Settings,
+    *,
+    once: bool,
+    reset: bool = False,
+    buckets: Path | None = None,
+    take_over: bool = False,
+) -> None:
     """Enforce until stopped; audit too, if the settings say so.
 
     Args:
@@ -29,6 +36,7 @@ def run_enforce(settings: Settings, *, once: bool, reset: bool = False, buckets:
         once: decide all available requests, audit after that to include all decisions, then end.
         reset: start with full buckets and the oldest requests, whatever the checkpoint holds.
         buckets: a file of buckets to start with instead, after the requests that they include.
+        take_over: do not wait for a job of another machine that is gone.
 
     Raises:
         BadInput: the file of buckets or the callback is not valid.
@@ -39,7 +47,7 @@ def run_enforce(settings: Settings, *, once: bool, reset: bool = False, buckets:
     metrics = QueryMetrics(settings)
     with (
         MetricsEndpoint(settings.metrics, once=once) as endpoint,
-        deployment_session(settings, "enforce") as spark,
+        deployment_session(settings, "enforce", take_over=take_over) as spark,
         endpoint.following(settings, metrics, decides=True),
     ):
         _log_callback(settings)

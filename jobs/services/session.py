@@ -3,15 +3,20 @@
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from jobs.audit.query import NAME as AUDIT
+from jobs.enforce.query import NAME as ENFORCE
 from jobs.spark.failures import query_errors
-from jobs.spark.session import session
+from jobs.spark.session import jvm_pid, kill_jvm, session
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
+from jobs.storage.holder import Holder
+from jobs.storage.lease import Lease, hold_lease
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import user_topic_names
@@ -23,8 +28,32 @@ _RETRY_SECONDS = 0.2
 
 
 @contextmanager
+def hold_leases(
+    spark: SparkSession, settings: Settings, queries: Sequence[str], *, take_over: bool = False
+) -> Iterator[None]:
+    """Let no other process run these queries on the storage root inside the block.
+
+    Args:
+        spark: the session that runs them; its JVM is killed if another process begins to run one of them.
+        settings: the settings.
+        queries: the names of the queries.
+        take_over: whether the operator knows that a process of another machine that ran them is gone.
+
+    Raises:
+        LeaseError: another process runs one of them, or has begun to inside the block.
+    """
+    files, me, on_loss = Files(spark, settings), Holder.here(jvm_pid(spark)), partial(kill_jvm, spark)
+    with ExitStack() as leases:
+        for query in queries:
+            lease = Lease(files, query, settings.storage.lease_seconds, me)
+            with query_errors(query):
+                leases.enter_context(hold_lease(lease, on_loss, take_over=take_over))
+        yield
+
+
+@contextmanager
 def deployment_session(
-    settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True
+    settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True, take_over: bool = False
 ) -> Iterator[SparkSession]:
     """A `session` for a deployment, whose topics are prepared and whose storage root belongs to these topics.
 
@@ -33,15 +62,18 @@ def deployment_session(
         name: the program's name.
         log: the file for the output of the JVM and the workers, standard error by default.
         enforcing: whether the program reads requests; if not, it needs no permission to describe their topics.
+        take_over: as for `hold_leases`.
 
     Raises:
         ClusterError: the cluster does not answer, or its topics are not as the jobs need them.
+        LeaseError: another process runs the same on the root.
         MutationQuotaError: the storage root belongs to other topics; or a query failed inside the block: what to do.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
     topic_ids = prepare_topics(settings, needed)
-    with session(settings, name, log) as spark:
+    queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
+    with session(settings, name, log) as spark, hold_leases(spark, settings, queries, take_over=take_over):
         with query_errors(name):
             _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)
         yield spark

@@ -143,6 +143,23 @@ def stop_session(spark: SparkSession) -> bool:
     return ended
 
 
+def jvm_pid(spark: SparkSession) -> int:
+    """Return the process id of a session's JVM."""
+    jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to it
+    return int(jvm.java.lang.ProcessHandle.current().pid())
+
+
+def kill_jvm(spark: SparkSession) -> None:
+    """End a session's JVM in the midst of what it does, from any thread."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
+    own: Jvm | None = vars(gateway).get("own")
+    if own is not None:
+        own.kill()
+        return
+    with suppress(Py4JError, OSError):  # of spark-submit, whose program this process is
+        gateway.jvm.java.lang.Runtime.getRuntime().halt(1)
+
+
 def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[SparkConf, JavaGateway]:
     """Connect to the JVM of the spark-submit that runs this process."""
     gateway = launch_gateway()  # type: ignore[no-untyped-call]

@@ -1,11 +1,19 @@
 """Files in a storage root, on any file system that Hadoop supports."""
 
+from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+
+_CONDITIONAL = "fs.option.create.conditional.overwrite"
+"""The option with which S3 refuses a file that exists; `overwrite=false` alone only looks before it writes."""
+_WITHOUT_LOOKING = "fs.s3a.create.performance"
+_EXISTS = (".FileAlreadyExistsException", ".RemoteFileChangedException")
+_MISSING = ".FileNotFoundException"
 
 
 class Files:
@@ -14,6 +22,7 @@ class Files:
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         """Connect to the file system of the root; nothing is read yet."""
         self.root = settings.storage.url
+        self._is_s3 = settings.storage.is_s3
         jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
         self._jvm = jvm
         # With the properties of Spark, one of which says how checkpoints are written.
@@ -25,10 +34,12 @@ class Files:
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if there is no such file."""
-        file = self._path(path)
-        if not self._files.exists(file):
-            return None
-        stream = self._files.open(file)
+        try:
+            stream = self._files.open(self._path(path))
+        except Py4JJavaError as error:
+            if _class_of(error).endswith(_MISSING):
+                return None
+            raise
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
@@ -36,23 +47,47 @@ class Files:
 
     def write(self, path: str, text: str) -> None:
         """Write or replace a file atomically."""
+        if self._is_s3:
+            _write(self._s3_file(path).build(), text)
+            return
         streaming = self._jvm.org.apache.spark.sql.execution.streaming
         manager = streaming.checkpointing.CheckpointFileManager.create(self._path(""), self._conf)
-        manager.mkdirs(self._path(""))
+        manager.mkdirs(self._path(path).getParent())
         stream = manager.createAtomic(self._path(path), True)
         try:
-            stream.write(text.encode())
-            stream.close()
+            _write(stream, text)
         except BaseException:
             stream.cancel()
             raise
 
+    def create(self, path: str, text: str) -> bool:
+        """Write a file that does not exist; of several that try at the same time one succeeds.
+
+        Returns:
+            Whether it is written; false if it exists.
+        """
+        if "://" not in self.root:  # Hadoop's local file system looks first, and then writes
+            return _create_local(Path(self.root, path), text)
+        try:
+            if self._is_s3:
+                _write(self._s3_file(path).must(_CONDITIONAL, True).build(), text)
+            else:
+                _write(self._files.create(self._path(path), False), text)
+        except Py4JJavaError as error:
+            if _class_of(error).endswith(_EXISTS):
+                return False
+            raise
+        return True
+
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; none if there is no such folder."""
-        path = self._path(folder)
-        if not self._files.exists(path):
-            return []
-        return sorted(status.getPath().getName() for status in self._files.listStatus(path))
+        try:
+            found = self._files.listStatus(self._path(folder))
+        except Py4JJavaError as error:
+            if _class_of(error).endswith(_MISSING):
+                return []
+            raise
+        return sorted(status.getPath().getName() for status in found)
 
     def rename(self, path: str, new: str) -> None:
         """Rename a file or a folder.
@@ -63,9 +98,32 @@ class Files:
         if not self._files.rename(self._path(path), self._path(new)):
             raise MutationQuotaError(f"cannot move {self.root}/{path} to {self.root}/{new}; look who may write there")
 
-    def remove(self, folder: str) -> None:
-        """Remove a folder and its content, if it exists."""
-        self._files.delete(self._path(folder), True)
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder and its content, if it exists."""
+        self._files.delete(self._path(path), True)
+
+    def _s3_file(self, path: str) -> Any:  # noqa: ANN401 a Java object
+        """Return the builder of a file that is written by one request, as a whole or not at all."""
+        return self._files.createFile(self._path(path)).overwrite(True).opt(_WITHOUT_LOOKING, True)
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
+
+
+def _write(stream: Any, text: str) -> None:  # noqa: ANN401 a Java object
+    stream.write(text.encode())
+    stream.close()
+
+
+def _create_local(file: Path, text: str) -> bool:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _class_of(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getClass().getName())

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from quota.settings.types import Name, Section
 
@@ -54,6 +54,9 @@ class StorageSettings(Section):
 
     table_options: dict[Name, SecretStr] = {}
     """deltalake's options for the root's file system that do not follow from `options`, which has those of S3."""
+
+    lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
+    """Time after which a job that has stopped renewing its lease on the root is replaced by another one, s."""
 
     @property
     def url(self) -> str:

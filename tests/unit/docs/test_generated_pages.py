@@ -40,7 +40,7 @@ def test_each_setting_has_a_row():
         "| `topics.identity` | string | `payload` | `payload`, `topic` |",
         "| `quota.window_num` | integer |  | `11` | 1 to 2,147,483,647 |",
         "| `quota.exempt_users` | list of strings |  | empty |  |",
-        "| `storage.options` | table of secrets | empty |  |",
+        "| `storage.options` | table of secrets |  | empty |  |",
         "| `client.open_after_ms` | integer | ms | `10000` | 1 to 2,147,483,647 |",
         "| `enforce.with_audit` | boolean |  | `false` |  |",
     ],

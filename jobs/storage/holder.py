@@ -1,0 +1,88 @@
+"""Who holds a lease: the processes of a job, and whether they still run, as far as this machine can tell."""
+
+import os
+import socket
+import uuid
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from quota.kafka.timing import now_ms
+from quota.text import format_time
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
+_START_TIME = 19
+"""The field of `/proc/PID/stat` that holds the start time, counted from behind the name."""
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process; another one that gets its number later has another start time."""
+
+    pid: int
+    start_time: int | None
+    """In clock ticks since the machine started; None where the system does not tell."""
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """Return a running process of this machine."""
+        return cls(pid, _start_time(pid))
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs, if it is of this machine."""
+        return self.start_time is not None and _start_time(self.pid) == self.start_time
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """A run of a job that holds a lease, as its file tells."""
+
+    run: str
+    """A random id."""
+    host: str
+    machine: str | None
+    """The machine since its start, and the container; None where the system does not tell."""
+    program: Process
+    jvm: Process
+    started_at: int
+    """Epoch ms by the clock of the host."""
+    renewals: int = 0
+    ended: bool = False
+    """Whether the job has given the lease back."""
+
+    @classmethod
+    def here(cls, jvm_pid: int) -> Self:
+        """Return this process and its JVM."""
+        machine, host = _machine(), socket.gethostname()
+        return cls(uuid.uuid4().hex, host, machine, Process.of(os.getpid()), Process.of(jvm_pid), now_ms())
+
+    @property
+    def runs(self) -> bool | None:
+        """Whether any of its processes runs; None if it is of another machine or container."""
+        if self.machine is None or self.machine != _machine():
+            return None
+        return self.program.runs or self.jvm.runs
+
+    @property
+    def program_runs(self) -> bool:
+        """Whether its program runs on this machine; without that, its JVM ends by itself."""
+        return bool(self.runs) and self.program.runs
+
+    def __str__(self) -> str:
+        return f"process {self.program.pid} on {self.host}, since {format_time(self.started_at)}"
+
+
+def _machine() -> str | None:
+    try:
+        return f"{_BOOT_ID.read_text(encoding='ascii').strip()} {_PID_NAMESPACE.readlink()}"
+    except OSError:
+        return None
+
+
+def _start_time(pid: int) -> int | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return None if fields[0] == "Z" else int(fields[_START_TIME])
+    except (OSError, ValueError, IndexError):
+        return None

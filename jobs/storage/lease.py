@@ -1,0 +1,262 @@
+"""The lease of a query: of all processes that would run it on one storage root, one does.
+
+A lease is a sequence of files, `leases/<query>/<number>`. Who creates the next one holds the lease, and everybody else
+has lost it; a file system needs nothing for this but to refuse the second of two that create the same file. The holder
+renews the lease by writing its own file again, which nobody else writes. Nobody compares clocks: a holder of another
+machine is taken for dead if its file does not change for as long as the lease lasts, and a holder that could not renew
+it stops itself earlier than that.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple, Protocol
+
+import msgspec
+from msgspec.structs import replace
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+from jobs.background import background
+from jobs.storage.holder import Holder
+from quota.errors import MutationQuotaError
+
+_log = logging.getLogger(__name__)
+
+_RENEWALS = 6
+"""How often a lease is renewed while it lasts."""
+_GIVES_UP = 2 / 3
+"""The part of its time after which a holder that cannot renew it stops."""
+_POLL_SECONDS = 0.2
+_POLL_STORE_SECONDS = 1.0
+_JOIN_SECONDS = 5.0
+
+_STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
+
+_BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""A clock that goes on while the machine is suspended, where there is one."""
+
+
+class LeaseFiles(Protocol):
+    """The files of a storage root, as a lease uses them."""
+
+    root: str
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None if there is no such file."""
+        ...
+
+    def write(self, path: str, text: str) -> None:
+        """Write or replace a file atomically."""
+        ...
+
+    def create(self, path: str, text: str) -> bool:
+        """Write a file, and return whether it did not exist."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder; none if there is no such folder."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it exists."""
+        ...
+
+
+class LeaseError(MutationQuotaError):
+    """Another process holds the lease, or has taken it, or it cannot be renewed."""
+
+
+class _Found(NamedTuple):
+    """The newest file of a lease; number 0 and no text if there is none."""
+
+    number: int
+    text: str | None
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who wrote it; None if it is not written to its end."""
+        try:
+            return msgspec.json.decode(self.text or "", type=Holder)
+        except msgspec.MsgspecError:
+            return None
+
+
+class Lease:
+    """The lease of one query, from the view of one process."""
+
+    def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder) -> None:
+        """Prepare the lease; `claim` gets it.
+
+        Args:
+            files: the files of the storage root.
+            query: the query's name.
+            seconds: how long a lease lasts that is not renewed.
+            me: this process.
+        """
+        self.lost: LeaseError | None = None
+        """Why this process holds the lease no longer."""
+        self.renew_seconds = seconds / _RENEWALS
+        """The time between two renewals."""
+        self._files = files
+        self._query = query
+        self._seconds = seconds
+        self._me = me
+        self._folder = f"leases/{query}"
+        self._number = 0
+        self._renewed_at = 0.0
+        self._reason = "the store does not answer"
+
+    def claim(self, *, take_over: bool = False) -> None:
+        """Get the lease; wait for a holder that may be dead, at most as long as a lease lasts.
+
+        Args:
+            take_over: do not wait for a holder of another machine.
+
+        Raises:
+            LeaseError: another process holds it.
+        """
+        while True:
+            found = self._newest()
+            if found.text is not None:
+                self._wait_for_end(found, take_over=take_over)
+            self._renewed_at = _now()
+            if self._files.create(self._path(found.number + 1), self._text()):
+                self._number = found.number + 1
+                if self._is_mine():
+                    break
+        if self._files.create(self._path(self._number), self._text()):
+            _log.warning(
+                "%s overwrites a file that it was to create only: two jobs that start at the same moment are not "
+                "kept apart there; use a store with conditional writes (If-None-Match)",
+                self._files.root,
+            )
+        for name in self._numbers():
+            if name < self._number:
+                self._files.remove(self._path(name))
+
+    def renew(self) -> None:
+        """Renew the lease, or notice that another process has it."""
+        began = _now()
+        try:
+            if not self._is_mine():
+                self._lose(self._taken())
+                return
+            self._me = replace(self._me, renewals=self._me.renewals + 1)
+            self._files.write(self._path(self._number), self._text())
+        except _STORE_ERRORS as error:
+            self._reason = next(iter(str(error).splitlines()), type(error).__name__)
+        else:
+            self._renewed_at = began
+
+    def check(self) -> None:
+        """Notice that the lease was not renewed in time."""
+        unrenewed = _now() - self._renewed_at
+        if unrenewed > self._seconds * _GIVES_UP:
+            self._lose(
+                f"{self._query} could not renew its lease on {self._files.root} for {unrenewed:.0f} s "
+                f"({self._reason}) and has stopped, before another one may go on; start it again: nothing is lost"
+            )
+
+    def give_back(self) -> None:
+        """Let others have the lease at once, if it is still held and the store answers."""
+        if self.lost is None:
+            with suppress(*_STORE_ERRORS):
+                if self._is_mine():
+                    self._files.write(self._path(self._number), self._text(ended=True))
+
+    def _wait_for_end(self, found: _Found, *, take_over: bool) -> None:
+        """Return when the holder is dead, as far as one can tell, or has given the lease back."""
+        began, holder, told = _now(), found.holder, False
+        while _now() - began < self._seconds:
+            if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
+                return
+            now = self._newest()
+            if now.text is None or (now.holder is not None and now.holder.ended):
+                return
+            if now != found or (holder is not None and holder.program_runs):
+                raise LeaseError(self._held_by(now.holder))
+            if not told:
+                told = True
+                _log.warning(
+                    "%s: %s may still run here; waiting for a sign of it, at most %.0f s",
+                    self._query,
+                    holder or "another process",
+                    self._seconds,
+                )
+            time.sleep(min(_POLL_STORE_SECONDS, self._seconds / _RENEWALS))
+        if holder is not None and holder.runs:  # a JVM without its program
+            raise LeaseError(self._held_by(holder))
+
+    def _held_by(self, holder: Holder | None) -> str:
+        return (
+            f"another {self._query} works on {self._files.root}: {holder or 'a process that has just started'}; "
+            "stop it first, or give this one a storage.root of its own"
+        )
+
+    def _taken(self) -> str:
+        by = self._newest().holder
+        return f"{self._query} has lost its lease on {self._files.root} to {by or 'an operator'}, and has stopped"
+
+    def _lose(self, why: str) -> None:
+        self.lost = self.lost or LeaseError(why)
+
+    def _newest(self) -> _Found:
+        number = max(self._numbers(), default=0)
+        return _Found(number, self._files.read(self._path(number)) if number else None)
+
+    def _is_mine(self) -> bool:
+        found = self._newest()
+        return found.number == self._number and found.holder is not None and found.holder.run == self._me.run
+
+    def _numbers(self) -> list[int]:
+        return [int(name) for name in self._files.names(self._folder) if name.isdecimal()]
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/{number}"
+
+    def _text(self, *, ended: bool = False) -> str:
+        return msgspec.json.encode(replace(self._me, ended=ended)).decode()
+
+
+@contextmanager
+def hold_lease(lease: Lease, on_loss: Callable[[], None], *, take_over: bool = False) -> Iterator[None]:
+    """Hold a lease inside the block; it is renewed meanwhile, and given back at the end.
+
+    Args:
+        lease: the lease.
+        on_loss: called on another thread when the lease is lost: nothing may be written any more.
+        take_over: as for `Lease.claim`.
+
+    Raises:
+        LeaseError: another process holds it, or it was lost inside the block.
+    """
+    lease.claim(take_over=take_over)
+
+    def renew(stop: threading.Event) -> None:
+        while not stop.wait(lease.renew_seconds) and lease.lost is None:
+            lease.renew()
+
+    def watch(stop: threading.Event) -> None:
+        while not stop.wait(_POLL_SECONDS):
+            lease.check()
+            if lease.lost is not None:
+                on_loss()
+                return
+
+    try:
+        with ExitStack() as threads:
+            threads.enter_context(background(renew, "lease", _JOIN_SECONDS))
+            threads.enter_context(background(watch, "lease-watch", _JOIN_SECONDS))
+            yield
+    except Exception:
+        if lease.lost is not None:
+            raise lease.lost from None
+        raise
+    finally:
+        lease.give_back()
+
+
+def _now() -> float:
+    return time.clock_gettime(_BOOT_TIME)

@@ -1,0 +1,219 @@
+"""Of all processes that would run a query on a storage root, one does."""
+
+import os
+import subprocess
+import threading
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from jobs.storage.holder import Holder, Process
+from jobs.storage.lease import Lease, LeaseError, hold_lease
+from tests.support.waiting import until
+
+SECONDS = 1.2
+
+
+class Store:
+    """A storage root in memory that can be out of reach."""
+
+    root = "s3a://bucket/root"
+
+    def __init__(self, *, conditional=True):
+        self.texts = {}
+        self.reachable = threading.Event()
+        self.reachable.set()
+        self._conditional = conditional
+
+    def _check(self):
+        if not self.reachable.is_set():
+            raise OSError("connection refused")
+
+    def read(self, path):
+        self._check()
+        return self.texts.get(path)
+
+    def write(self, path, text):
+        self._check()
+        self.texts[path] = text
+
+    def create(self, path, text):
+        self._check()
+        return self.texts.setdefault(path, text) is text or not self._conditional
+
+    def names(self, folder):
+        self._check()
+        return sorted(path.removeprefix(f"{folder}/") for path in self.texts if path.startswith(f"{folder}/"))
+
+    def remove(self, path):
+        self._check()
+        self.texts.pop(path, None)
+
+
+@pytest.fixture
+def store():
+    return Store()
+
+
+def here():
+    return Holder.here(os.getpid())
+
+
+def elsewhere(host="other-host"):
+    return msgspec.structs.replace(here(), host=host, machine="another", run=host)
+
+
+def lease_of(store, me, seconds=SECONDS):
+    return Lease(store, "enforce", seconds, me)
+
+
+@contextmanager
+def held(lease, **options):
+    """Hold a lease, and tell whether its loss was noticed."""
+    stopped = threading.Event()
+    with hold_lease(lease, stopped.set, **options):
+        yield stopped
+
+
+def ended_process():
+    """A process of this machine that has ended."""
+    process = subprocess.Popen(["sleep", "60"])
+    found = Process.of(process.pid)
+    process.kill()
+    process.wait()
+    return found
+
+
+def test_a_second_job_on_this_machine_is_refused_and_told_who_is_there(store):
+    with held(lease_of(store, here())), pytest.raises(LeaseError) as raised, held(lease_of(store, here())):
+        pass
+    assert str(raised.value).startswith(
+        f"another enforce works on s3a://bucket/root: process {os.getpid()} on {here().host}, since 2"
+    )
+
+
+def test_a_second_job_is_refused_while_that_of_another_machine_renews_its_lease(store):
+    with (
+        held(lease_of(store, elsewhere())) as stopped,
+        pytest.raises(LeaseError, match=r"another enforce works on .* on other-host"),
+        held(lease_of(store, here())),
+    ):
+        pass
+    assert not stopped.is_set()
+
+
+def test_a_lease_that_was_given_back_is_there_for_others_at_once(store):
+    with held(lease_of(store, elsewhere(), seconds=3600)):
+        pass
+    with held(lease_of(store, here(), seconds=3600)):
+        pass
+
+
+def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store):
+    dead = ended_process()
+    killed = msgspec.structs.replace(here(), program=dead, jvm=dead)
+    lease_of(store, killed, seconds=3600).claim()
+
+    with held(lease_of(store, here(), seconds=3600)):
+        pass
+
+
+def test_a_jvm_that_outlives_its_program_is_waited_for(store):
+    lease_of(store, msgspec.structs.replace(here(), program=ended_process())).claim()
+
+    with pytest.raises(LeaseError, match="another enforce works on"):
+        lease_of(store, here()).claim()
+
+
+def test_a_job_that_was_killed_on_another_machine_is_replaced_when_its_lease_has_ended(store, caplog):
+    lease_of(store, elsewhere()).claim()
+
+    with held(lease_of(store, here())) as stopped:
+        assert not stopped.is_set()
+    assert "on other-host, since" in caplog.text
+    assert "waiting for a sign of it, at most 1 s" in caplog.text
+
+
+def test_an_operator_who_knows_that_the_other_is_gone_need_not_wait(store):
+    lease_of(store, elsewhere()).claim()
+
+    with held(lease_of(store, here(), seconds=3600), take_over=True):
+        pass
+
+
+def hold_until_lost(lease, lose):
+    """Hold a lease until `lose` has had it lost, which kills the JVM."""
+    with held(lease) as stopped:
+        lose()
+        until(stopped.is_set)
+        raise OSError("the JVM was killed")
+
+
+def test_who_has_lost_the_lease_stops_and_says_to_whom(store):
+    second = lease_of(store, elsewhere("second"))
+    with pytest.raises(LeaseError, match=r"enforce has lost its lease on s3a://bucket/root to process \d+ on second"):
+        hold_until_lost(lease_of(store, elsewhere("first")), lambda: second.claim(take_over=True))
+
+
+def test_who_lost_the_lease_does_not_give_back_that_of_another(store):
+    second = lease_of(store, elsewhere("second"))
+    with pytest.raises(LeaseError):
+        hold_until_lost(lease_of(store, elsewhere("first")), lambda: second.claim(take_over=True))
+    (file,) = store.texts
+    assert '"host":"second"' in store.texts[file]
+    assert '"ended":false' in store.texts[file]
+
+
+def test_a_job_that_cannot_renew_stops_before_another_may_go_on(store):
+    with pytest.raises(LeaseError, match=r"could not renew its lease on .* \(connection refused\) and has stopped"):
+        hold_until_lost(lease_of(store, elsewhere()), store.reachable.clear)
+
+
+def test_a_store_that_comes_back_in_time_costs_nothing(store):
+    with held(lease_of(store, elsewhere(), seconds=6)) as stopped:
+        store.reachable.clear()
+        assert not stopped.wait(1.5)
+        store.reachable.set()
+        assert not stopped.wait(4)
+
+
+def test_a_folder_that_an_operator_removes_is_a_lease_that_is_lost(store):
+    with pytest.raises(LeaseError, match="to an operator, and has stopped"):
+        hold_until_lost(lease_of(store, here()), store.texts.clear)
+
+
+def test_of_many_that_start_at_the_same_moment_one_goes_on(store):
+    start, won, refused = threading.Barrier(8), [], []
+
+    def compete(number):
+        lease = lease_of(store, elsewhere(f"host-{number}"), seconds=3600)
+        start.wait()
+        try:
+            lease.claim(take_over=True)
+        except LeaseError:
+            refused.append(number)
+        else:
+            won.append(lease)
+
+    threads = [threading.Thread(target=compete, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for lease in won:
+        lease.renew()
+    assert len([lease for lease in won if lease.lost is None]) == 1
+
+
+def test_a_store_that_overwrites_what_was_to_be_created_is_told_of(caplog):
+    lease_of(Store(conditional=False), here()).claim()
+
+    assert "two jobs that start at the same moment are not kept apart there" in caplog.text
+
+
+def test_a_half_written_file_is_waited_for_and_replaced(store):
+    store.texts["leases/enforce/7"] = '{"run": "'
+
+    with held(lease_of(store, here())):
+        assert list(store.texts) == ["leases/enforce/8"]
