@@ -6,7 +6,6 @@ requests that the buckets do not include. For Spark, the result belongs to a que
 them.
 """
 
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,12 +23,13 @@ from jobs.spark.failures import query_errors
 from jobs.spark.queries import check_queries
 from jobs.spark.session import session
 from jobs.spark.worker import prepare_worker
-from jobs.storage.checkpoint import Checkpoint, write_offsets
+from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+from quota.settings.storage import query_folder
 from schemas.buckets import ANSWERED, STATE, STATE_VERSION
 
 if TYPE_CHECKING:
@@ -76,16 +76,13 @@ def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets
     files = Files(spark, settings)
     _check_topics(saved.header, Deployment.read(files), files.root)
     _check_unchanged(saved.header, Checkpoint.read(files, NAME, STATE_VERSION), files)
-    prepared, rows = f"checkpoints/{NAME}-to-begin", f"checkpoints/{NAME}-to-begin-rows-{time.time_ns()}"
-    files.remove(prepared)
+    prepared = new_folder(files, NAME)
+    folder, rows = f"{query_folder(prepared)}/v{STATE_VERSION}", f"{query_folder(prepared)}-rows"
     with query_errors(NAME):
         try:
-            _write_checkpoint(
-                spark, saved, checkpoint=f"{files.root}/{prepared}/v{STATE_VERSION}", rows=f"{files.root}/{rows}"
-            )
+            _write_checkpoint(spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
         finally:
             files.remove(rows)
-        folder = f"{prepared}/v{STATE_VERSION}"
         write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
         files.remove(f"{folder}/sources")  # the offsets of the rows
         replace_checkpoint(files, NAME, STATE_VERSION, prepared)

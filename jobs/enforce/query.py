@@ -41,7 +41,7 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
         answers.writeStream.queryName(NAME)
         .format("kafka")
         .options(**sink_options(settings))
-        .option("checkpointLocation", settings.storage.checkpoint(NAME, STATE_VERSION))
+        .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")
         .outputMode("append")
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()

@@ -33,7 +33,9 @@ _ADVICE = {
         "another {query} works on {root}, too; let one run at a time"
     ),
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
-    "|ChecksumException": ("{root}/checkpoints/{query} is damaged; restore it from a backup, {damaged}"),
+    "|ChecksumException": (
+        "the checkpoint of {query} in {root}/checkpoints is damaged; restore it from a backup, {damaged}"
+    ),
     "Failed to find data source|DATA_SOURCE_NOT_FOUND": (
         "the jobs' jars (make package puts them into dist/jars) are not on Spark's class path; "
         "give them to spark-submit by --jars, or as spark.jars"

@@ -1,6 +1,7 @@
 """The files of a query's checkpoint."""
 
 import json
+import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -9,7 +10,11 @@ from confluent_kafka import TopicPartition
 
 from jobs.storage.files import Files
 from jobs.storage.stored_files import ReadableFiles
-from quota.settings.storage import checkpoint_folder
+from quota.errors import MutationQuotaError
+from quota.kafka.timing import now_ms
+from quota.settings.storage import query_folder
+
+_CHECKPOINTS = query_folder("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Checkpoint:
     @classmethod
     def read(cls, files: ReadableFiles, query: str, version: int) -> Self:
         """Read a checkpoint of a version; any part of it may be missing."""
-        folder = checkpoint_folder(query, version)
+        folder = f"{current_folder(files, query)}/v{version}"
         offsets, commits = (_batches(files, f"{folder}/{log}") for log in ("offsets", "commits"))
         newest = [f"offsets/{batch}" for batch in offsets[-2:]] + [f"commits/{batch}" for batch in commits[-1:]]
         truncated = [name for name in newest if _last_object(files.read(f"{folder}/{name}")) is None]
@@ -105,10 +110,47 @@ class Checkpoint:
                 write_offsets(files, file, others)
 
 
+def current_folder(files: ReadableFiles, query: str) -> str:
+    """Return the folder of a query's checkpoints, one for each version, relative to the storage root.
+
+    Raises:
+        MutationQuotaError: the file that names it is damaged, or gone.
+    """
+    text = files.read(_pointer(query))
+    if text is None:
+        others = [name for name in files.names(_CHECKPOINTS) if re.fullmatch(rf"{re.escape(query)}-\d+", name)]
+        if not others:
+            return query_folder(query)
+    try:
+        return query_folder(str(json.loads(text or "")["folder"]))
+    except (ValueError, KeyError, TypeError):
+        state = "gone" if text is None else "damaged"
+        raise MutationQuotaError(
+            f"{files.root}/{_pointer(query)} is {state}; restore it from a backup, "
+            f'or write {{"folder": "NAME"}} into it: NAME is the folder in {_CHECKPOINTS} with the newest batches'
+        ) from None
+
+
+def new_folder(files: Files, query: str) -> str:
+    """Return a name in `checkpoints/` that no checkpoint of a query has had, for `switch_folder`."""
+    if files.read(_pointer(query)) is None:  # else a switch that is cut would look like a pointer that is gone
+        switch_folder(files, query, query)
+    return f"{query}-{now_ms()}"
+
+
+def switch_folder(files: Files, query: str, name: str) -> None:
+    """Have a query use another folder in `checkpoints/`, by one write that takes effect as a whole."""
+    files.write(_pointer(query), json.dumps({"folder": name}))
+
+
 def write_offsets(files: Files, file: str, offsets: Mapping[str, Mapping[str, int]]) -> None:
     """Replace the offsets, by topic and partition, in a file of a checkpoint; the lines before them stay."""
     text = files.read(file) or ""
     files.write(file, "\n".join([*text.splitlines()[:-1], json.dumps(offsets)]))
+
+
+def _pointer(query: str) -> str:
+    return f"{query_folder(query)}.json"
 
 
 def _batches(files: ReadableFiles, folder: str) -> list[int]:

@@ -6,7 +6,6 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -88,15 +87,6 @@ class Files:
                 return []
             raise
         return sorted(status.getPath().getName() for status in found)
-
-    def rename(self, path: str, new: str) -> None:
-        """Rename a file or a folder.
-
-        Raises:
-            MutationQuotaError: the file system refuses.
-        """
-        if not self._files.rename(self._path(path), self._path(new)):
-            raise MutationQuotaError(f"cannot move {self.root}/{path} to {self.root}/{new}; look who may write there")
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder and its content, if it exists."""

@@ -8,11 +8,10 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 
-from jobs.storage.checkpoint import Checkpoint
+from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder, switch_folder
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
-from quota.kafka.timing import now_ms
 
 _log = logging.getLogger(__name__)
 
@@ -102,31 +101,29 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
 
 
 def reset_checkpoint(files: Files, query: str) -> None:
-    """Have a query start from scratch; its checkpoints, if there are any, are set aside."""
-    _set_aside(files, query)
-    forget_checkpoint(files, query)
+    """Have a query start from scratch; its checkpoints, if there are any, stay where they are, unused."""
+    forget_checkpoint(files, query)  # first: if we are killed now, the query goes on with its old checkpoint
+    _switch(files, query, new_folder(files, query))
 
 
 def replace_checkpoint(files: Files, query: str, version: int, prepared: str) -> None:
-    """Have a query start from a prepared checkpoint; its own are set aside.
+    """Have a query start from a prepared checkpoint; its own stay where they are, unused.
 
     Args:
         files: the files of the storage root.
         query: the query's name.
         version: the version of the prepared checkpoint.
-        prepared: the folder that holds the prepared checkpoint in a subfolder for its version.
+        prepared: the name of a `new_folder` that holds the prepared checkpoint in a subfolder for its version.
     """
     record_checkpoint(files, query, version)  # first: if we are killed now, the query must not start with full buckets
-    _set_aside(files, query)
-    files.rename(prepared, f"checkpoints/{query}")
+    _switch(files, query, prepared)
 
 
-def _set_aside(files: Files, query: str) -> None:
-    folder = f"checkpoints/{query}"
-    if files.names(folder):
-        aside = f"{folder}-set-aside-{now_ms()}"
-        files.rename(folder, aside)
-        _log.warning("%s starts without its state; the old checkpoint is in %s/%s", query, files.root, aside)
+def _switch(files: Files, query: str, name: str) -> None:
+    old = current_folder(files, query)
+    switch_folder(files, query, name)
+    if files.names(old):
+        _log.warning("%s starts without its state; the old checkpoint is in %s/%s", query, files.root, old)
 
 
 def _how_to_repair(found: Checkpoint) -> str:
@@ -146,5 +143,5 @@ def _how_to_repair(found: Checkpoint) -> str:
 
 def _versions(files: Files, query: str) -> list[int]:
     """Return the versions whose checkpoints hold anything of a batch."""
-    found = [int(match[1]) for name in files.names(f"checkpoints/{query}") if (match := _VERSION.fullmatch(name))]
+    found = [int(match[1]) for name in files.names(current_folder(files, query)) if (match := _VERSION.fullmatch(name))]
     return [version for version in found if Checkpoint.read(files, query, version).exists]

@@ -27,9 +27,14 @@ _COMPATIBLE = {"fs.s3a.path.style.access": "true", "fs.s3a.endpoint.region": "us
 """What most servers need that are compatible with S3: buckets in paths instead of host names, and any region."""
 
 
+def query_folder(name: str) -> str:
+    """Return a folder of checkpoints, relative to the storage root: a query's first one has the query's name."""
+    return f"checkpoints/{name}"
+
+
 def checkpoint_folder(query: str, version: int) -> str:
-    """Return the folder of a query's checkpoint, relative to the storage root. Each version has its own."""
-    return f"checkpoints/{query}/v{version}"
+    """Return the folder of a query's first checkpoint, relative to the storage root. Each version has its own."""
+    return f"{query_folder(query)}/v{version}"
 
 
 def table_folder(name: str) -> str:
@@ -78,7 +83,7 @@ class StorageSettings(Section):
         return f"{self.url}/{table_folder(name)}"
 
     def checkpoint(self, query: str, version: int) -> str:
-        """Return the path of a query's checkpoint."""
+        """Return the path of a query's first checkpoint."""
         return f"{self.url}/{checkpoint_folder(query, version)}"
 
     def hadoop(self) -> dict[str, str]:

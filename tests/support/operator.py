@@ -10,6 +10,7 @@ from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import run_until
+from jobs.storage.checkpoint import current_folder
 from jobs.storage.files import Files
 from jobs.storage.monitors import CheckpointMonitor
 from quota.kafka.quota_writer import write_record
@@ -69,7 +70,7 @@ class Operator:
 
     @property
     def checkpoint(self):
-        return Path(self.settings.storage.checkpoint("enforce", STATE_VERSION))
+        return Path(self.root, current_folder(self.files, "enforce"), f"v{STATE_VERSION}")
 
     @property
     def decided(self):

@@ -95,7 +95,7 @@ def _query_row(
     return QueryStatus(
         name,
         reads,
-        checkpoint_folder(name, CHECKPOINT_VERSIONS[name]),
+        facts.folder if facts else checkpoint_folder(name, CHECKPOINT_VERSIONS[name]),
         exists=facts.exists if facts else None,
         running=True if endpoint else None,
         running_by=f"metrics at {endpoint}" if endpoint else None,

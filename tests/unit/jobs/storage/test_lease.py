@@ -10,50 +10,15 @@ import pytest
 
 from jobs.storage.holder import Holder, Process
 from jobs.storage.lease import Lease, LeaseError, hold_lease
+from tests.support.memory_files import MemoryFiles
 from tests.support.waiting import until
 
 SECONDS = 1.2
 
 
-class Store:
-    """A storage root in memory that can be out of reach."""
-
-    root = "s3a://bucket/root"
-
-    def __init__(self, *, conditional=True):
-        self.texts = {}
-        self.reachable = threading.Event()
-        self.reachable.set()
-        self._conditional = conditional
-
-    def _check(self):
-        if not self.reachable.is_set():
-            raise OSError("connection refused")
-
-    def read(self, path):
-        self._check()
-        return self.texts.get(path)
-
-    def write(self, path, text):
-        self._check()
-        self.texts[path] = text
-
-    def create(self, path, text):
-        self._check()
-        return self.texts.setdefault(path, text) is text or not self._conditional
-
-    def names(self, folder):
-        self._check()
-        return sorted(path.removeprefix(f"{folder}/") for path in self.texts if path.startswith(f"{folder}/"))
-
-    def remove(self, path):
-        self._check()
-        self.texts.pop(path, None)
-
-
 @pytest.fixture
 def store():
-    return Store()
+    return MemoryFiles()
 
 
 def here():
@@ -207,7 +172,7 @@ def test_of_many_that_start_at_the_same_moment_one_goes_on(store):
 
 
 def test_a_store_that_overwrites_what_was_to_be_created_is_told_of(caplog):
-    lease_of(Store(conditional=False), here()).claim()
+    lease_of(MemoryFiles(conditional=False), here()).claim()
 
     assert "two jobs that start at the same moment are not kept apart there" in caplog.text
 

@@ -1,0 +1,40 @@
+"""A storage root without a file system."""
+
+import threading
+
+
+class MemoryFiles:
+    """A storage root in memory that can be out of reach."""
+
+    root = "s3a://bucket/root"
+
+    def __init__(self, *, conditional=True):
+        self.texts = {}
+        self.reachable = threading.Event()
+        self.reachable.set()
+        self._conditional = conditional
+
+    def _check(self):
+        if not self.reachable.is_set():
+            raise OSError("connection refused")
+
+    def read(self, path):
+        self._check()
+        return self.texts.get(path)
+
+    def write(self, path, text):
+        self._check()
+        self.texts[path] = text
+
+    def create(self, path, text):
+        self._check()
+        return self.texts.setdefault(path, text) is text or not self._conditional
+
+    def names(self, folder):
+        self._check()
+        inside = (path.removeprefix(f"{folder.rstrip('/')}/") for path in self.texts)
+        return sorted({path.split("/")[0] for path in inside if path not in self.texts})
+
+    def remove(self, path):
+        self._check()
+        self.texts = {each: text for each, text in self.texts.items() if not f"{each}/".startswith(f"{path}/")}

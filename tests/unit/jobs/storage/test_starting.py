@@ -1,0 +1,129 @@
+"""A query that starts from scratch, or from another checkpoint, by one write."""
+
+import json
+
+import pytest
+
+from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder
+from jobs.storage.deployment import Deployment
+from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint, reset_checkpoint
+from quota.errors import MutationQuotaError
+from tests.support.memory_files import MemoryFiles
+
+POINTER = "checkpoints/enforce.json"
+
+
+def checkpoint_in(folder):
+    """The files of a checkpoint of one finished batch."""
+    return {
+        f"{folder}/v3/metadata": '{"id": "an-id"}',
+        f"{folder}/v3/offsets/0": 'v1\n{"batchTimestampMs": 1}\n{"requests": {"0": 7}}',
+        f"{folder}/v3/commits/0": "v1\n{}",
+        f"{folder}/v3/state/0/0/1.delta": "",
+    }
+
+
+@pytest.fixture
+def files():
+    """A root as earlier releases left it, without a pointer."""
+    left = MemoryFiles()
+    left.texts |= checkpoint_in("checkpoints/enforce")
+    left.texts["deployment.json"] = json.dumps({"topics": {}, "checkpoints": {"enforce": 3}})
+    return left
+
+
+class Killed(Exception):
+    """The process was killed."""
+
+
+def kill_at_write(files, number):
+    """Have the process killed at its n-th write, which does not happen."""
+    write, writes = files.write, iter(range(1, 9))
+
+    def killed(path, text):
+        if next(writes) == number:
+            raise Killed
+        write(path, text)
+
+    files.write = killed
+
+
+def test_a_root_of_an_earlier_release_goes_on_where_it_was(files):
+    assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
+    assert POINTER not in files.texts
+
+
+def test_folders_that_earlier_releases_have_set_aside_are_left_alone(files):
+    files.texts |= checkpoint_in("checkpoints/enforce-set-aside-1795000000000")
+    assert current_folder(files, "enforce") == "checkpoints/enforce"
+
+
+def test_after_a_reset_the_query_starts_from_scratch_and_its_old_checkpoint_stays(files, caplog):
+    before = dict(files.texts)
+
+    reset_checkpoint(files, "enforce")
+
+    found = check_stateful_checkpoint(files, "enforce", 3)
+    assert not found.exists
+    assert found.folder.startswith("checkpoints/enforce-")
+    assert "the old checkpoint is in s3a://bucket/root/checkpoints/enforce" in caplog.text
+    assert {path: files.texts[path] for path in before if path != "deployment.json"} == {
+        path: text for path, text in before.items() if path != "deployment.json"
+    }
+
+
+@pytest.mark.parametrize("write", [1, 2, 3])
+def test_a_reset_that_is_killed_leaves_the_old_checkpoint_in_use(files, write):
+    kill_at_write(files, write)
+    with pytest.raises(Killed):
+        reset_checkpoint(files, "enforce")
+
+    del files.write
+    assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
+
+
+@pytest.mark.parametrize("write", [1, 2])
+def test_a_replacement_that_is_killed_leaves_the_old_checkpoint_in_use(files, write):
+    kill_at_write(files, write)
+    with pytest.raises(Killed):
+        _replace(files)
+
+    del files.write
+    assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
+
+
+def _replace(files):
+    prepared = new_folder(files, "enforce")
+    files.texts |= checkpoint_in(f"checkpoints/{prepared}")
+    replace_checkpoint(files, "enforce", 3, prepared)
+    return prepared
+
+
+def test_a_prepared_checkpoint_takes_the_place_of_the_old_one(files):
+    prepared = _replace(files)
+    assert check_stateful_checkpoint(files, "enforce", 3).folder == f"checkpoints/{prepared}/v3"
+
+
+def test_a_replacement_of_a_lost_checkpoint_that_is_killed_does_not_start_with_full_buckets(files):
+    files.remove("checkpoints")
+    kill_at_write(files, 2)
+    with pytest.raises(Killed):
+        _replace(files)
+
+    del files.write
+    with pytest.raises(MutationQuotaError, match="is gone, and with it all buckets"):
+        check_stateful_checkpoint(files, "enforce", 3)
+
+
+def test_a_pointer_that_is_lost_or_damaged_does_not_bring_back_an_old_checkpoint(files):
+    prepared = _replace(files)
+
+    pointer = files.texts.pop(POINTER)
+    with pytest.raises(MutationQuotaError, match=r"enforce\.json is gone; restore it from a backup, or write"):
+        Checkpoint.read(files, "enforce", 3)
+    files.texts[POINTER] = pointer[:9]
+    with pytest.raises(MutationQuotaError, match=r"enforce\.json is damaged; restore it"):
+        Checkpoint.read(files, "enforce", 3)
+    files.texts[POINTER] = json.dumps({"folder": prepared})
+    assert Checkpoint.read(files, "enforce", 3).exists
+    assert Deployment.read(files).checkpoints == {"enforce": 3}
