@@ -20,6 +20,8 @@ from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
 from jobs.dashboard.trial import try_quota
+from jobs.metrics.health.dashboard import FeedHealth
+from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.timing import now_ms
 from quota.records import codec
@@ -54,6 +56,7 @@ class Dashboard:
         self._feed = feed
         self._session = session
         self._stop = stop
+        self._health = FeedHealth(feed, settings.health.stalled_seconds)
         self._assets = Assets(settings, session)
         self._streams = 0
         self._trying = asyncio.Lock()
@@ -65,6 +68,8 @@ class Dashboard:
         routes = [
             Route("/", self._page),
             Route("/login", self._login, methods=["GET", "POST"]),
+            Route(HEALTH_PATH, self._live),
+            Route(READINESS_PATH, self._ready),
             Route("/assets/{name}", self._asset),
             Route("/api/stream", self._stream),
             Route("/api/decisions/{id}", self._explanation),
@@ -88,6 +93,12 @@ class Dashboard:
         response = RedirectResponse("/", 303)
         self._session.open_for(request.scope, response)
         return response
+
+    async def _live(self, _: Request) -> Response:
+        return _probed(self._health.live())
+
+    async def _ready(self, _: Request) -> Response:
+        return _probed(self._health.ready())
 
     async def _asset(self, request: Request) -> Response:
         found = self._assets.files.get(request.path_params["name"])
@@ -183,6 +194,10 @@ async def _body(request: Request) -> bytes | None:
         if len(body) > _MAX_BODY_BYTES:
             return None
     return body
+
+
+def _probed(answer: Answer) -> Response:
+    return Response(answer.body("dashboard"), answer.status, media_type="application/json")
 
 
 def _json(value: Any, status: int = 200) -> Response:  # noqa: ANN401 whatever is JSON

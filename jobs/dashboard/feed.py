@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from contextlib import closing
 from typing import Any
 
@@ -42,6 +43,8 @@ class Feed:
         self.state = LiveState(settings, now_ms())
         """What was read; another value after Kafka could not be reached."""
         self.contact = Contact("starting")
+        self.turned_at = time.monotonic()
+        """The last time that its thread was seen to go on, by the monotonic clock [s]."""
         self._log: QuotaLog | None = None
         self._entries_read = 0
         self._position = -1
@@ -50,6 +53,7 @@ class Feed:
     def follow(self, stop: threading.Event) -> None:
         """Read until `stop` is set."""
         while not stop.is_set():
+            self.turned_at = time.monotonic()
             try:
                 self._follow_until_failure(stop)
             except ClusterError as error:
@@ -83,6 +87,7 @@ class Feed:
             self.state = state
             due = Every(_REFRESH_SECONDS)
             while not stop.is_set():
+                self.turned_at = time.monotonic()
                 for received in reader.read(_POLL_SECONDS):
                     state.record(received)
                 if due.is_due():

@@ -15,10 +15,12 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH
+
 CSRF_HEADER = "x-mutation-quota-csrf"
 
 _LOGIN = "/login"
-_OPEN_TO_ALL = ("/login", "/assets/dashboard.css")
+_OPEN_TO_ALL = ("/login", "/assets/dashboard.css", HEALTH_PATH, READINESS_PATH)
 _READS = ("GET", "HEAD")
 
 _HEADERS = {

@@ -21,7 +21,7 @@ _MANY_ANSWERS = 1000
 
 
 class Work(ABC):
-    """What a job does: its metrics, and whether it goes on."""
+    """What a job does, as metrics."""
 
     @abstractmethod
     def poll(self) -> None:
@@ -30,16 +30,6 @@ class Work(ABC):
     @abstractmethod
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the job goes on; if not, only a new start helps."""
-        return True
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the job has started and does its work."""
-        return True
 
 
 class JobMetrics:

@@ -1,4 +1,4 @@
-"""The metrics of a running gateway, and its health."""
+"""The metrics of a running gateway."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,9 +11,6 @@ from quota.gateway.stats import GatewayStats
 
 NAME = "gateway"
 """The name of the gateway in the metric of starts, which is that of queries."""
-
-_MAX_TURN_SECONDS = 10.0
-"""The event loop goes round five times a second; one that does not for so long hangs."""
 
 
 class GatewayMetrics(Work):
@@ -37,17 +34,3 @@ class GatewayMetrics(Work):
         """Return the metrics as of now."""
         yield start_family(NAME, self._started_at)
         yield from gateway_families(self._stats, self._awaited())
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the event loop goes round."""
-        turned_at = self._stats.turned_at
-        return not turned_at or time.monotonic() - turned_at < _MAX_TURN_SECONDS
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether new connections are accepted: it listens, and is not being stopped.
-
-        Without decisions it is ready nevertheless, since everything but mutations is passed on.
-        """
-        return self._stats.is_serving and self.is_alive

@@ -1,4 +1,4 @@
-"""The metrics of a running service that pushes quotas to a cluster, and its health."""
+"""The metrics of a running service that pushes quotas to a cluster."""
 
 import time
 from collections.abc import Iterator
@@ -27,8 +27,3 @@ class PushMetrics(Work):
         """Return the metrics as of now."""
         yield start_family(NAME, self._started_at)
         yield from push_families(self._stats)
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the cluster was compared with the log."""
-        return self._stats.compared_at is not None

@@ -64,11 +64,6 @@ class QueryMetrics(Work):
         """Return the metrics as of the last poll."""
         return query_families(dict(self._views))
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether the queries run."""
-        return bool(self._queries)
-
 
 def _last_batch(query: StreamingQuery) -> QueryProgress | None:
     """Return the last batch of a query; None before the first one of its run."""

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,6 +76,7 @@ class Follower:
             BadInput: a log cannot be read any more.
         """
         while not stop.is_set():
+            self._stats.turned_at = time.monotonic()
             requests, is_idle = self._read()
             records = [(each, value) for each in requests if self._fits(each, value := codec.encode(each))]
             if records or self._place_due.is_due() or (once and is_idle):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from jobs.background import background
-from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.sandbox.broker import HOST, free_port, is_listening
 from jobs.services.gateway import serve_gateway
 from jobs.services.progress import log_progress
@@ -55,7 +55,7 @@ def embedded_gateway(settings: Settings) -> Iterator[EmbeddedGateway]:
         for module in (serve_gateway.__module__, log_progress.__module__):  # its counts would disturb the view
             logging.getLogger(module).setLevel(logging.WARNING)
         try:
-            serve_gateway(settings, stop, MetricsEndpoint(settings.metrics, once=True))
+            serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True))
         except MutationQuotaError as error:
             failures.append(error)
 

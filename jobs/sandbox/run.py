@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.live import Live
 
 from jobs.dashboard.server import serve_dashboard
-from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
 from jobs.sandbox.gateway import embedded_gateway
@@ -49,7 +50,7 @@ def run_live(settings: Settings) -> None:
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
     enforce = settings.enforce.model_copy(update={"with_audit": True})
     settings = settings.model_copy(update={"enforce": enforce})
-    with MetricsEndpoint(settings.metrics) as endpoint, ExitStack() as stack:
+    with ServiceEndpoint(settings.metrics, "run") as endpoint, ExitStack() as stack:
         traffic = None
         polled: list[Callable[[], None]] = []
         if embedded:
@@ -68,11 +69,14 @@ def run_live(settings: Settings) -> None:
         log = settings.storage.local_folder("logs") / "spark.log"
         spark = stack.enter_context(deployment_session(settings, "run", log))
         reader = stack.enter_context(closing(AnswerReader(settings)))
-        metrics = QueryMetrics(settings)
-        stack.enter_context(endpoint.following(settings, metrics, decides=True))
+        metrics, health = QueryMetrics(settings), QueryHealth(settings)
+        stack.enter_context(endpoint.following(settings, metrics, health, decides=True))
         queries = start_queries(spark, settings)
         metrics.watch(queries)
+        stopping = threading.Event()
+        health.watch(spark.sparkContext, queries, stopping)
         stack.callback(stop_after_batch, queries)
+        stack.callback(stopping.set)
         polled += [lambda: check_queries(queries), deployment_monitor(spark, settings, queries)]
         where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
         title = f"dashboard at {page}, {where}"

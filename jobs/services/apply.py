@@ -3,8 +3,9 @@
 import logging
 
 from jobs.background import background
-from jobs.metrics.applier import ApplierMetrics
-from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.applier import NAME, ApplierMetrics
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.turns import TurnHealth
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
 from jobs.services.signals import stop_signals
@@ -30,7 +31,10 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         ClusterError: a cluster does not answer, or another applier has taken over.
     """
     stats = ApplierStats()
-    with stop_signals() as stop, MetricsEndpoint(settings.metrics, once=once) as endpoint:
+    health = TurnHealth(
+        stats, settings.health.stalled_seconds, lambda: "" if stats.positions else "it has no positions yet"
+    )
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
         if settings.target_connection != settings.kafka.connection:  # a wrong password must fail here, not in results
             read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
@@ -38,7 +42,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         _log.info("running: apply, on the topics of %s", settings.target_connection)
         with (
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, ApplierMetrics(settings, stats)),
+            endpoint.following(settings, ApplierMetrics(settings, stats), health),
         ):
             run_reopening(
                 applier,

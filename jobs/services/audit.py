@@ -3,7 +3,8 @@
 from jobs.audit.minutes import NAME as MINUTES
 from jobs.audit.minutes import start_minutes
 from jobs.audit.query import start_audit
-from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import run_queries
 from jobs.services.session import deployment_session, hold_leases
@@ -23,15 +24,16 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
     Raises:
         MutationQuotaError: the query cannot start or failed: why, and what to do.
     """
-    metrics = QueryMetrics(settings)
+    metrics, health = QueryMetrics(settings), QueryHealth(settings)
     with (
-        MetricsEndpoint(settings.metrics, once=once) as endpoint,
+        ServiceEndpoint(settings.metrics, "audit", once=once) as endpoint,
         deployment_session(settings, "audit", enforcing=False, take_over=take_over) as spark,
-        endpoint.following(settings, metrics),
+        endpoint.following(settings, metrics, health),
         stop_signals() as stop,
     ):
         query = start_audit(spark, settings, once=once)
         metrics.watch([query])
+        health.watch(spark.sparkContext, [query], stop)
         run_queries(stop, query)
 
 
@@ -46,14 +48,15 @@ def run_minutes(settings: Settings, *, once: bool, take_over: bool = False) -> N
     Raises:
         MutationQuotaError: the audit has written nothing yet, or the query cannot start or failed: what to do.
     """
-    metrics = QueryMetrics(settings)
+    metrics, health = QueryMetrics(settings), QueryHealth(settings)
     with (
-        MetricsEndpoint(settings.metrics, once=once) as endpoint,
+        ServiceEndpoint(settings.metrics, "minutes", once=once) as endpoint,
         session(settings, "minutes", delta=True) as spark,
         hold_leases(spark, settings, [MINUTES], take_over=take_over),
-        endpoint.following(settings, metrics),
+        endpoint.following(settings, metrics, health),
         stop_signals() as stop,
     ):
         query = start_minutes(spark, settings, once=once)
         metrics.watch([query])
+        health.watch(spark.sparkContext, [query], stop)
         run_queries(stop, query)

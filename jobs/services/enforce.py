@@ -7,7 +7,8 @@ from jobs.audit.query import start_audit
 from jobs.buckets.moving import restore_buckets
 from jobs.buckets.saved import read_buckets
 from jobs.enforce.query import NAME, start_enforce
-from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import deployment_monitor, run_queries, start_queries
 from jobs.services.session import deployment_session
@@ -44,11 +45,11 @@ def run_enforce(
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
-    metrics = QueryMetrics(settings)
+    metrics, health = QueryMetrics(settings), QueryHealth(settings)
     with (
-        MetricsEndpoint(settings.metrics, once=once) as endpoint,
+        ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint,
         deployment_session(settings, "enforce", take_over=take_over) as spark,
-        endpoint.following(settings, metrics, decides=True),
+        endpoint.following(settings, metrics, health, decides=True),
     ):
         _log_callback(settings)
         if saved:
@@ -58,6 +59,7 @@ def run_enforce(
         with stop_signals() as stop:
             queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
             metrics.watch(queries)
+            health.watch(spark.sparkContext, queries, stop)
             run_queries(stop, *queries, poll=deployment_monitor(spark, settings, queries))
             if once and settings.enforce.with_audit and not stop.is_set():
                 run_queries(stop, start_audit(spark, settings, once=True))

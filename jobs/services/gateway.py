@@ -6,13 +6,15 @@ import resource
 import threading
 
 from jobs.background import background
+from jobs.gateway.contact import follow_brokers
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
 from jobs.gateway.probe import told_addresses
 from jobs.gateway.questions import ID_PREFIX, Questions
 from jobs.gateway.server import GatewayServer
-from jobs.metrics.endpoint import MetricsEndpoint
-from jobs.metrics.gateway import GatewayMetrics
+from jobs.metrics.gateway import NAME, GatewayMetrics
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.gateway import GatewayHealth
 from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
 from jobs.spark.installation import clients_jar
@@ -35,11 +37,11 @@ def run_gateway(settings: Settings) -> None:
         BadInput: the settings do not fit the cluster, such as addresses that lead past the gateway.
         ClusterError: a cluster does not answer, or topics are not as the gateway needs them.
     """
-    with stop_signals() as stop, MetricsEndpoint(settings.metrics) as endpoint:
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME) as endpoint:
         serve_gateway(settings, stop, endpoint)
 
 
-def serve_gateway(settings: Settings, stop: threading.Event, endpoint: MetricsEndpoint) -> None:
+def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
     """Serve clients until `stop` is set, on this thread, which may be any.
 
     Raises:
@@ -49,7 +51,7 @@ def serve_gateway(settings: Settings, stop: threading.Event, endpoint: MetricsEn
     asyncio.run(_serve(settings, stop, endpoint))
 
 
-async def _serve(settings: Settings, stop: threading.Event, endpoint: MetricsEndpoint) -> None:
+async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
     protocol = Protocol.of_jar(clients_jar(own.kafka_clients, settings.broker.jars))
@@ -78,9 +80,13 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: MetricsEnd
     try:
         with (
             background(lambda end: log_progress(gate.stats, end), "progress"),
-            endpoint.following(settings, GatewayMetrics(gate.stats, lambda: len(questions))),
+            endpoint.following(settings, GatewayMetrics(gate.stats, lambda: len(questions)), GatewayHealth(gate.stats)),
         ):
+            contact = asyncio.create_task(
+                follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, gate.stats)
+            )
             await GatewayServer(gate, questions, own, encryption).serve(listeners, stop)
+        contact.cancel()
     finally:
         decider.close()
     _log.info("%s", gate.stats)

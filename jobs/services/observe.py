@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from jobs.background import background
-from jobs.metrics.endpoint import MetricsEndpoint
-from jobs.metrics.observer import ObserverMetrics
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.observer import NAME, ObserverMetrics
 from jobs.observe.following import Follower
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
@@ -39,13 +40,15 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             "has one; give what is observed a deployment of its own: other topics and another storage.root"
         )
     stats = FollowStats()
-    with stop_signals() as stop, MetricsEndpoint(settings.metrics, once=once) as endpoint:
+    # Its loop turns only after it has read and written its positions.
+    health = TurnHealth(stats, settings.health.stalled_seconds, lambda: "")
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.places])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with (
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, ObserverMetrics(stats)),
+            endpoint.following(settings, ObserverMetrics(stats), health),
         ):
             # A log that has no place by then was empty at the start.
             again = partial(Follower, settings, logs, stats, from_beginning=True)

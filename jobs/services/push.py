@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from jobs.background import background
-from jobs.metrics.endpoint import MetricsEndpoint
-from jobs.metrics.push import PushMetrics
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.push import NAME, PushMetrics
 from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
 from quota.errors import ClusterError
@@ -53,12 +54,17 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
         ClusterError: a cluster does not answer at the start.
     """
     stats = PushStats()
-    with MetricsEndpoint(settings.metrics) as endpoint:
+    health = TurnHealth(
+        stats,
+        settings.health.stalled_seconds,
+        lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the log yet",
+    )
+    with ServiceEndpoint(settings.metrics, NAME) as endpoint:
         follower = Follower(settings, cluster, first(), stats, repair)
         with (
             stop_signals() as stop,
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, PushMetrics(stats)),
+            endpoint.following(settings, PushMetrics(stats), health),
         ):
             _log.info("running: push, to %s", cluster.connection)
             follower.run(stop)
@@ -86,6 +92,7 @@ class Follower:
     def run(self, stop: threading.Event) -> None:
         """Follow both until `stop` is set."""
         while not stop.is_set():
+            self._stats.turned_at = time.monotonic()
             try:
                 self._go_on()
             except ClusterError as error:
@@ -97,6 +104,7 @@ class Follower:
                 if self._failure:
                     _log.info("goes on")
                 self._failure = ""
+            self._stats.waits_for = self._failure
             stop.wait(_TICK_SECONDS)
 
     def _go_on(self) -> None:

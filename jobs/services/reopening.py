@@ -22,6 +22,8 @@ class ReopenedStats(Protocol):
 
     reopened: int
     """Times that it was begun again."""
+    waits_for: str
+    """Why it waits for a cluster; empty if it does not wait."""
 
 
 def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: ReopenedStats) -> None:
@@ -38,9 +40,10 @@ def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | 
         ClusterError: it could not be begun again.
     """
     work: W | None = opened
-    while work is not None and not _runs_to_end(run, work):
+    while work is not None and not _runs_to_end(run, work, stats):
         stats.reopened += 1
         work = reopen()
+        stats.waits_for = ""
 
 
 def open_again(
@@ -69,12 +72,13 @@ def open_again(
     return None
 
 
-def _runs_to_end(run: Callable[[W], None], work: W) -> bool:
+def _runs_to_end(run: Callable[[W], None], work: W, stats: ReopenedStats) -> bool:
     try:
         run(work)
     except TakenOver:
         raise
     except ClusterError as error:
+        stats.waits_for = str(error)
         _tell(error)
         return False
     return True

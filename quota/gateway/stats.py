@@ -53,6 +53,8 @@ class GatewayStats:
     """Whether new connections are accepted."""
     turned_at: float = 0.0
     """The last time that the event loop was seen to go round, by the monotonic clock [s]; 0 before it serves."""
+    broker_failure: str = ""
+    """Why no broker answers, as of the last look; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address] = field(default_factory=set)
 

@@ -26,6 +26,10 @@ class FollowStats:
     """What is written of the logs and not read yet."""
     reopened: int = 0
     """Times that it went on because the cluster did not answer."""
+    turned_at: float = 0.0
+    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    waits_for: str = ""
+    """Why it waits for a cluster that does not answer; empty if it does not wait."""
 
     def add(self, request: MutationRequest) -> None:
         """Count a request that was written."""

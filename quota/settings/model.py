@@ -12,6 +12,7 @@ from quota.settings.observe import ObserveSettings
 from quota.settings.sections import (
     BrokerSettings,
     ClientSettings,
+    HealthSettings,
     KafkaSettings,
     LimitSettings,
     MetricsSettings,
@@ -46,6 +47,7 @@ class Settings(BaseModel):
     observe: ObserveSettings = Field(default_factory=ObserveSettings)
     client: ClientSettings = Field(default_factory=ClientSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    health: HealthSettings = Field(default_factory=HealthSettings)
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     broker: BrokerSettings = Field(default_factory=BrokerSettings)

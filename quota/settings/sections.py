@@ -190,16 +190,26 @@ class ClientSettings(Section):
 
 
 class MetricsSettings(Section):
-    """The Prometheus endpoint of each running job."""
+    """The HTTP endpoint of each running job: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes."""
 
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
-    """Port of `http://address:port/metrics`, up to 65,535. 0 turns it off. Each job on a machine needs its own."""
+    """Port of the endpoint, up to 65,535. 0 turns it off. Each job on a machine needs its own."""
 
     address: Name = "127.0.0.1"
     """Address to listen on. `0.0.0.0` serves all that reach this machine; metrics name users and client-ids."""
 
+    enabled: bool = True
+    """Whether `/metrics` is served. Otherwise the port serves probes alone, and no decisions are read for metrics."""
+
     max_tenants: Annotated[int, Field(ge=1, le=100_000)] = 500
     """Number of tenants with their own series, the busiest, up to 100,000. The others count in totals only."""
+
+
+class HealthSettings(Section):
+    """What services answer to `/healthz`."""
+
+    stalled_seconds: Seconds = 600.0
+    """Time in seconds, above 0 and up to 86,400, without progress, after which a service is not healthy."""
 
 
 class SparkSettings(Section):

@@ -175,9 +175,11 @@ class EndpointStatus(msgspec.Struct, frozen=True):
     error: str | None = None
     """Why it cannot be read; null if it can."""
     ready: bool | None = None
-    """Whether its job does its work (`/ready`)."""
+    """Whether its job does its work (`/readyz`)."""
     jobs: list[str] | None = None
     """The names of its jobs: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `push`, `observe`."""
+    reason: str | None = None
+    """Why its job is ready or not."""
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -74,7 +74,7 @@ def _unreachable(facts: Facts) -> Iterator[str]:
         if each.error is not None:
             yield f"metrics at {each.address}: {each.error}: is the job running, with this metrics.port?"
         elif not each.ready:
-            yield f"metrics at {each.address}: the job does not do its work yet, or not any more"
+            yield f"metrics at {each.address}: the job is not ready: {each.reason}"
 
 
 def _table_problems(storage: StorageFacts) -> Iterator[str]:

@@ -1,12 +1,16 @@
 """Metrics endpoints, asked which jobs run."""
 
+import json
+from http import HTTPStatus
 from http.client import HTTPException
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.metrics.definitions import STARTED
+from jobs.metrics.health.probe import READINESS_PATH
 from schemas.documents.status import EndpointStatus
 
 _TIMEOUT_SECONDS = 2.0
@@ -25,18 +29,32 @@ def read_endpoint(address: str) -> EndpointStatus:
     host, _, port = address.rpartition(":")
     url = f"http://{_ALL_ADDRESSES.get(host, host)}:{port}"
     try:
-        with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
-            text = answer.read().decode()
-        families = text_string_to_metric_families(text)
-        jobs = {sample.labels["query"] for each in families if each.name == STARTED.name for sample in each.samples}
-        return EndpointStatus(address, ready=_is_ready(url), jobs=sorted(jobs))
+        probed = _probe(url)
+        jobs = _read_jobs(url, otherwise=probed["service"])
+        return EndpointStatus(address, ready=probed["ok"], jobs=jobs, reason=probed["reason"])
     except (OSError, HTTPException, ValueError, KeyError) as error:
         return EndpointStatus(address, error=str(getattr(error, "reason", None) or error))
 
 
-def _is_ready(url: str) -> bool:
+def _probe(url: str) -> dict[str, Any]:
+    """Return what a service answers to a probe of its readiness."""
     try:
-        with _open(f"{url}/ready", timeout=_TIMEOUT_SECONDS):
-            return True
-    except HTTPError:
-        return False
+        with _open(f"{url}{READINESS_PATH}", timeout=_TIMEOUT_SECONDS) as answer:
+            return json.load(answer)  # type: ignore[no-any-return]
+    except HTTPError as error:
+        with error:
+            return json.load(error)  # type: ignore[no-any-return]
+
+
+def _read_jobs(url: str, otherwise: str) -> list[str]:
+    """Return the names of the jobs in the metrics; the other name if the service serves none."""
+    try:
+        with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
+            text = answer.read().decode()
+    except HTTPError as error:
+        with error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            return [otherwise]
+    families = text_string_to_metric_families(text)
+    return sorted({sample.labels["query"] for each in families if each.name == STARTED.name for sample in each.samples})

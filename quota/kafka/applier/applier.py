@@ -59,7 +59,7 @@ class Applier:
         self._settings = settings
         self._stop = stop
         self._ledger = Ledger(settings)
-        self._target = Target(client_config(settings.target_connection), stop, self._ledger.check_not_fenced)
+        self._target = Target(client_config(settings.target_connection), stop, self._before_call)
         self._permissions = TopicPermissions(
             settings.applier.topic_pattern,
             [*settings.topics.names, *settings.applier.protected_topics],
@@ -82,6 +82,7 @@ class Applier:
         """
         try:
             while not self._stop.is_set():
+                self.stats.turned_at = time.monotonic()
                 if self._refresh.is_due():
                     self._assign_new_partitions()
                 self._carry_out(self._read())
@@ -95,6 +96,15 @@ class Applier:
             self._ledger.abort()
         finally:
             self._consumer.close()
+
+    def _before_call(self) -> None:
+        """Note that the applier goes on, however many calls a batch takes.
+
+        Raises:
+            TakenOver: another applier has taken over.
+        """
+        self.stats.turned_at = time.monotonic()
+        self._ledger.check_not_fenced()
 
     def _assign_new_partitions(self) -> None:
         """Read the decisions' partitions that are not assigned yet, including those added while it runs."""

@@ -27,6 +27,10 @@ class ApplierStats:
     """Times that it resumed because a cluster did not answer."""
     positions: Mapping[Partition, int] = field(default_factory=dict)
     """The next offset to apply, by partition of the decisions."""
+    turned_at: float = 0.0
+    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    waits_for: str = ""
+    """Why it waits for a cluster that does not answer; empty if it does not wait."""
 
     def __str__(self) -> str:
         return (

@@ -19,6 +19,10 @@ class PushStats:
     """Quotas that differ, by the kind of difference, as of the last comparison."""
     compared_at: float | None = None
     """The end of the last comparison [s since the epoch]."""
+    turned_at: float = 0.0
+    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    waits_for: str = ""
+    """Why it waits for a cluster that does not answer; empty if it does not wait."""
 
     def __str__(self) -> str:
         return f"quotas: {self.pushed} pushed, {self.repaired} repaired, {sum(self.differing.values())} differ"

@@ -52,8 +52,8 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_what
 
     client = threading.Thread(target=create)
     try:
-        until(lambda: status(metrics, "ready") == 200)
-        assert status(metrics, "healthy") == 200
+        until(lambda: status(metrics, "readyz") == 200)
+        assert status(metrics, "healthz") == 200
         client.start()
         until(lambda: samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
         found = samples(metrics)
@@ -62,10 +62,10 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_what
         assert found["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] > 0
 
         process.terminate()
-        until(lambda: status(metrics, "ready") == 503)
-        assert status(metrics, "healthy") == 200
+        until(lambda: status(metrics, "readyz") == 503)
+        assert status(metrics, "healthz") == 200
         assert process.wait(60) == 0
-        assert status(metrics, "healthy") is None
+        assert status(metrics, "healthz") is None
     finally:
         process.kill()
         if client.ident:

@@ -170,7 +170,7 @@ def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program
     others = tuple(f"mutation_quota_{program}_" for program in ("gateway", "observed", "push"))
     of_the_job = {name for name in names if not name.startswith(others)}
     assert {name.removesuffix("_count") for name, *_ in found} >= of_the_job
-    with urlopen(f"http://127.0.0.1:{port}/ready", timeout=30) as answer:
+    with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
         assert answer.status == 200
 
     process.send_signal(signal.SIGINT)

@@ -161,8 +161,8 @@ def test_the_gateway_is_probed_and_scraped_where_it_answers(gateway, pod, gatewa
     assert gateway["Deployment"]["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"] == str(metrics)
     probes = {name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")}
     assert probes == {
-        "livenessProbe": {"path": "/healthy", "port": "metrics"},
-        "readinessProbe": {"path": "/ready", "port": "metrics"},
+        "livenessProbe": {"path": "/healthz", "port": "metrics"},
+        "readinessProbe": {"path": "/readyz", "port": "metrics"},
     }
 
 

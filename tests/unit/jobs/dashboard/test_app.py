@@ -173,3 +173,26 @@ def test_a_quota_that_cannot_be_written_is_told(page, monkeypatch):
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
     answer = post(page(allow_changes="true"), "/api/quotas", wanted)
     assert (answer.status_code, answer.json()) == (503, {"error": "the change is not set: no answer in time"})
+
+
+@pytest.mark.parametrize(
+    ("state", "ready", "reason"),
+    [
+        ("live", 200, "the topics were read up to now"),
+        ("starting", 503, "it is starting"),
+        ("unreachable", 503, "Kafka cannot be reached; the page says why"),
+    ],
+)
+def test_probes_are_answered_without_the_token_and_name_no_address(page, state, ready, reason):
+    shown = page(token="correct horse battery")  # noqa: S106 of the test
+    shown.feed.contact = Contact(state, "cannot reach Kafka at secret.example:9092")
+    assert shown.client.get("/healthz").status_code == 200
+    answer = shown.client.get("/readyz")
+    assert answer.status_code == ready
+    assert answer.json() == {"service": "dashboard", "ok": ready == 200, "reason": reason}
+
+
+def test_a_dashboard_whose_reading_thread_hangs_is_neither_healthy_nor_ready(page):
+    shown = page()
+    shown.feed.turned_at -= 601
+    assert [shown.client.get(path).status_code for path in ("/healthz", "/readyz")] == [503, 503]

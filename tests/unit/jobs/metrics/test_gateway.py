@@ -1,4 +1,4 @@
-"""What a gateway tells of itself, and of its health."""
+"""What a gateway tells of itself."""
 
 import subprocess
 import sys
@@ -13,9 +13,6 @@ from quota.gateway.mutations.operations import MutationAnswer
 from quota.gateway.stats import GatewayStats
 from quota.wire.headers import RequestHeader
 from tests.support.monitoring import samples
-
-HANGS = 11
-"""Seconds after which an event loop that has not gone round hangs: it does so five times a second."""
 
 
 def told(stats, awaited=0):
@@ -87,30 +84,6 @@ def test_it_tells_when_it_was_started_as_queries_do():
     before = time.time()
     found = told(GatewayStats())
     assert before <= found["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] <= time.time()
-
-
-@pytest.mark.parametrize(
-    ("serves", "since_its_last_turn", "alive", "ready"),
-    [
-        (False, None, True, False),  # it starts
-        (True, 0, True, True),
-        (True, HANGS, False, False),
-        (False, 0, True, False),  # it is being stopped
-        (False, HANGS, False, False),
-    ],
-)
-def test_it_is_alive_while_its_event_loop_goes_round_and_ready_while_it_takes_connections(
-    serves, since_its_last_turn, alive, ready
-):
-    turned_at = 0.0 if since_its_last_turn is None else time.monotonic() - since_its_last_turn
-    metrics = GatewayMetrics(GatewayStats(is_serving=serves, turned_at=turned_at), lambda: 0)
-    assert (metrics.is_alive, metrics.is_ready) == (alive, ready)
-
-
-def test_without_decisions_it_is_ready_nevertheless():
-    """It passes everything else on: taken away from all clients it would cut them off from their data."""
-    stats = GatewayStats(is_serving=True, turned_at=time.monotonic(), undecided=9)
-    assert GatewayMetrics(stats, lambda: 9).is_ready
 
 
 def test_its_process_has_no_spark_pandas_or_arrow():

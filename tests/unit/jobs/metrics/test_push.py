@@ -38,10 +38,3 @@ def test_nothing_is_told_of_a_cluster_that_was_not_compared_yet():
     found = samples(metrics.families())
     assert list(found) == [("mutation_quota_query_start_timestamp_seconds", ("query", "push"))]
     assert before <= found["mutation_quota_query_start_timestamp_seconds", ("query", "push")] <= time.time()
-    assert (metrics.is_alive, metrics.is_ready) == (True, False)
-
-
-def test_it_is_ready_once_it_has_compared():
-    stats = PushStats()
-    stats.compare([], 1.0)
-    assert PushMetrics(stats).is_ready

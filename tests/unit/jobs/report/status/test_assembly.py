@@ -221,7 +221,10 @@ def test_an_endpoint_tells_which_queries_run(settings):
 
 
 def test_endpoints_that_do_not_answer_or_are_not_ready_are_problems(settings):
-    endpoints = [EndpointStatus("h:1", error="Connection refused"), EndpointStatus("h:2", ready=False, jobs=[])]
+    endpoints = [
+        EndpointStatus("h:1", error="Connection refused"),
+        EndpointStatus("h:2", ready=False, jobs=[], reason="it is starting"),
+    ]
 
     found = assemble(settings, facts(endpoints=endpoints))
 

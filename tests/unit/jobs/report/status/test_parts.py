@@ -2,11 +2,13 @@
 
 import tarfile
 import threading
+import time
 
 import pytest
 
 from jobs.metrics.applier import ApplierMetrics
-from jobs.metrics.endpoint import MetricsEndpoint
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.turns import TurnHealth
 from jobs.report.status import gathering
 from jobs.report.status.endpoints import read_endpoint
 from jobs.report.status.storage_facts import read_storage
@@ -80,16 +82,27 @@ def test_a_damaged_deployment_file_is_an_error(left_behind, tmp_path):
 def test_an_endpoint_tells_its_jobs_and_whether_they_are_ready():
     settings = load_settings([f"metrics.port={free_port()}"], environment={}, with_default_file=False)
     address = f"127.0.0.1:{settings.metrics.port}"
-    with MetricsEndpoint(settings.metrics) as endpoint:
+    stats = ApplierStats(turned_at=time.monotonic())
+    with ServiceEndpoint(settings.metrics, "applier") as endpoint:
         starting = read_endpoint(address)
-        with endpoint.following(settings, ApplierMetrics(settings, ApplierStats())):
+        with endpoint.following(settings, ApplierMetrics(settings, stats), TurnHealth(stats, 600, lambda: "")):
             running = read_endpoint(address.replace("127.0.0.1", "0.0.0.0"))  # noqa: S104 as a job may listen
     stopped = read_endpoint(address)
 
     assert (starting.jobs, starting.ready, starting.error) == ([], False, None)
+    assert starting.reason == "it is starting"
     assert (running.jobs, running.ready, running.error) == (["applier"], True, None)
     assert (stopped.jobs, stopped.ready) == (None, None)
     assert "Connection refused" in stopped.error
+
+
+def test_an_endpoint_without_metrics_tells_its_service():
+    settings = load_settings(
+        [f"metrics.port={free_port()}", "metrics.enabled=false"], environment={}, with_default_file=False
+    )
+    with ServiceEndpoint(settings.metrics, "gateway"):
+        found = read_endpoint(f"127.0.0.1:{settings.metrics.port}")
+    assert (found.jobs, found.ready, found.error) == (["gateway"], False, None)
 
 
 def test_an_address_without_a_port_is_an_error():

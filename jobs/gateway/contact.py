@@ -1,0 +1,47 @@
+"""Whether a running gateway reaches a broker."""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+
+from quota.gateway.addresses import Address
+from quota.gateway.stats import GatewayStats
+from quota.kafka.brokers.connection import FAILURES, connected, failure_reason
+from quota.wire.protocol import Protocol
+
+_LOOK_SECONDS = 10.0
+_ANSWER_SECONDS = 5.0
+_CLIENT_ID = "mutation-quota-gateway"
+
+
+async def follow_brokers(
+    brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol, stats: GatewayStats
+) -> None:
+    """Note from time to time in `stats` whether a broker answers, until this is cancelled.
+
+    One that answers is enough: clients find out themselves which of them are away.
+
+    Args:
+        brokers: where the listeners lead to.
+        context: TLS, if they require it.
+        protocol: the codecs.
+        stats: the gateway's counts.
+    """
+    while True:
+        stats.broker_failure = await broker_failure(brokers, context, protocol)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol) -> str:
+    """Ask brokers, one after the other until one answers; return why none does, or nothing.
+
+    They are asked for their versions, which needs no login.
+    """
+    failures = []
+    for broker in brokers:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, _CLIENT_ID):
+                return ""
+        except FAILURES as error:
+            failures.append(f"{broker[0]}:{broker[1]}: {failure_reason(error)}")
+    return "; ".join(failures)

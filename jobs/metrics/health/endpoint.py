@@ -1,0 +1,141 @@
+"""The HTTP server of a service: its metrics for Prometheus, and its health for probes."""
+
+import errno
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
+from types import TracebackType
+from typing import Self
+from wsgiref.simple_server import WSGIServer
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
+
+from jobs.background import background
+from jobs.metrics.collector import JobMetrics, Work
+from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, STARTING, STOPPING, Answer, Health
+from quota.errors import BadInput
+from quota.settings import Settings
+from quota.settings.sections import MetricsSettings
+
+_log = logging.getLogger(__name__)
+
+_JOIN_SECONDS = 10.0
+_POLL_SECONDS = 1.0
+
+
+class ServiceEndpoint:
+    """A server that runs inside its block if the settings name a port: `/healthz`, `/readyz` and `/metrics`.
+
+    One server for all three, so that a service needs one port; without metrics (`metrics.enabled=false`) it serves the
+    probes alone. Probes are answered on threads of the server, from what other threads have seen: they never wait for
+    Kafka, Spark or the metrics.
+    """
+
+    def __init__(self, settings: MetricsSettings, service: str, *, once: bool = False) -> None:
+        """Listen, although nothing runs yet: a port in use is reported before Spark starts.
+
+        Args:
+            settings: the address and the port.
+            service: the name of the service.
+            once: whether it ends by itself; it serves nothing then, because the port may be that of a running service.
+
+        Raises:
+            BadInput: the server cannot listen there.
+        """
+        self._enabled = settings.enabled
+        self._service = service
+        self._registry = CollectorRegistry()
+        self._health: Health | None = None
+        self._before = STARTING
+        self._server = _listen(settings, self._registry) if settings.port and not once else None
+        if self._server is not None:
+            server, _ = self._server
+            server.set_app(self._app(make_wsgi_app(self._registry) if settings.enabled else None))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            server, thread = self._server
+            server.shutdown()
+            server.server_close()
+            thread.join(_JOIN_SECONDS)
+
+    @contextmanager
+    def following(self, settings: Settings, work: Work, health: Health, *, decides: bool = False) -> Iterator[None]:
+        """Serve the metrics and the health of a service that runs inside the block; its topics must exist.
+
+        Args:
+            settings: the settings of the service.
+            work: its metrics.
+            health: its answers to probes. Before the block it is starting, and after it stopping: it goes on, and is
+                not ready.
+            decides: whether it decides requests, and so reports the metrics of decisions.
+        """
+        if self._server is None:
+            yield
+            return
+        with ExitStack() as stack:
+            if self._enabled:
+                metrics = JobMetrics(settings, work, decides=decides)
+                self._registry.register(metrics)
+                stack.callback(self._registry.unregister, metrics)
+                stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))
+            # Not joined for long: what it asks may hang, and the service has to end nevertheless.
+            stack.enter_context(background(lambda stop: _poll(health, stop), "health", _POLL_SECONDS))
+            self._health = health
+            try:
+                yield
+            finally:
+                self._health, self._before = None, STOPPING
+
+    def _app(self, metrics: WSGIApplication | None) -> WSGIApplication:
+        def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            health = self._health
+            match environ["PATH_INFO"]:
+                case path if path == HEALTH_PATH:
+                    answer = health.live() if health else Answer(True, self._before)
+                case path if path == READINESS_PATH:
+                    answer = health.ready() if health else Answer(False, self._before)
+                case _ if metrics is not None:
+                    return metrics(environ, start_response)
+                case _:
+                    start_response("404 Not Found", [("Content-Type", "text/plain")])
+                    return [f"metrics.enabled is false; there are {HEALTH_PATH} and {READINESS_PATH}\n".encode()]
+            status = HTTPStatus(answer.status)
+            start_response(f"{status.value} {status.phrase}", [("Content-Type", "application/json")])
+            return [answer.body(self._service)]
+
+        return app
+
+
+def _poll(health: Health, stop: threading.Event) -> None:
+    """Look at a service until `stop` is set; what fails counts as not seen."""
+    while True:
+        try:
+            health.poll()
+        except Exception as error:  # noqa: BLE001 the service matters more than what looks at it
+            _log.debug("health: %s: %s", type(error).__name__, error)
+        if stop.wait(_POLL_SECONDS):
+            break
+
+
+def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSGIServer, threading.Thread]:
+    address = f"{settings.address}:{settings.port}"
+    try:
+        server = start_http_server(settings.port, settings.address, registry)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise BadInput(
+                f"metrics.port: {address} is in use; each job needs a port of its own, or 0 for no metrics and probes"
+            ) from None
+        raise BadInput(f"metrics.address: {address} cannot be listened on: {error.strerror}") from None
+    served = [HEALTH_PATH, READINESS_PATH, *(["/metrics"] if settings.enabled else [])]
+    _log.info("serving %s at http://%s", ", ".join(served), address)
+    return server

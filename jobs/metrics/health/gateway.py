@@ -1,0 +1,39 @@
+"""The health of a gateway."""
+
+import time
+
+from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
+from quota.gateway.stats import GatewayStats
+
+_MAX_TURN_SECONDS = 10.0
+"""The event loop goes round five times a second; one that does not for so long hangs."""
+
+
+class GatewayHealth(Health):
+    """Judges a gateway by its counts."""
+
+    def __init__(self, stats: GatewayStats) -> None:
+        self._stats = stats
+
+    def live(self) -> Answer:
+        """Return whether the event loop goes round."""
+        if not self._stats.turned_at:
+            return Answer(True, STARTING)
+        silence = time.monotonic() - self._stats.turned_at
+        if silence > _MAX_TURN_SECONDS:
+            return Answer(False, f"the event loop has not gone round for {silence:.0f} s")
+        return Answer(True, "the event loop goes round")
+
+    def ready(self) -> Answer:
+        """Return whether new connections are accepted and a broker answers.
+
+        Without decisions it is ready nevertheless, since everything but mutations is passed on.
+        """
+        alive = self.live()
+        if not alive.ok:
+            return alive
+        if not self._stats.is_serving:
+            return Answer(False, STOPPING if self._stats.turned_at else STARTING)
+        if self._stats.broker_failure:
+            return Answer(False, f"no broker answers: {self._stats.broker_failure}")
+        return Answer(True, "it accepts connections, and a broker answers")

@@ -1,0 +1,175 @@
+"""The health of running queries, judged by whether they make progress."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
+from quota.settings import Settings
+
+_INITIALIZING = "Initializing sources"
+"""Spark's message before the first trigger of a query."""
+
+_Tasks = frozenset[tuple[int, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySight:
+    """What is seen of a query at one moment. It makes progress if any of this changes."""
+
+    is_active: bool
+    message: str = ""
+    """What it does, in Spark's words."""
+    in_trigger: bool = False
+    progress_at: str | None = None
+    """The start of the last trigger that Spark has reported; of those that find nothing to read, one each 10 s."""
+    batch: int | None = None
+    """The last batch that Spark has reported."""
+    tasks: _Tasks = frozenset()
+    """The tasks that have ended, by job and stage; looked at only if nothing else has changed."""
+
+    @property
+    def has_started(self) -> bool:
+        """Whether its sources are open. Until then it starts, however long that takes."""
+        return self.progress_at is not None or self.in_trigger or self.message != _INITIALIZING
+
+
+@dataclass(frozen=True, slots=True)
+class QueryWatch:
+    """A query as it was last seen, and when it last made progress [s, by a monotonic clock]."""
+
+    name: str
+    limit_seconds: float
+    sight: QuerySight
+    changed_at: float
+
+    def see(self, sight: QuerySight, now: float) -> "QueryWatch":
+        """Return the watch after another look at the query."""
+        return replace(self, sight=sight, changed_at=self.changed_at if sight == self.sight else now)
+
+    def live(self, now: float) -> Answer:
+        """Return whether the query goes on."""
+        silence = now - self.changed_at
+        if not self.sight.is_active:
+            return Answer(False, f"the query {self.name} has ended")
+        if self.sight.has_started and silence > self.limit_seconds:
+            after = "its first batch" if self.sight.batch is None else f"the one after batch {self.sight.batch}"
+            return Answer(
+                False,
+                f"the query {self.name} has made no progress for {silence:.0f} s, in {after} ({self.sight.message}); "
+                f"the limit is {self.limit_seconds:.0f} s (health.stalled_seconds and the trigger)",
+            )
+        return Answer(True, f"the query {self.name} makes progress")
+
+    def ready(self, now: float) -> Answer:
+        """Return whether the query has finished a batch, or has seen that there is nothing to read, and goes on."""
+        alive = self.live(now)
+        if not alive.ok:
+            return alive
+        if self.sight.progress_at is None:
+            return Answer(False, f"the query {self.name} has not finished a batch yet ({self.sight.message})")
+        return Answer(True, f"the query {self.name} has come to batch {self.sight.batch}")
+
+
+class QueryHealth(Health):
+    """Looks at queries once a second.
+
+    A query makes progress when its batch, its phase or its triggers change, or when Spark ends a task of its batch. So
+    a batch may take as long as it likes while its tasks end, and an idle query makes progress by its triggers. A JVM
+    that does not answer shows as a query that does not change.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        """Watch nothing yet: the service starts.
+
+        Args:
+            settings: the settings.
+            clock: returns a time that only grows [s].
+        """
+        self._settings = settings
+        self._clock = clock
+        self._context: SparkContext | None = None
+        self._queries: Sequence[StreamingQuery] = ()
+        self._watches: Mapping[str, QueryWatch] = {}
+        self._stop = threading.Event()
+
+    def watch(self, context: SparkContext, queries: Sequence[StreamingQuery], stop: threading.Event) -> None:
+        """Watch these queries from now on; each has the name of its section of the settings.
+
+        Args:
+            context: the context that runs them.
+            queries: the running queries.
+            stop: is set before they are stopped.
+        """
+        now, unseen = self._clock(), QuerySight(is_active=True, message=_INITIALIZING)
+        limit = self._settings.health.stalled_seconds
+        self._watches = {
+            each.name: QueryWatch(each.name, limit + getattr(self._settings, each.name).trigger_seconds, unseen, now)
+            for each in queries
+        }
+        self._context, self._stop = context, stop
+        self._queries = queries
+
+    def poll(self) -> None:
+        """Look at each query."""
+        for query in self._queries:
+            before = self._watches[query.name]
+            sight = _look_at(query)
+            if sight.in_trigger and sight == replace(before.sight, tasks=sight.tasks):
+                sight = replace(sight, tasks=self._ended_tasks(query))
+            self._watches = {**self._watches, query.name: before.see(sight, self._clock())}
+
+    def live(self) -> Answer:
+        """Return whether all queries go on."""
+        return self._first_problem(QueryWatch.live) or Answer(True, f"making progress: {', '.join(self._watches)}")
+
+    def ready(self) -> Answer:
+        """Return whether all queries have finished a batch, or have seen that there is nothing to read."""
+        if not self._watches:
+            return Answer(False, STARTING)
+        if self._stop.is_set():
+            return Answer(False, STOPPING)
+        batches = ", ".join(f"{name} at batch {each.sight.batch}" for name, each in self._watches.items())
+        return self._first_problem(QueryWatch.ready) or Answer(True, f"running: {batches}")
+
+    def _first_problem(self, judge: Callable[[QueryWatch, float], Answer]) -> Answer | None:
+        if not self._watches:
+            return Answer(True, STARTING)
+        if self._stop.is_set():
+            return Answer(True, STOPPING)
+        now = self._clock()
+        return next((each for each in (judge(watch, now) for watch in self._watches.values()) if not each.ok), None)
+
+    def _ended_tasks(self, query: StreamingQuery) -> _Tasks:
+        """Return the ended tasks of the jobs that run, but for those of other queries.
+
+        Spark groups the jobs of a query by its run; what a batch runs by way of Python is in no group.
+        """
+        if self._context is None:
+            return frozenset()
+        tracker = self._context.statusTracker()
+        others = [str(each.runId) for each in self._queries if each is not query]
+        foreign = {job for run in others for job in tracker.getJobIdsForGroup(run)}
+        jobs = [tracker.getJobInfo(each) for each in tracker.getActiveJobsIds() if each not in foreign]
+        stages = [(job.jobId, stage) for job in jobs if job for stage in job.stageIds]
+        infos = [(job, stage, tracker.getStageInfo(stage)) for job, stage in stages]
+        return frozenset(
+            (job, stage, info.numCompletedTasks, info.numFailedTasks) for job, stage, info in infos if info
+        )
+
+
+def _look_at(query: StreamingQuery) -> QuerySight:
+    status: Mapping[str, Any] = query.status
+    progress = query.lastProgress
+    return QuerySight(
+        is_active=query.isActive,
+        message=status["message"],
+        in_trigger=status["isTriggerActive"],
+        progress_at=None if progress is None else progress.timestamp,
+        batch=None if progress is None else progress.batchId,
+    )

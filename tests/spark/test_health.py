@@ -1,0 +1,93 @@
+"""Whether a query of Spark is seen to make progress: the signs are Spark's own."""
+
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from jobs.metrics.health.queries import QueryHealth
+from quota.settings import load_settings
+from tests.support.waiting import until
+
+LIMIT = 600
+
+
+def hold(folder, batches):
+    """Let a record through when there is a file of its name; until then its task waits."""
+    for batch in batches:
+        for name in batch["value"].to_pylist():
+            while not Path(folder, name).exists():
+                time.sleep(0.02)
+        yield batch
+
+
+class Scene:
+    """A running query whose batches have a task for each record, and a clock that a test sets."""
+
+    def __init__(self, spark, folder):
+        self._folder, self.now = folder, 0.0
+        (folder / "records").mkdir()
+        (folder / "released").mkdir()
+        self.health = QueryHealth(load_settings([f"health.stalled_seconds={LIMIT}"], environment={}), lambda: self.now)
+        self.query = (
+            spark.readStream.schema("value string")
+            .text(str(folder / "records"))
+            .mapInArrow(partial(hold, str(folder / "released")), "value string")
+            .writeStream.queryName("enforce")
+            .format("noop")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .start()
+        )
+        self.health.watch(spark.sparkContext, [self.query], threading.Event())
+
+    def write(self, *names):
+        for name in names:  # a file is seen when it is whole
+            (self._folder / name).write_text(f"{name}\n")
+        for name in names:
+            (self._folder / name).rename(self._folder / "records" / name)
+
+    def release(self, name):
+        (self._folder / "released" / name).touch()
+
+    def live(self):
+        self.health.poll()
+        return self.health.live().ok
+
+    def ready(self):
+        self.health.poll()
+        return self.health.ready().ok
+
+    def hangs(self):
+        """Let more than the limit pass, and return whether nothing changes in the looks of a second."""
+        self.now += LIMIT + 1
+        for _ in range(20):
+            if self.live():
+                return False
+            time.sleep(0.05)
+        return True
+
+
+@pytest.fixture
+def scene(spark, tmp_path):
+    made = Scene(spark, tmp_path)
+    yield made
+    made.query.stop()
+
+
+def test_a_query_is_ready_when_there_is_nothing_to_read_and_unhealthy_while_a_batch_hangs(scene):
+    until(scene.ready)
+    scene.write("one", "two")
+    until(lambda: scene.query.status["isDataAvailable"])
+    until(scene.hangs)
+    assert "has made no progress" in scene.health.live().reason
+    assert not scene.ready()
+
+    scene.release("one")  # one of two tasks ends, and nothing else happens
+    until(scene.live)
+    assert scene.query.status["isTriggerActive"]
+
+    until(scene.hangs)
+    scene.release("two")
+    until(scene.ready)

@@ -1,0 +1,70 @@
+"""Whether a running gateway reaches a broker."""
+
+import asyncio
+import socket
+
+import pytest
+
+from jobs.gateway import contact
+from jobs.gateway.contact import broker_failure, follow_brokers
+from jobs.sandbox.broker import free_port
+from quota.gateway.stats import GatewayStats
+from quota.wire.protocol import Protocol
+from tests.support.checkout import CHECKOUT
+from tests.support.scripted_broker import ScriptedBroker
+
+
+@pytest.fixture(scope="module")
+def protocol():
+    return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
+
+
+@pytest.fixture
+def broker(protocol):
+    with ScriptedBroker(protocol, {}).listening() as running:
+        yield running
+
+
+def failure(protocol, *ports):
+    return asyncio.run(broker_failure([("127.0.0.1", port) for port in ports], None, protocol))
+
+
+def test_one_broker_that_answers_is_enough(protocol, broker):
+    assert failure(protocol, free_port(), broker.port) == ""
+
+
+def test_what_each_broker_says_is_told_if_none_answers(protocol):
+    first, second = free_port(), free_port()
+    expected = f"127.0.0.1:{first}: nobody listens there; 127.0.0.1:{second}: nobody listens there"
+    assert failure(protocol, first, second) == expected
+
+
+def test_a_port_that_listens_and_says_nothing_is_no_broker(protocol, monkeypatch):
+    """As a load balancer without brokers behind it, or a broker that hangs."""
+    monkeypatch.setattr(contact, "_ANSWER_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert failure(protocol, port) == f"127.0.0.1:{port}: no answer"
+
+
+def test_it_is_noted_when_brokers_go_and_come_back(protocol, monkeypatch):
+    monkeypatch.setattr(contact, "_LOOK_SECONDS", 0.01)
+    stats, broker = GatewayStats(), ScriptedBroker(protocol, {})
+
+    async def scene():
+        with broker.listening():
+            brokers = [("127.0.0.1", broker.port)]
+            following = asyncio.create_task(follow_brokers(brokers, None, protocol, stats))
+        await noted(lambda: stats.broker_failure)
+        brokers_again = ScriptedBroker(protocol, {})
+        with brokers_again.listening():
+            brokers[0] = ("127.0.0.1", brokers_again.port)
+            await noted(lambda: not stats.broker_failure)
+        following.cancel()
+
+    async def noted(condition):
+        async with asyncio.timeout(30):
+            while not condition():  # noqa: ASYNC110 a count that is no event
+                await asyncio.sleep(0.01)
+
+    asyncio.run(scene())

@@ -1,0 +1,213 @@
+"""Where metrics and health are read, and what happens to a job when something goes wrong with them."""
+
+import json
+import socket
+import threading
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+import pytest
+
+from jobs.metrics.applier import ApplierMetrics
+from jobs.metrics.collector import JobMetrics, Work
+from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.health.probe import Answer, Health
+from jobs.metrics.queries import QueryMetrics
+from jobs.sandbox.broker import free_port
+from quota.errors import BadInput, ClusterError
+from quota.kafka.applier.stats import ApplierStats
+from quota.settings import load_settings
+from quota.settings.sections import MetricsSettings
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def settings():
+    return load_settings([f"metrics.port={free_port()}", "kafka.timeout_seconds=0.2"], environment={})
+
+
+def page(metrics, path="metrics"):
+    with urlopen(f"http://127.0.0.1:{metrics.port}/{path}", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def probed(metrics, path):
+    """Return the status and the body that a probe gets."""
+    try:
+        with urlopen(f"http://127.0.0.1:{metrics.port}/{path}", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def says(ok, reason):
+    return 200 if ok else 503, {"service": "enforce", "ok": ok, "reason": reason}
+
+
+def test_none_is_served_unless_the_settings_name_a_port():
+    settings = load_settings(environment={})
+    with (
+        ServiceEndpoint(MetricsSettings(), "enforce") as endpoint,
+        endpoint.following(settings, Job(), Well(), decides=True),
+    ):
+        assert not [each for each in threading.enumerate() if each.name == "metrics"]
+
+
+def test_a_job_is_told_of_while_it_runs_and_its_port_is_free_after(settings):
+    with ServiceEndpoint(settings.metrics, "enforce") as endpoint:
+        assert page(settings.metrics) == ""
+        with endpoint.following(settings, Job(), Well()):
+            assert "mutation_quota_metrics_failures_total 0.0" in page(settings.metrics)
+    with pytest.raises(URLError):
+        page(settings.metrics)
+    with ServiceEndpoint(settings.metrics, "enforce"):
+        assert page(settings.metrics) == ""
+
+
+def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(settings):
+    tally = ApplierStats(topics=3, found_done=1, failed=2, reopened=1)
+    metrics = ApplierMetrics(settings, tally)
+    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, metrics, Well()):
+        tally.end_batch(100.5)
+        lines = page(settings.metrics).splitlines()
+    assert 'mutation_quota_applied_topics_total{outcome="carried_out"} 3.0' in lines
+    assert 'mutation_quota_applied_topics_total{outcome="found_done"} 1.0' in lines
+    assert 'mutation_quota_applied_topics_total{outcome="failed"} 2.0' in lines
+    assert "mutation_quota_applier_reopened_total 1.0" in lines
+    assert 'mutation_quota_query_batches_total{query="applier"} 1.0' in lines
+    assert 'mutation_quota_query_last_batch_timestamp_seconds{query="applier"} 100.5' in lines
+
+
+def test_probes_are_answered_by_the_service_while_it_is_followed(settings):
+    """Before that it starts, and after that it stops: it goes on then, and is not ready."""
+    health = Well()
+    with ServiceEndpoint(settings.metrics, "enforce") as endpoint:
+        assert probed(settings.metrics, "healthz") == says(True, "it is starting")
+        assert probed(settings.metrics, "readyz") == says(False, "it is starting")
+        with endpoint.following(settings, Job(), health):
+            assert probed(settings.metrics, "healthz") == says(True, "it goes on")
+            assert probed(settings.metrics, "readyz") == says(True, "it works")
+            health.answer = Answer(False, "a reason\nof two lines")
+            assert probed(settings.metrics, "healthz") == says(False, "a reason of two lines")
+            assert probed(settings.metrics, "readyz") == says(False, "a reason of two lines")
+        assert probed(settings.metrics, "healthz") == says(True, "it is stopping")
+        assert probed(settings.metrics, "readyz") == says(False, "it is stopping")
+
+
+def test_a_service_is_looked_at_while_it_is_followed_and_its_failure_to_be_seen_harms_nobody(settings, monkeypatch):
+    monkeypatch.setattr("jobs.metrics.health.endpoint._POLL_SECONDS", 0.01)
+    health = Unseen()
+    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
+        until(lambda: health.looks >= 3, poll_seconds=0.01)
+        assert probed(settings.metrics, "readyz") == says(True, "it works")
+
+
+def test_a_look_that_hangs_delays_neither_answers_nor_the_end(settings):
+    health = Hanging()
+    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
+        assert health.looked.wait(10)
+        assert probed(settings.metrics, "healthz") == says(True, "it goes on")
+    health.end.set()
+
+
+def test_without_metrics_the_port_serves_probes_alone():
+    settings = load_settings([f"metrics.port={free_port()}", "metrics.enabled=false"], environment={})
+    with (
+        ServiceEndpoint(settings.metrics, "enforce") as endpoint,
+        endpoint.following(settings, Job(), Well(), decides=True),
+    ):
+        assert probed(settings.metrics, "readyz") == says(True, "it works")
+        with pytest.raises(HTTPError, match="404"):
+            page(settings.metrics)
+        assert not [each for each in threading.enumerate() if each.name == "metrics"]
+
+
+def test_what_works_off_and_ends_leaves_the_port_to_those_that_stay(settings):
+    with ServiceEndpoint(settings.metrics, "enforce"), ServiceEndpoint(settings.metrics, "enforce", once=True):
+        assert page(settings.metrics) == ""
+
+
+def test_a_port_that_is_taken_is_told_in_one_line():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(BadInput) as raised:
+            ServiceEndpoint(MetricsSettings(port=port), "enforce")
+    expected = (
+        f"metrics.port: 127.0.0.1:{port} is in use; each job needs a port of its own, or 0 for no metrics and probes"
+    )
+    assert str(raised.value) == expected
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "no such host"])
+def test_an_address_that_is_not_of_this_machine_is_told_too(address):
+    with pytest.raises(BadInput, match=rf"^metrics.address: {address}:\d+ cannot be listened on: "):
+        ServiceEndpoint(MetricsSettings(port=free_port(), address=address), "enforce")
+
+
+def test_a_failure_is_counted_and_told_once_and_the_rest_goes_on(settings, monkeypatch, caplog):
+    """There is no Kafka: the job's thread tries again and again."""
+    monkeypatch.setattr("jobs.metrics.collector._RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("jobs.metrics.collector.AnswerMetrics", failing)
+    metrics, stop = JobMetrics(settings, QueryMetrics(settings), decides=True), threading.Event()
+    thread = threading.Thread(target=metrics.follow, args=(stop,))
+    thread.start()
+    until(lambda: failures(metrics) >= 3, poll_seconds=0.01)
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert caplog.messages == ["metrics: ClusterError: no Kafka; the job goes on"]
+
+
+class Job(Work):
+    """A job without metrics."""
+
+    def poll(self):
+        pass
+
+    def families(self):
+        return iter(())
+
+
+class Well(Health):
+    """A service that is well, unless a test says otherwise."""
+
+    answer = None
+
+    def live(self):
+        return self.answer or Answer(True, "it goes on")
+
+    def ready(self):
+        return self.answer or Answer(True, "it works")
+
+
+class Unseen(Well):
+    """A service that cannot be looked at."""
+
+    looks = 0
+
+    def poll(self):
+        self.looks += 1
+        raise ClusterError("no Kafka")
+
+
+class Hanging(Well):
+    """A service whose look does not return."""
+
+    def __init__(self):
+        self.looked, self.end = threading.Event(), threading.Event()
+
+    def poll(self):
+        self.looked.set()
+        self.end.wait(60)
+
+
+def failing(_):
+    raise ClusterError("no Kafka")
+
+
+def failures(metrics):
+    (family,) = [each for each in metrics.collect() if each.name == "mutation_quota_metrics_failures"]
+    return family.samples[0].value

@@ -1,0 +1,213 @@
+"""When a query counts as healthy and as ready."""
+
+import threading
+
+import pytest
+
+from jobs.metrics.health.queries import QueryHealth
+from quota.settings import load_settings
+
+SETTINGS = load_settings(["health.stalled_seconds=600", "audit.trigger_seconds=10"], environment={})
+
+
+class Progress:
+    """What Spark reports of a trigger."""
+
+    def __init__(self, batch, at):
+        self.batchId, self.timestamp = batch, at
+
+
+class Query:
+    """A query of Spark, as far as it is looked at."""
+
+    def __init__(self, name):
+        self.name, self.runId = name, f"run of {name}"
+        self.isActive = True
+        self.lastProgress = None
+        self.does("Initializing sources", in_trigger=False)
+
+    def does(self, message, *, in_trigger=True):
+        self.status = {"message": message, "isTriggerActive": in_trigger, "isDataAvailable": in_trigger}
+
+    def finish(self, batch, at):
+        self.lastProgress = Progress(batch, at)
+
+
+class Context:
+    """Spark's jobs: the number of ended tasks of each run."""
+
+    def __init__(self):
+        self.tasks = {}
+
+    def statusTracker(self):  # noqa: N802 as Spark calls it
+        return self
+
+    def getJobIdsForGroup(self, run):  # noqa: N802
+        return [number for number, each in enumerate(self.tasks) if each == run]
+
+    def getActiveJobsIds(self):  # noqa: N802
+        return list(range(len(self.tasks)))
+
+    def getJobInfo(self, number):  # noqa: N802
+        return Info(jobId=number, stageIds=[number])
+
+    def getStageInfo(self, number):  # noqa: N802
+        return Info(numCompletedTasks=list(self.tasks.values())[number], numFailedTasks=0)
+
+
+class Info:
+    """What Spark tells of a job or a stage."""
+
+    def __init__(self, **facts):
+        vars(self).update(facts)
+
+
+class Scene:
+    """Queries that are watched, and a clock."""
+
+    def __init__(self, *names):
+        self.now, self.context, self.stop = 1000.0, Context(), threading.Event()
+        self.queries = [Query(name) for name in names]
+        self.health = QueryHealth(SETTINGS, lambda: self.now)
+        self.health.watch(self.context, self.queries, self.stop)
+        self.health.poll()
+
+    def after(self, seconds):
+        """Look each minute for some time, as the endpoint does each second."""
+        for _ in range(seconds // 60):
+            self.now += 60
+            self.health.poll()
+        return self.health
+
+
+@pytest.fixture
+def scene():
+    return Scene("enforce")
+
+
+def test_before_its_queries_run_a_service_is_healthy_and_not_ready():
+    health = QueryHealth(SETTINGS)
+    assert (health.live().ok, health.ready().ok) == (True, False)
+    assert health.ready().reason == "it is starting"
+
+
+def test_a_query_that_opens_its_sources_for_an_hour_is_healthy_and_not_ready(scene):
+    health = scene.after(3600)
+    assert (health.live().ok, health.ready().ok) == (True, False)
+
+
+def test_a_query_in_its_first_batch_is_healthy_and_not_ready(scene):
+    (query,) = scene.queries
+    query.does("Processing new data")
+    health = scene.after(600)
+    assert (health.live().ok, health.ready().ok) == (True, False)
+    assert health.ready().reason == "the query enforce has not finished a batch yet (Processing new data)"
+
+
+def test_a_query_is_ready_once_it_has_finished_a_batch_or_seen_that_there_is_nothing_to_read(scene):
+    (query,) = scene.queries
+    query.does("Waiting for data to arrive", in_trigger=False)
+    query.finish(0, "12:00:00")
+    assert scene.after(60).ready().ok
+    assert scene.health.ready().reason == "running: enforce at batch 0"
+
+
+def test_a_batch_without_progress_is_unhealthy_after_the_limit_and_not_before(scene):
+    (query,) = scene.queries
+    query.finish(7, "12:00:00")
+    query.does("Processing new data")
+    assert scene.after(60 + 600).live().ok  # the limit, since the look that saw it begin
+    found = scene.after(60).live()
+    assert not found.ok
+    assert found.reason == (
+        "the query enforce has made no progress for 660 s, in the one after batch 7 (Processing new data); "
+        "the limit is 600 s (health.stalled_seconds and the trigger)"
+    )
+    assert not scene.health.ready().ok
+
+
+def test_it_is_healthy_again_when_the_batch_ends(scene):
+    (query,) = scene.queries
+    query.does("Processing new data")
+    assert not scene.after(900).live().ok
+    query.finish(0, "12:15:00")
+    assert scene.after(60).live().ok
+
+
+def test_a_batch_of_hours_is_healthy_while_its_tasks_end(scene):
+    (query,) = scene.queries
+    query.does("Processing new data")
+    for ended in range(20):
+        scene.context.tasks = {query.runId: ended}
+        assert scene.after(600).live().ok
+
+
+def test_the_tasks_of_another_query_are_no_progress():
+    scene = Scene("enforce", "audit")
+    hangs, works = scene.queries
+    hangs.does("Processing new data")
+    works.does("Processing new data")
+    for ended in range(3):
+        scene.context.tasks = {works.runId: ended}
+        scene.after(600)
+    found = scene.health.live()
+    assert not found.ok
+    assert found.reason.startswith("the query enforce has made no progress")
+
+
+def test_tasks_that_a_batch_runs_by_way_of_python_are_progress_though_spark_groups_them_otherwise(scene):
+    (query,) = scene.queries
+    query.does("Processing new data")
+    for ended in range(3):
+        scene.context.tasks = {"a thread of Python": ended}
+        assert scene.after(600).live().ok
+
+
+def test_an_idle_query_is_healthy_while_its_triggers_go_on(scene):
+    """Spark reports every ten seconds that there is nothing to read, under the number of the next batch."""
+    (query,) = scene.queries
+    query.does("Waiting for data to arrive", in_trigger=False)
+    for minute in range(60):
+        query.finish(3, f"12:{minute}:00")
+        assert scene.after(60).live().ok
+
+
+def test_an_idle_query_whose_triggers_have_ceased_is_unhealthy(scene):
+    (query,) = scene.queries
+    query.does("Waiting for data to arrive", in_trigger=False)
+    query.finish(3, "12:00:00")
+    assert not scene.after(900).live().ok
+
+
+def test_the_time_between_two_triggers_does_not_count():
+    scene = Scene("audit")
+    (query,) = scene.queries
+    query.finish(3, "12:00:00")
+    query.does("Waiting for next trigger", in_trigger=False)
+    scene.after(60)
+    scene.now += 600
+    scene.health.poll()
+    assert scene.health.live().ok  # 610 s are allowed
+    assert not scene.after(60).live().ok
+
+
+def test_a_spark_that_does_not_answer_is_unhealthy_after_the_limit(scene):
+    """A look at it hangs, and no other one follows."""
+    (query,) = scene.queries
+    query.finish(3, "12:00:00")
+    query.does("Processing new data")
+    scene.after(60)
+    scene.now += 601
+    assert not scene.health.live().ok
+
+
+def test_a_query_that_has_ended_is_unhealthy_unless_it_was_to_end(scene):
+    (query,) = scene.queries
+    query.finish(3, "12:00:00")
+    query.isActive = False
+    health = scene.after(60)
+    assert (health.live().ok, health.live().reason) == (False, "the query enforce has ended")
+    assert not health.ready().ok
+    scene.stop.set()
+    assert (health.live().ok, health.ready().ok) == (True, False)
+    assert health.ready().reason == "it is stopping"
