@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli import dead_letters, decisions, services, topics
+from jobs.cli import dead_letters, services
 from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, simulate
 from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
 from jobs.cli.control.entities import EntityCommand
@@ -22,6 +22,8 @@ from jobs.cli.program.groups import with_groups
 from jobs.cli.program.help import Command, Group, SectionedGroup, Sections, exit_codes_epilog, split_docstring
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
 from jobs.cli.program.versions import version_lines
+from jobs.cli.tables import decisions, maintain
+from jobs.cli.topics import commands as topics
 from quota.errors import BadInput, MutationQuotaError
 
 _NAME = "mutation-quota"
@@ -87,6 +89,7 @@ SECTIONS: Sections = {
         "explain": explain.explain,
         "report": report.report,
         "decisions": Group("List the decisions that the audit has kept.", {"list": decisions.list_decisions}),
+        "maintain": maintain.maintain,
         "dead-letters": Group(
             "List, show and resend invalid requests.",
             {"list": dead_letters.list_letters, "show": dead_letters.show, "resend": dead_letters.resend},

@@ -3,9 +3,11 @@
 It is separate from the audit, because a decision may have to wait for a batch of the audit.
 """
 
+from contextlib import suppress
 from functools import partial, reduce
 from operator import and_
 
+from delta.exceptions import ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +17,7 @@ from jobs.audit.effective import SPARK, count_topics, sum_mutations
 from jobs.audit.tables.frames import follow_table, read_table
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
+from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.bucket_order import newest_so_far
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import trigger
@@ -31,6 +34,11 @@ _KEY = ("date", "minute", "tenant")
 
 _MINUTE_SECONDS = 60
 
+_ATTEMPTS = 5
+"""How often a batch is tried while others change the table."""
+
+_CONFLICTS = (ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException)
+
 
 @query_errors(NAME)
 def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
@@ -44,16 +52,30 @@ def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False
     missing = missing_tables(settings, [TENANT_MINUTES])
     checkpoint = check_stateless_checkpoint(files, NAME, VERSION, lambda _: -1, missing)
     prepare_tables(settings, files.names, [TENANT_MINUTES])
+    upkeep = Upkeep(settings, NAME, settings.minutes.upkeep_seconds, once=once)
     return (
         decisions.writeStream.queryName(NAME)
-        .foreachBatch(partial(update_minutes, settings))
+        .foreachBatch(partial(_write_batch, settings, upkeep))
         .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")
         .trigger(**trigger(settings.minutes.trigger_seconds, once=once))
         .start()
     )
 
 
-def update_minutes(settings: Settings, batch: DataFrame, _batch_id: int) -> None:
+def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, _batch_id: int) -> None:
+    _update_minutes(settings, batch)
+    upkeep.after_batch()
+
+
+def _update_minutes(settings: Settings, batch: DataFrame) -> None:
+    """Update the minutes; again from the start if others, such as `maintain`, have changed them meanwhile."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(*_CONFLICTS):
+            return update_minutes(settings, batch)
+    return update_minutes(settings, batch)
+
+
+def update_minutes(settings: Settings, batch: DataFrame) -> None:
     """Recompute the minutes that have decisions in a batch. Idempotent; late decisions are included."""
     touched = batch.select(*_key_columns()).distinct().persist()
     try:

@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from jobs.audit.append import AuditConfig, MicroBatch, append_records
 from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_tables
+from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
 from jobs.spark.queries import trigger
@@ -35,6 +36,7 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
     fail = settings.audit.fail_on_data_loss
     check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
+    upkeep = Upkeep(settings, NAME, settings.audit.upkeep_seconds, once=once)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (
         read_topics(
@@ -45,17 +47,18 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
             fail_on_data_loss=fail,
         )
         .writeStream.queryName(NAME)
-        .foreachBatch(partial(write_batch, settings))
+        .foreachBatch(partial(write_batch, settings, upkeep))
         .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")
         .trigger(**trigger(settings.audit.trigger_seconds, once=once))
         .start()
     )
 
 
-def write_batch(settings: Settings, batch: DataFrame, batch_id: int) -> None:
+def write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, batch_id: int) -> None:
     """Append a micro-batch of records (`schemas.kafka.RECORD`) to the tables; those that they hold are left out."""
     # The query's id belongs to its checkpoint, so batches of a new checkpoint are not taken for known ones.
     query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     append = partial(append_records, AuditConfig.of(settings), MicroBatch(str(query_id), batch_id))
     # In one task: all copies of a record meet there, and each table gets one file a day.
     batch.coalesce(1).mapInArrow(append, StructType()).collect()
+    upkeep.after_batch()

@@ -1,10 +1,12 @@
 """Sections of the settings that configure one job each."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from quota.settings.types import Count, Name, NameList, Pattern, Seconds, SecondsOrZero, Section
+
+AuditTable: TypeAlias = Literal["decisions", "dead_letters", "quota_changes"]
 
 
 class EnforceSettings(Section):
@@ -47,12 +49,37 @@ class AuditSettings(Section):
     fail_on_data_loss: bool = True
     """Whether the query fails if records were removed from their topics unread. Otherwise they are skipped."""
 
+    upkeep_seconds: SecondsOrZero = 300.0
+    """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted. 0: never."""
+
+    keep_days: dict[AuditTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
+    """Days for which rows are kept: `decisions`, `dead_letters`, `quota_changes`. A table without an entry keeps all.
+
+    Of quota changes, the last one of each entity is kept at any age. They must be kept as long as decisions.
+    """
+
+    @model_validator(mode="after")
+    def _check_keep_days(self) -> Self:
+        changes, decisions = self.keep_days.get("quota_changes"), self.keep_days.get("decisions")
+        if changes is not None and (decisions is None or decisions > changes):
+            raise ValueError(
+                f"keep_days.quota_changes={changes} is less than keep_days.decisions={decisions or 'all'}: decisions "
+                "are explained by the quotas of their time; keep quota changes as long as decisions"
+            )
+        return self
+
 
 class MinutesSettings(Section):
     """The query that aggregates each tenant's decisions by minute."""
 
     trigger_seconds: SecondsOrZero = 60.0
     """Time between micro-batches in seconds, up to 86,400. Each recomputes the minutes that received new decisions."""
+
+    upkeep_seconds: SecondsOrZero = 300.0
+    """Time between upkeeps of the table in seconds, as for the audit's tables. 0: never."""
+
+    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
+    """Days for which rows of `tenant_minutes` are kept. 0 keeps all."""
 
 
 class ApplierSettings(Section):

@@ -23,7 +23,13 @@ DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
 ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
-_TABLES = {("spark", "conf"), ("quota", "callback_configs"), ("storage", "options"), ("storage", "table_options")}
+_TABLES = {
+    ("spark", "conf"),
+    ("quota", "callback_configs"),
+    ("storage", "options"),
+    ("storage", "table_options"),
+    ("audit", "keep_days"),
+}
 """Free-form tables: settings with arbitrary keys and string values."""
 
 _SECTIONS_WITH_SECRETS = {"kafka", "target", "storage"}

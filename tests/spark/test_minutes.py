@@ -143,7 +143,7 @@ def test_the_same_decisions_again_change_nothing(spark, settings, work_off):
     write_tables(settings, decisions=DECIDED)
     work_off()
     before = kept(settings)
-    update_minutes(settings, spark.read.format("delta").load(settings.storage.table("decisions")), 0)
+    update_minutes(settings, spark.read.format("delta").load(settings.storage.table("decisions")))
     work_off()
     assert kept(settings) == before
     shutil.rmtree(settings.storage.checkpoint("minutes", 1))

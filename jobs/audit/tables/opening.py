@@ -1,6 +1,6 @@
 """Opening a Delta table by deltalake, which needs no JVM."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
@@ -8,10 +8,20 @@ from typing import Self
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.table import SUPPORTED_READER_FEATURES
 
 from jobs.audit.tables.specs import TableSpec, missing_error
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+
+_WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
+    "appendOnly",
+    "changeDataFeed",
+    "checkConstraints",
+    "generatedColumns",
+    "invariants",
+}
+"""The features of a table with which deltalake can write it, of those that an operator may turn on."""
 
 
 @contextmanager
@@ -82,8 +92,29 @@ def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
         MutationQuotaError: it does not exist, cannot be read, or is no table of ours or that of a newer program.
     """
     store = TableStore.of(settings)
-    opened = store.open(table)
-    return opened, table.read_version(store.path(table), opened.metadata().configuration)
+    path, opened = store.path(table), store.open(table)
+    version = table.read_version(path, opened.metadata().configuration)
+    _check_features(path, "read", opened.protocol().reader_features, SUPPORTED_READER_FEATURES)
+    return opened, version
+
+
+def check_writable(path: str, opened: DeltaTable) -> None:
+    """Check that a table has only features with which it can be written.
+
+    Raises:
+        MutationQuotaError: an operator has turned on others.
+    """
+    _check_features(path, "write", opened.protocol().writer_features, _WRITER_FEATURES)
+
+
+def _check_features(path: str, verb: str, found: Collection[str] | None, supported: Collection[str]) -> None:
+    others = sorted(set(found or ()) - set(supported))
+    if others:
+        raise MutationQuotaError(
+            f"the table {path} has the Delta feature {' and '.join(others)}, "
+            f"and this program cannot {verb} such tables; remove it by ALTER TABLE delta.`{path}` DROP FEATURE "
+            f"{others[0]}, or move the table away"
+        )
 
 
 def _first_line(error: Exception) -> str:

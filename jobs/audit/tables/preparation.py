@@ -8,8 +8,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.audit.tables.opening import TableStore, open_known, table_errors
-from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
+from jobs.audit.tables.opening import TableStore, check_writable, open_known, table_errors
+from jobs.audit.tables.specs import PROPERTIES, TABLES, VERSION_PROPERTY, TableSpec
 from quota.settings import Settings
 from quota.settings.storage import table_folder
 
@@ -66,14 +66,13 @@ def _create(store: TableStore, names: Callable[[str], Sequence[str]], table: Tab
     others += [name for name in names(f"{folder}/_delta_log") if not name.startswith((".", "_"))]
     if others:
         raise table.foreign_error(path, f"there is {others[0]}, and no log of commits")
-    properties = {VERSION_PROPERTY: str(table.version)}
     with table_errors(path):
         DeltaTable.create(
             path,
             Schema.from_json(table.schema.json()),
             mode="ignore",  # another audit may have created it meanwhile
             partition_by="date",
-            configuration=properties | ({"delta.autoOptimize.autoCompact": "true"} if table.compacts else {}),
+            configuration=PROPERTIES | {VERSION_PROPERTY: str(table.version)},
             storage_options=dict(store.options),
             raise_if_key_not_exists=False,
         )
@@ -87,6 +86,9 @@ def _check(settings: Settings, table: TableSpec) -> None:
     missing = [name for name, kind in differences.items() if kind is None]
     if len(missing) < len(differences) or (missing and version == table.version):
         raise table.foreign_error(path, f"version {version} with other or missing columns: {', '.join(differences)}")
+    check_writable(path, opened)
+    with table_errors(path):
+        _set_missing_properties(opened)
     if version < table.version:
         with table_errors(path):
             _upgrade(opened, table)
@@ -97,6 +99,15 @@ def _check(settings: Settings, table: TableSpec) -> None:
             version,
             ", ".join(missing) or "none",
         )
+
+
+def _set_missing_properties(opened: DeltaTable) -> None:
+    """Set the properties that a table of an older program lacks."""
+    present = opened.metadata().configuration
+    missing = {name: value for name, value in PROPERTIES.items() if name not in present}
+    if missing:
+        opened.alter.set_table_properties(missing)
+        opened.update_incremental()
 
 
 def _upgrade(opened: DeltaTable, table: TableSpec) -> None:

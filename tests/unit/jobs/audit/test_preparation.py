@@ -42,10 +42,61 @@ def test_missing_tables_are_created_once(settings):
         assert StructType.fromJson(json.loads(opened.schema().to_json())) == table.schema  # with the columns' comments
 
 
-def test_the_minutes_compact_themselves_and_the_audits_tables_do_not(settings):
+BOUNDS = {
+    "delta.logRetentionDuration": "interval 2 days",
+    "delta.deletedFileRetentionDuration": "interval 2 days",
+    "delta.checkpointInterval": "10",
+}
+
+
+def test_the_log_of_a_new_table_is_bounded(settings):
     prepare(settings, [DECISIONS, TENANT_MINUTES])
-    properties = [stored(settings, table.name).metadata().configuration for table in (DECISIONS, TENANT_MINUTES)]
-    assert [each.get("delta.autoOptimize.autoCompact") for each in properties] == [None, "true"]
+    for name in ("decisions", "tenant_minutes"):
+        assert BOUNDS.items() <= stored(settings, name).metadata().configuration.items()
+
+
+def test_the_log_of_an_older_table_is_bounded_unless_an_operator_has_set_other_bounds(settings):
+    older(settings, decisions.TABLE, str(decisions.VERSION))
+    stored(settings).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+    prepare(settings)
+    found = stored(settings).metadata().configuration
+    assert {name: found[name] for name in BOUNDS} == BOUNDS | {"delta.logRetentionDuration": "interval 9 days"}
+
+
+def give_feature(settings, feature, *, readers):
+    """Have the table of decisions claim a feature, as an operator may turn it on by Spark."""
+    log = Path(settings.storage.table("decisions"), "_delta_log", f"{0:020}.json")
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    features = {"writerFeatures": [feature], "readerFeatures": [feature] if readers else []}
+    for action in actions:
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7} | features
+    log.write_text("\n".join(map(json.dumps, actions)))
+
+
+@pytest.mark.parametrize(
+    ("feature", "readers", "verb"),
+    [
+        ("deletionVectors", True, "read"),
+        ("v2Checkpoint", True, "read"),
+        ("rowTracking", False, "write"),
+        ("inCommitTimestamp", False, "write"),
+    ],
+)
+def test_a_table_with_a_feature_that_is_not_supported_is_refused_by_its_name(settings, feature, readers, verb):
+    prepare(settings)
+    give_feature(settings, feature, readers=readers)
+    with pytest.raises(MutationQuotaError, match=f"has the Delta feature {feature}, .* cannot {verb} .*DROP FEATURE"):
+        prepare(settings)
+
+
+@pytest.mark.parametrize("feature", ["appendOnly", "changeDataFeed"])
+def test_other_features_do_no_harm(settings, feature):
+    prepare(settings)
+    give_feature(settings, feature, readers=False)
+    prepare(settings)
+    audit_records(settings, kafka_rows([json.dumps(DECISION).encode()], topic="mutation-decisions"))
+    assert len(read_table(settings, "decisions")) == 1
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])

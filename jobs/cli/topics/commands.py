@@ -64,7 +64,7 @@ def create(
     settings = _client_settings(kafka, user, client)
     from confluent_kafka.admin import NewTopic
 
-    from jobs.cli.topic_changes import TopicChanges
+    from jobs.cli.topics.changes import TopicChanges
 
     with TopicChanges(settings, output) as changes:
         existing = changes.partition_counts() if if_not_exists else {}
@@ -101,7 +101,7 @@ def alter(
     settings = _client_settings(kafka, user, client)
     from confluent_kafka.admin import NewPartitions
 
-    from jobs.cli.topic_changes import TopicChanges
+    from jobs.cli.topics.changes import TopicChanges
 
     with TopicChanges(settings, output) as changes:
         new_partitions = [
@@ -135,7 +135,7 @@ def delete(
     """
     confirmation.check(output)
     settings = _client_settings(kafka, user, client)
-    from jobs.cli.topic_changes import TopicChanges
+    from jobs.cli.topics.changes import TopicChanges
 
     with TopicChanges(settings, output) as changes:
         names = list(changes.matching(topic, allow_none=if_exists))

@@ -1,0 +1,50 @@
+"""The upkeep on demand: of whole tables, in this process, with a progress bar."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from jobs.audit.tables.opening import TableStore, check_writable, open_known
+from jobs.audit.tables.specs import TableSpec
+from jobs.audit.upkeep.plan import THOROUGH, UpkeepPlan, keep_days, plan_upkeep
+from jobs.audit.upkeep.work import UpkeepResult, keep_up, preview_upkeep
+from quota.settings import Settings
+
+
+def preview_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[UpkeepResult]:
+    """Return what `maintain_tables` would do.
+
+    Raises:
+        MutationQuotaError: a table does not exist or cannot be read, or is another program's.
+    """
+    now = datetime.now(UTC)
+    store = TableStore.of(settings)
+    return [preview_upkeep(store, table, _plan(settings, table, now)) for table in tables]
+
+
+def maintain_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[UpkeepResult]:
+    """Carry out the upkeep of tables, with a progress bar if standard error is a terminal.
+
+    Raises:
+        MutationQuotaError: a table does not exist, cannot be read or written, or is another program's.
+    """
+    now = datetime.now(UTC)
+    store = TableStore.of(settings)
+    plans = {table: _plan(settings, table, now) for table in tables}
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=sum(plan.steps for plan in plans.values()))
+        results = []
+        for table, plan in plans.items():
+            progress.update(bar, description=table.name)
+            results.append(keep_up(store, table, plan, now, lambda: progress.advance(bar)))
+    return results
+
+
+def _plan(settings: Settings, table: TableSpec, now: datetime) -> UpkeepPlan:
+    opened, _ = open_known(settings, table)
+    check_writable(TableStore.of(settings).path(table), opened)
+    return plan_upkeep(opened, table.name, keep_days(settings)[table], now, THOROUGH)

@@ -1,0 +1,59 @@
+"""The upkeep beside a query: every few minutes, between two of its micro-batches."""
+
+import logging
+import time
+from datetime import UTC, datetime
+
+from jobs.audit.tables.opening import TableStore
+from jobs.audit.tables.specs import TableSpec
+from jobs.audit.upkeep.child import UpkeepTask, run_upkeep
+from jobs.audit.upkeep.plan import keep_days, plan_upkeep
+from quota.errors import MutationQuotaError
+from quota.settings import Settings
+from quota.settings.types import in_bytes
+
+_log = logging.getLogger(__name__)
+
+_SECONDS_AFTER_FAILURE = 3600.0
+
+
+class Upkeep:
+    """The upkeep of the tables that a query writes.
+
+    It takes place between micro-batches, because a query of Spark that changes rows fails if others change them.
+    """
+
+    def __init__(self, settings: Settings, query: str, seconds: float, *, once: bool) -> None:
+        """Plan no upkeep yet.
+
+        Args:
+            settings: the settings.
+            query: the query whose tables are kept up.
+            seconds: the time between two upkeeps; 0 for none.
+            once: whether the query ends with the records that are there: then it is due after the first batch.
+        """
+        self._settings = settings
+        self._store = TableStore.of(settings)
+        self._tables = {table: days for table, days in keep_days(settings).items() if table.query == query}
+        self._seconds = seconds
+        self._due = dict.fromkeys(self._tables, time.monotonic() + (0.0 if once else seconds))
+
+    def after_batch(self) -> None:
+        """Carry it out for the tables for which it is due. An error is logged, and it is tried again an hour later."""
+        for table, due in self._due.items():
+            if self._seconds and time.monotonic() >= due:
+                self._due[table] = time.monotonic() + self._keep_up(table)
+
+    def _keep_up(self, table: TableSpec) -> float:
+        """Carry it out for a table, and return the seconds until it is due again."""
+        now = datetime.now(UTC)
+        try:
+            plan = plan_upkeep(self._store.open(table), table.name, self._tables[table], now)
+            if not plan.is_empty:
+                memory = in_bytes(self._settings.spark.worker_memory)
+                options = dict(self._store.options)
+                _log.info("%s", run_upkeep(UpkeepTask(self._store.folder, options, plan, now, memory)))
+        except MutationQuotaError as error:
+            _log.warning("%s; it is tried again in an hour", error)
+            return max(self._seconds, _SECONDS_AFTER_FAILURE)
+        return self._seconds

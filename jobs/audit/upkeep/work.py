@@ -1,0 +1,129 @@
+"""The upkeep of a table, carried out. Each step is a commit of its own, beside which others may append rows."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from jobs.audit.tables.opening import TableStore, table_errors
+from jobs.audit.tables.specs import QUOTA_CHANGES, TableSpec
+from jobs.audit.upkeep.plan import DAILY_MARK, TARGET_BYTES, UpkeepPlan
+from jobs.audit.upkeep.superseded import count_superseded, delete_superseded
+
+
+class UpkeepResult(msgspec.Struct):
+    """What the upkeep of a table has done."""
+
+    table: str
+    """The table's name."""
+    files_compacted: int = 0
+    """Small files that are rewritten."""
+    files_written: int | None = None
+    """Files that take their place; None where this is not known yet."""
+    rows_deleted: int = 0
+    """Expired rows."""
+    files_removed: int = 0
+    """Files removed from the storage, because no recent version of the table uses them."""
+
+    def __str__(self) -> str:
+        parts = []
+        if self.files_compacted:
+            into = "" if self.files_written is None else f" into {self.files_written:,}"
+            parts.append(f"{self.files_compacted:,} files compacted{into}")
+        if self.rows_deleted:
+            parts.append(f"{self.rows_deleted:,} expired rows deleted")
+        if self.files_removed:
+            parts.append(f"{self.files_removed:,} unused files removed")
+        return f"{self.table}: {', '.join(parts) or 'nothing to do'}"
+
+
+def keep_up(
+    store: TableStore,
+    table: TableSpec,
+    plan: UpkeepPlan,
+    now: datetime,
+    after_step: Callable[[], None] = lambda: None,
+) -> UpkeepResult:
+    """Carry out the upkeep of a table.
+
+    Args:
+        store: where the table is.
+        table: the table.
+        plan: what to do.
+        now: the time.
+        after_step: called after each of `plan.steps`.
+
+    Raises:
+        MutationQuotaError: the table cannot be read or written, or others changed the same rows.
+    """
+    result = UpkeepResult(table.name)
+    with table_errors(store.path(table)):
+        opened = store.open(table)
+        if plan.daily:  # before compaction, which may be stopped when it takes too long
+            if plan.first_kept:
+                result.rows_deleted = _delete_before(opened, table, plan.first_kept)
+            result.files_removed = _remove_unused(opened)
+            _mark(opened, now)
+            after_step()
+        for each in plan.compact:
+            _compact(opened, each.date, result)
+            after_step()
+    return result
+
+
+def preview_upkeep(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> UpkeepResult:
+    """Return what `keep_up` would do.
+
+    Raises:
+        MutationQuotaError: the table cannot be read.
+    """
+    result = UpkeepResult(table.name, sum(each.files for each in plan.compact))
+    if plan.daily:
+        with table_errors(store.path(table)):
+            opened = store.open(table)
+            if plan.first_kept:
+                result.rows_deleted = _count_before(opened, table, plan.first_kept)
+            result.files_removed = len(opened.vacuum(dry_run=True, full=True))
+    return result
+
+
+def _compact(opened: DeltaTable, day: date, result: UpkeepResult) -> None:
+    done = opened.optimize.compact(
+        [("date", "=", day.isoformat())],
+        target_size=TARGET_BYTES,
+        max_concurrent_tasks=1,  # a bound on memory
+    )
+    result.files_compacted += done["numFilesRemoved"]
+    result.files_written = (result.files_written or 0) + done["numFilesAdded"]
+
+
+def _delete_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int:
+    if table is QUOTA_CHANGES:
+        return delete_superseded(opened, first_kept)
+    rows = _count_before(opened, table, first_kept)
+    if rows:
+        opened.delete(f"date < '{first_kept}'")
+    return rows
+
+
+def _count_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int:
+    if table is QUOTA_CHANGES:
+        return count_superseded(opened, first_kept)
+    files = pa.table(opened.get_add_actions(flatten=False))
+    before = pc.less(pc.struct_field(files["partition"], "date"), pa.scalar(first_kept))
+    return int(pc.sum(files["num_records"].filter(before)).as_py() or 0)
+
+
+def _remove_unused(opened: DeltaTable) -> int:
+    """Remove files that are older than the table's `delta.deletedFileRetentionDuration` and no longer part of it."""
+    return len(opened.vacuum(dry_run=False, full=True))  # full: also files of commits that a crash has cut short
+
+
+def _mark(opened: DeltaTable, now: datetime) -> None:
+    """Have the table tell the time of this daily upkeep."""
+    no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
+    mark = Transaction(DAILY_MARK, int(now.timestamp()))
+    write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))

@@ -1,0 +1,99 @@
+"""`mutation-quota maintain`: the upkeep of the Delta tables, now."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.cli.options import ConfirmOptions, SettingsOptions
+from jobs.cli.output import OutputOptions, print_table
+from quota.errors import BadInput
+from quota.settings import Settings
+from schemas.documents.maintenance import MaintainedTable, Maintenance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.audit.tables.specs import TableSpec
+    from jobs.audit.upkeep.work import UpkeepResult
+
+_COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
+
+
+def maintain(
+    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables; all by default.")] = None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """Compact the audit's tables, and delete expired rows, now.
+
+    The audit does the same by itself (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
+    deleted; small files are compacted; files that no version of the last two days uses are removed from the storage.
+    It can run beside the jobs, except for tenant_minutes, whose query may fail and has to be started again.
+
+    Examples:
+      mutation-quota maintain --dry-run
+      mutation-quota maintain decisions --set audit.keep_days.decisions=400
+    """
+    settings = where.read()
+    from jobs.audit.upkeep.on_demand import maintain_tables, preview_tables
+
+    specs = _find(settings, tables or [])
+    preview = preview_tables(settings, specs)
+    if confirmation.dry_run:
+        _print(preview, output, carried_out=False)
+        return
+    expired = sum(each.rows_deleted for each in preview)
+    if expired:
+        confirmation.check(output)
+        confirmation.confirm(f"Delete {expired:,} rows for good?")
+    _print(maintain_tables(settings, specs), output, carried_out=True)
+
+
+def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
+    """Return the tables of these names; without names, those that exist.
+
+    Raises:
+        BadInput: there is no such table.
+    """
+    from jobs.audit.tables.opening import TableStore
+    from jobs.audit.tables.specs import TABLES, TENANT_MINUTES
+
+    known = {each.name: each for each in (*TABLES, TENANT_MINUTES)}
+    for name in names:
+        if name not in known:
+            raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
+    store = TableStore.of(settings)
+    return [known[name] for name in dict.fromkeys(names)] or [each for each in known.values() if store.has(each)]
+
+
+def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, carried_out: bool) -> None:
+    tables = [
+        MaintainedTable(each.table, each.files_compacted, each.files_written, each.rows_deleted, each.files_removed)
+        for each in results
+    ]
+    output.print(
+        Maintenance(tables, carried_out), lambda: _print_table(tables, carried_out=carried_out), items="tables"
+    )
+
+
+def _print_table(tables: "Sequence[MaintainedTable]", *, carried_out: bool) -> None:
+    if not tables:
+        print("There are no tables yet: the audit creates them.")
+        return
+    rows = [
+        (
+            each.table,
+            *(_count(count) for count in (each.files_compacted, each.files_written, each.rows_deleted)),
+            _count(each.files_removed),
+        )
+        for each in tables
+    ]
+    print_table(_COLUMNS, rows, numbers=_COLUMNS[1:])
+    if not carried_out:
+        print("Nothing was changed.")
+
+
+def _count(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"

@@ -1,0 +1,116 @@
+"""Rows older than the settings say are deleted, and files that nothing uses any more are removed."""
+
+import os
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from deltalake import write_deltalake
+
+from jobs.audit.upkeep.plan import THOROUGH
+from quota.errors import BadInput
+from quota.settings import load_settings
+from tests.unit.jobs.audit.upkeep.conftest import NOON, Decisions
+
+TOMORROW = NOON + timedelta(days=1)
+
+
+@pytest.fixture
+def keeping(base, tmp_path):
+    """Returns the decisions of a deployment that keeps so many days of them."""
+
+    def make(days):
+        settings = load_settings(
+            [f"storage.root={base(tmp_path).storage.root}", f"audit.keep_days.decisions={days}"],
+            environment={},
+            with_default_file=False,
+        )
+        return Decisions(settings)
+
+    return make
+
+
+def test_rows_are_kept_for_as_many_days_as_set_beside_the_newest(keeping):
+    kept = keeping(2)
+    for day in (-3, -2, -1, 0):
+        kept.commit(1, day=day)
+    result = kept.keep_up(limits=THOROUGH)
+    assert result.rows_deleted == 1
+    assert list(kept.files) == ["2026-11-19", "2026-11-20", "2026-11-21"]
+
+
+def test_all_rows_are_kept_by_default(kept):
+    kept.commit(1, day=-3000)
+    kept.commit(1)
+    assert kept.keep_up(limits=THOROUGH).rows_deleted == 0
+    assert kept.offsets == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("days", "now", "first_kept"),
+    [
+        ((-9, 0), NOON, date(2026, 11, 16)),
+        ((-9, 0), datetime(2099, 1, 1, tzinfo=UTC), date(2026, 11, 16)),  # the clock is wrong
+        ((-9, 25_000), NOON, date(2026, 11, 16)),  # a record is of the future
+    ],
+)
+def test_neither_a_wrong_clock_nor_a_record_of_the_future_deletes_rows(keeping, days, now, first_kept):
+    kept = keeping(5)
+    for day in days:
+        kept.commit(1, day=day)
+    assert kept.plan(now).first_kept == first_kept
+
+
+def test_a_table_that_may_only_grow_is_left_as_it_is_with_a_reason(keeping):
+    kept = keeping(1)
+    kept.commit(1, day=-9)
+    kept.commit(1)
+    kept.table.alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(Exception, match="append-only"):
+        kept.keep_up(limits=THOROUGH)
+    assert kept.offsets == [1, 2]
+
+
+def test_quota_changes_are_kept_as_long_as_the_decisions_that_they_explain():
+    def load(*pairs):
+        load_settings([f"audit.keep_days.{pair}" for pair in pairs], environment={}, with_default_file=False)
+
+    load("quota_changes=30", "decisions=30")
+    for pairs in (("quota_changes=30",), ("quota_changes=30", "decisions=31")):
+        with pytest.raises(BadInput, match="keep quota changes as long as decisions"):
+            load(*pairs)
+    with pytest.raises(BadInput, match=r"audit\.keep_days\.decision"):
+        load("decision=3")
+
+
+def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now):
+    kept.commit(3)
+    kept.keep_up(limits=THOROUGH)
+    orphan = kept.path / "date=2026-11-21" / "part-of-a-commit-that-was-cut-short.parquet"
+    orphan.touch()
+    assert len(list(kept.path.rglob("*.parquet"))) == 5  # three, one in their place, and the orphan
+    assert kept.keep_up(limits=THOROUGH).files_removed == 0
+    os.utime(orphan, ((now - timedelta(days=2, hours=1)).timestamp(),) * 2)
+    assert kept.keep_up(limits=THOROUGH).files_removed == 1
+    assert not orphan.exists()
+    assert kept.offsets == [1, 2, 3]
+
+
+def test_the_daily_part_is_due_once_a_day_whoever_carries_it_out(kept, now):
+    kept.commit(1)
+    assert not kept.plan(now).daily
+    later = now + timedelta(days=1, minutes=1)
+    assert kept.plan(later).daily
+    kept.keep_up(later)
+    assert not kept.plan(later + timedelta(hours=23)).daily
+    assert kept.plan(later + timedelta(hours=25)).daily
+    assert kept.plan(later - timedelta(days=300)).daily  # the clock was wrong, and is right again
+
+
+def test_rows_of_an_unknown_date_are_kept(keeping):
+    kept = keeping(1)
+    kept.commit(2)
+    rows = kept.table.to_pyarrow_dataset().to_table()
+    undated = rows.set_column(rows.schema.get_field_index("date"), "date", [[None] * 2])
+    write_deltalake(kept.table, undated, mode="append")
+    kept.keep_up(NOON + timedelta(days=90), THOROUGH)
+    assert kept.offsets == [1, 1, 2, 2]

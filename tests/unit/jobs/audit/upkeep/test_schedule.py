@@ -1,0 +1,111 @@
+"""Upkeep beside a query: when it is due, in a process of its own, and never the end of the query."""
+
+import logging
+
+import pytest
+
+import jobs.audit.upkeep.child
+import jobs.audit.upkeep.schedule
+from jobs.audit.upkeep.child import UpkeepTask, run_upkeep
+from jobs.audit.upkeep.plan import OFTEN
+from jobs.audit.upkeep.schedule import Upkeep
+from quota.errors import MutationQuotaError
+from tests.unit.jobs.audit.upkeep.conftest import NOON
+
+MEMORY = 2 * 2**30
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The seconds of the monotonic clock, as a list of one."""
+    seconds = [0.0]
+    monkeypatch.setattr(jobs.audit.upkeep.schedule.time, "monotonic", lambda: seconds[0])
+    return seconds
+
+
+def task(kept):
+    return UpkeepTask(kept.settings.storage.tables, {}, kept.plan(), NOON, MEMORY)
+
+
+def test_it_takes_place_in_a_process_of_its_own(kept):
+    kept.commit(OFTEN.newest + 1)
+    result = run_upkeep(task(kept))
+    assert (result.files_compacted, result.files_written) == (OFTEN.newest + 1, 1)
+    assert str(result) == "decisions: 21 files compacted into 1"
+    assert kept.files == {"2026-11-21": 1}
+
+
+def test_the_end_of_that_process_says_why(kept, monkeypatch):
+    """As a library ends it that gets no memory."""
+    kept.commit(OFTEN.newest + 1)
+    end = "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()"
+    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", end)
+    with pytest.raises(MutationQuotaError, match=r"decisions failed: SIGABRT, memory allocation of 9 bytes failed$"):
+        run_upkeep(task(kept))
+
+
+def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
+    kept.commit(OFTEN.newest + 1)
+    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(jobs.audit.upkeep.child, "_SECONDS", 0.2)
+    with pytest.raises(MutationQuotaError, match=r"the upkeep of decisions took longer than 0 s"):
+        run_upkeep(task(kept))
+
+
+def test_an_error_is_one_line_with_its_reason(kept):
+    kept.commit(OFTEN.newest + 1)
+    next(kept.path.rglob("*.parquet")).unlink()
+    with pytest.raises(MutationQuotaError, match=r"failed: .*decisions cannot be read") as raised:
+        run_upkeep(task(kept))
+    assert "\n" not in str(raised.value)
+
+
+def test_it_is_due_after_its_time_and_not_before(kept, clock):
+    kept.commit(OFTEN.newest + 1)
+    upkeep = Upkeep(kept.settings, "audit", 300.0, once=False)
+    clock[0] = 299
+    upkeep.after_batch()
+    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+    clock[0] = 300
+    upkeep.after_batch()
+    assert kept.files == {"2026-11-21": 1}
+
+
+def test_it_is_due_after_the_first_batch_of_a_query_that_ends_with_the_records_that_are_there(kept):
+    kept.commit(OFTEN.newest + 1)
+    Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
+    assert kept.files == {"2026-11-21": 1}
+
+
+def test_zero_seconds_turn_it_off(kept, clock):
+    kept.commit(OFTEN.newest + 1)
+    upkeep = Upkeep(kept.settings, "audit", 0.0, once=True)
+    clock[0] = 1e9
+    upkeep.after_batch()
+    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+
+
+def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clock, caplog):
+    kept.commit(OFTEN.newest + 1)
+    (kept.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
+    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
+    with caplog.at_level(logging.WARNING):
+        upkeep.after_batch()
+    (record,) = caplog.records
+    assert "dead_letters" in record.getMessage()
+    assert record.getMessage().endswith("; it is tried again in an hour")
+    assert kept.files == {"2026-11-21": 1}
+    clock[0] = 3599
+    upkeep.after_batch()
+    assert len(caplog.records) == 1
+    clock[0] = 3600
+    upkeep.after_batch()
+    assert len(caplog.records) == 2
+
+
+def test_the_audit_keeps_up_its_tables_and_the_minutes_theirs(kept):
+    tables = [
+        sorted(each.name for each in Upkeep(kept.settings, query, 300.0, once=False)._tables)  # noqa: SLF001
+        for query in ("audit", "minutes")
+    ]
+    assert tables == [["dead_letters", "decisions", "quota_changes"], ["tenant_minutes"]]

@@ -1,0 +1,122 @@
+"""Old quota changes go, and all quotas from the first kept date on stay exactly the same."""
+
+import json
+from datetime import date
+
+import hypothesis
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.audit.quota_changes import read_quota_log
+from jobs.audit.tables.opening import TableStore
+from jobs.audit.tables.specs import QUOTA_CHANGES
+from jobs.audit.upkeep.superseded import count_superseded, delete_superseded
+from quota.callbacks.timeline import CallbackTimeline
+from quota.timeline.change import to_change
+from tests.support.rows import kafka_rows
+from tests.support.tables import DAY, audit_records
+
+HOUR = 3_600_000
+FIRST_KEPT = date(2026, 11, 21)
+"""The date of `DAY`."""
+
+ALICE = {"entity": {"user": "alice"}}
+GROUP = "quota.callbacks.groups.GroupQuotaCallback"
+
+
+def write(settings, *records):
+    """Write records of the quota topic, as (hours after `DAY`, fields)."""
+    values = [json.dumps(fields).encode() for _, fields in records]
+    times = [DAY + hours * HOUR for hours, _ in records]
+    audit_records(settings, kafka_rows(values, topic="mutation-quotas", timestamps=times))
+
+
+def table(settings):
+    return TableStore.of(settings).open(QUOTA_CHANGES)
+
+
+def delete(settings):
+    return delete_superseded(table(settings), FIRST_KEPT)
+
+
+def kept(settings):
+    """The offsets that are left."""
+    return [each.offset for each in read_quota_log(settings, DAY * 2, with_clusters=True)]
+
+
+def test_the_last_change_of_each_entity_is_kept(settings):
+    write(
+        settings,
+        (-80, ALICE | {"controller_mutation_rate": 1}),
+        (-70, {"entity": {"user": "bob"}, "controller_mutation_rate": 2}),
+        (-60, ALICE | {"controller_mutation_rate": 3}),
+        (-50, ALICE | {"controller_mutation_rate": None}),
+        (1, ALICE | {"controller_mutation_rate": 4}),
+        (2, ALICE | {"controller_mutation_rate": 5}),
+    )
+    assert count_superseded(table(settings), FIRST_KEPT) == 2
+    assert delete(settings) == 2
+    assert kept(settings) == [1, 3, 4, 5]
+
+
+def test_a_second_time_there_is_nothing_to_do(settings):
+    write(settings, (-80, ALICE | {"controller_mutation_rate": 1}), (-70, ALICE | {"controller_mutation_rate": 2}))
+    delete(settings)
+    version = table(settings).version()
+    assert (delete(settings), table(settings).version()) == (0, version)
+
+
+def test_scheduled_changes_their_cancellations_and_other_kinds_have_keys_of_their_own(settings):
+    later = DAY + 5 * HOUR
+    write(
+        settings,
+        (-80, ALICE | {"controller_mutation_rate": 1}),
+        (-79, ALICE | {"controller_mutation_rate": 2, "effective_at": later}),
+        (-78, ALICE | {"controller_mutation_rate": 2, "effective_at": later, "cancelled": True}),
+        (-77, {"bucket": {"user": "alice"}}),
+        (-76, {"bucket": {"user": "alice"}}),
+        (-75, {"callback": {"class": GROUP, "configs": {"a": "1"}}}),
+        (-74, {"callback": None}),
+        (-73, {"cluster": {"topics": {"t": [1]}}}),
+        (-72, {"cluster": {"topics": {"t": [2]}}}),
+    )
+    assert delete(settings) == 4
+    assert kept(settings) == [0, 2, 4, 6, 8]
+
+
+_RECORDS = st.one_of(
+    st.builds(
+        lambda user, rate, ahead: (
+            {"entity": {"user": user}, "controller_mutation_rate": rate}
+            | ({"effective_at": DAY + ahead * HOUR} if ahead is not None else {})
+        ),
+        st.sampled_from(["alice", "bob", None]),
+        st.sampled_from([None, 1, 2, 3]),
+        st.none() | st.integers(-60, 30),
+    ),
+    st.just({"callback": None}),
+)
+
+
+@hypothesis.settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(-72, 20), _RECORDS), min_size=1, max_size=12))
+def test_quotas_of_the_kept_days_are_the_same(base, tmp_path_factory, records):
+    settings = base(tmp_path_factory.mktemp("root"))
+    write(settings, *sorted(records, key=lambda each: each[0]))
+    before = _quotas(settings)
+    delete(settings)
+    assert _quotas(settings) == before
+
+
+def _quotas(settings):
+    """The quota of each user at each hour from the first kept date on."""
+    timeline = CallbackTimeline()
+    for entry in read_quota_log(settings, DAY * 2, with_clusters=True):
+        timeline.add(to_change(entry.record, entry.timestamp))
+    limits = {
+        (user, hour): timeline.resolve(user, "app", DAY + hour * HOUR).limit
+        for user in ("alice", "bob", "carol")
+        for hour in range(40)
+    }
+    # Without an earlier record of the same quota it holds since the later one.
+    return {when: limit and limit.quota for when, limit in limits.items()}
