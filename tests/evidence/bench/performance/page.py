@@ -29,10 +29,10 @@ slowest there hang on where the batch falls, and at 10 requests/s are one of fif
     "throughput": """\
 A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState as PySpark has it, with
 the same schemas, whose function hands each record back and writes the same state each time; enforcing goes past
-PySpark's pandas ([0019](../decisions/programs/0019-keyed-stages-without-pandas.md)). A round before warms up. The first
-batch of a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the pass-through, which
-alone may take records from Kafka without a bound on their memory. Of 100,000 keys the buckets are in the store before,
-and each batch counts that has them; of so many there are two rounds, of fewer three.""",
+PySpark's pandas ([0019](../decisions/programs/0019-keyed-stages-without-pandas.md)). A round before warms up. The
+first batch of a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the
+pass-through, which alone may take records from Kafka without a bound on their memory. Of 100,000 keys the buckets are
+in the store before, and each batch counts that has them; of so many there are two rounds, of fewer three.""",
     "state": """\
 Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets; the sizes take turns,
 behind batches that warm up, and each batch counts as a run. On disk is what the checkpoint's state holds: twenty
