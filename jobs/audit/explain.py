@@ -50,7 +50,7 @@ def parse_decision_id(decision_id: str) -> Source:
     match = _ID.fullmatch(decision_id)
     if match is None:
         raise BadInput(
-            f"{decision_id!r} is not a decision id: expected topic-partition-offset, as in mutation-requests-0-17"
+            f"{decision_id!r} is not a decision id: expected topic-partition-offset, such as mutation-requests-0-17"
         )
     return Source(match["topic"], int(match["partition"]), int(match["offset"]))
 

@@ -52,8 +52,8 @@ def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
         raise no_buckets_error(folder)
     if found.has_open_batch:
         raise MutationQuotaError(
-            f"batch {found.offsets[-1]} of {folder} is begun and not finished; let {NAME} --once finish it, "
-            f"or stop the {NAME} that runs; then export again"
+            f"batch {found.offsets[-1]} of {folder} is not finished; run {NAME} --once to finish it, or stop the "
+            f"running {NAME}; then export again"
         )
     buckets = list(read_state(spark, folder, found.commits[-1]))
     positions = _positions(found, files)
@@ -127,8 +127,8 @@ def _check_topics(header: BucketFileHeader, known: Deployment, root: str) -> Non
     for name, topic_id in header.topics.items():
         if known.topics.get(name) != topic_id:
             raise MutationQuotaError(
-                f"the buckets are of a topic {name} with the id {topic_id}, and {root} belongs to "
-                f"{known.topics.get(name, 'none of that name')}; begin with them on the topics that they are of"
+                f"the buckets belong to a topic {name} with the id {topic_id}, but {root} belongs to "
+                f"{known.topics.get(name, 'none of that name')}; load them where the original topics are"
             )
 
 
@@ -136,8 +136,8 @@ def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: Files) 
     """Check that nothing was decided since the export, if there is a checkpoint."""
     if found.exists and (found.has_open_batch or _positions(found, files) != header.positions):
         raise MutationQuotaError(
-            f"{NAME} has gone on since the buckets were exported, in {files.root}/{found.folder}; "
-            "stop it, export again, and begin with that file"
+            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
+            "export again, and load that file"
         )
 
 

@@ -75,15 +75,15 @@ def read_buckets(file: Path) -> SavedBuckets:
         header = msgspec.json.decode(first, type=BucketFileHeader)
         if header.state_version != STATE_VERSION:
             raise BadInput(
-                f"{file} holds buckets of version {header.state_version}, "
-                f"and this program keeps version {STATE_VERSION}; export and load with the same program"
+                f"{file} has buckets of version {header.state_version}, and this program uses version "
+                f"{STATE_VERSION}; export and load with the same program"
             )
         decoder = msgspec.json.Decoder(SavedBucket)
         buckets = [decoder.decode(line) for line in lines]
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
     except (ValueError, msgspec.MsgspecError) as error:
-        raise BadInput(f"{file} was not written by buckets export, or was changed since: {error}") from None
+        raise BadInput(f"{file} was not written by buckets export, or was changed: {error}") from None
     if len(buckets) != header.buckets:
-        raise BadInput(f"{file} is cut short: it holds {len(buckets)} buckets of {header.buckets}; export again")
+        raise BadInput(f"{file} is truncated: it has {len(buckets)} of {header.buckets} buckets; export again")
     return SavedBuckets(header, buckets)

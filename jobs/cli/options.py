@@ -156,9 +156,11 @@ class ConfirmOptions:
         if self.dry_run or self.yes:
             return
         if output and not output.for_people:
-            raise BadInput("a command that prints data cannot ask: add --yes to make the change, or --dry-run")
+            raise BadInput("a command that prints data cannot ask for confirmation: add --yes or --dry-run")
         if not sys.stdin.isatty():
-            raise BadInput("there is no terminal to ask on: add --yes to make the change, or --dry-run to preview it")
+            raise BadInput(
+                "no terminal to ask for confirmation: add --yes to make the change, or --dry-run to preview it"
+            )
 
     def confirm(self, question: str) -> None:
         """Ask on the terminal, unless `--yes` is given.

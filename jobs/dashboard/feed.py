@@ -58,12 +58,12 @@ class Feed:
                 self._follow_until_failure(stop)
             except ClusterError as error:
                 if self.contact.message != str(error):
-                    _log.debug("%s: trying again", error)
+                    _log.debug("%s: retrying", error)
                 self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=str(error))
                 stop.wait(_RETRY_SECONDS)
             except Exception as error:  # noqa: BLE001 such as a certificate that is being replaced
                 message = str(error) if isinstance(error, MutationQuotaError) else f"{type(error).__name__}: {error}"
-                _log.warning("the dashboard cannot read the topics: %s: trying again", message)
+                _log.warning("the dashboard cannot read the topics: %s: retrying", message)
                 self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=message)
                 stop.wait(_RETRY_SECONDS)
 

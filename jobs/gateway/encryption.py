@@ -27,8 +27,8 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
     """
     if brokers.has_tls and not brokers.has_sasl and brokers.ssl_certificate:
         raise BadInput(
-            "gateway: all clients would become the principal of the gateway's own certificate, since theirs cannot be "
-            "passed on; use a listener with SASL_SSL for the gateway (docs/how-to/gateway.md)"
+            "gateway: all clients would become the principal of the gateway's own certificate, because client "
+            "certificates cannot be passed on; use a listener with SASL_SSL for the gateway (docs/how-to/gateway.md)"
         )
     return Encryption(_for_clients(settings), tls_context(brokers))
 

@@ -30,7 +30,9 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
     """
     host = settings.advertised_host or settings.address
     if host in _ANY_ADDRESS:
-        raise BadInput(f"clients cannot connect to {host}: set gateway.advertised_host to a name that they reach")
+        raise BadInput(
+            f"clients cannot connect to {host}: set gateway.advertised_host to a name that clients can reach"
+        )
     listeners = [Listener(*each) for each in settings.ports] or _listeners_of(settings.first_port, told)
     own = [(host, each.port) for each in listeners]
     if settings.advertised_by == "brokers":
@@ -41,7 +43,7 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
         advice = "gateway.listeners must name each broker as it is advertised"
     if foreign := addresses.foreign(told.values()):
         raise BadInput(
-            f"clients would be led past the gateway: brokers tell them {_join(foreign)}, where the gateway knows "
+            f"clients would bypass the gateway: brokers advertise {_join(foreign)}, but the gateway's addresses are "
             f"{_join(addresses.told)}; {advice}"
         )
     return listeners, addresses
@@ -50,7 +52,7 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
 def _listeners_of(first_port: int, told: Mapping[int, Address]) -> list[Listener]:
     """Return a listener for each broker, in the order of their node ids."""
     if first_port + len(told) - 1 > MAX_PORT:
-        raise BadInput(f"gateway.first_port={first_port} leaves no ports for {len(told)} brokers")
+        raise BadInput(f"gateway.first_port={first_port} leaves too few ports for {len(told)} brokers")
     return [Listener(first_port + index, told[node]) for index, node in enumerate(sorted(told))]
 
 

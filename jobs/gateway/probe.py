@@ -80,9 +80,9 @@ async def _ask_unless_certificates_count(
         BadInput: the listener requests clients' certificates, by which it would know them.
     """
     refused = BadInput(
-        f"gateway: the listener at {broker[0]}:{broker[1]} requests clients' certificates (ssl.client.auth), which "
-        "cannot be passed on; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if all "
-        "clients may be ANONYMOUS (docs/how-to/gateway.md)"
+        f"gateway: the listener at {broker[0]}:{broker[1]} requests client certificates (ssl.client.auth), which the "
+        "gateway cannot pass on; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if "
+        "all clients may be ANONYMOUS (docs/how-to/gateway.md)"
     )
     with certificate_requests(context) as requests:
         try:

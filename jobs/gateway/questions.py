@@ -84,7 +84,7 @@ class Questions:
                 if question is not None and _answers(decision, question.request):
                     if self._silent:
                         self._silent = False
-                        _log.info("decisions come again")
+                        _log.info("receiving decisions again")
                     self._stats.add_decision(time.monotonic() - question.asked_at)
                     self._tell(request_id, decision, age_ms=received.at - decision.timestamp)
                 elif self._undecided.is_late(request_id):
@@ -128,7 +128,7 @@ class Questions:
         self._stats.undecided += 1
         if not self._silent:
             self._silent = True
-            _log.warning("no decision in time; is mutation-quota enforce running?")
+            _log.warning("no decision in time; check that mutation-quota enforce is running")
         tell(Verdict(None, _since(question.asked_at)))
 
 

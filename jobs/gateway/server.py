@@ -51,7 +51,7 @@ class GatewayServer:
         """
         servers = [await self._listen(each) for each in listeners]
         for each in listeners:
-            _log.info("gateway: %s:%d leads to %s:%d", self._settings.address, each.port, *each.broker)
+            _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, each.port, *each.broker)
         print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
         stats, sweep = self.gate.stats, Every(_SWEEP_SECONDS)
         stats.is_serving = True
@@ -130,9 +130,9 @@ class GatewayServer:
             address = f"{self._settings.address}:{listener.port}"
             if error.errno == errno.EADDRINUSE:
                 raise BadInput(
-                    f"gateway: {address} is in use; gateway.first_port or gateway.listeners names others"
+                    f"gateway: {address} is in use; set gateway.first_port or gateway.listeners to other ports"
                 ) from None
-            raise BadInput(f"gateway.address: {address} cannot be listened on: {error.strerror}") from None
+            raise BadInput(f"gateway.address: cannot listen on {address}: {error.strerror}") from None
 
     def _on_alarm(self) -> None:
         """Begin the requests that are due."""

@@ -85,4 +85,4 @@ class JobMetrics:
         message = f"{type(error).__name__}: {error}".splitlines()[0]
         if message not in self._logged:
             self._logged.add(message)
-            _log.warning("metrics: %s; the job goes on", message)
+            _log.warning("metrics: %s; the job continues", message)

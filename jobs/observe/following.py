@@ -123,7 +123,7 @@ class Follower:
             return True
         self._stats.too_large += 1
         _log.warning(
-            "%s: a request of %d topics is larger than limits.max_request_bytes (%d) and is left out",
+            "%s: a request of %d topics is larger than limits.max_request_bytes (%d) and is skipped",
             request.request_id,
             len(request.topics),
             largest,

@@ -157,10 +157,10 @@ def _check(file: Path, found: Found) -> None:
     if found.is_request_log or not found.bytes:
         return
     if found.is_old:
-        raise BadInput(f"{file}: a request log of Kafka before 2.8, which is not JSON; 2.8 and newer can be read")
+        raise BadInput(f"{file}: a request log of Kafka before 2.8, which is not JSON; use logs of Kafka 2.8 or newer")
     raise BadInput(
-        f"{file}: no request log, no line of it has {MARK.decode()!r}; "
-        "brokers write it with kafka.request.logger at DEBUG"
+        f"{file}: not a request log, no line has {MARK.decode()!r}; brokers write it if kafka.request.logger is at "
+        "DEBUG"
     )
 
 

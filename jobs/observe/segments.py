@@ -79,6 +79,6 @@ def _whole_lines(file: Path, stream: BinaryIO, end: int | None) -> Iterator[byte
             rest = []
         rest.append(block[cut:])
         if sum(map(len, rest)) > MAX_LINE_BYTES:
-            raise BadInput(f"{file}: no log: a line of more than {MAX_LINE_BYTES // 2**20} MB")
+            raise BadInput(f"{file}: not a log: a line of more than {MAX_LINE_BYTES // 2**20} MB")
     if any(rest):
         yield b"".join([*rest, b"" if end is None else stream.readline(MAX_LINE_BYTES)])

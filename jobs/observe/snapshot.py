@@ -43,4 +43,4 @@ def read_snapshot(file: Path) -> Snapshot:
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
     except BadRecord as error:
-        raise BadInput(f"{file}: no snapshot of mutation-quota observe snapshot: {error}") from None
+        raise BadInput(f"{file}: not a file of mutation-quota observe snapshot: {error}") from None

@@ -93,7 +93,7 @@ class LogTail:
         if lines:
             return lines
         if self._rest:
-            _log.warning("%s: its last line was cut off by a rotation", self._path)
+            _log.warning("%s: a rotation truncated its last line", self._path)
         self._open(following)
         return self._read_lines()
 
@@ -120,7 +120,7 @@ class LogTail:
     def _pass_over_line(self) -> None:
         """Pass over the rest of a line that is too long."""
         self.skipped_lines += 1
-        _log.warning("%s: a line of more than %d MB is passed over", self._path, _MAX_LINE_BYTES // 2**20)
+        _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
         self._offset += len(self._rest)
         self._rest = b""
         while block := self._stream.read(_BLOCK_BYTES):
@@ -153,8 +153,8 @@ class LogTail:
                 self._open(file, place.offset)
                 return
         _log.warning(
-            "%s: neither it nor a rotated copy has the line up to which it was read; it is read from its first line, "
-            "and what was written before that is not observed",
+            "%s: neither the file nor a rotated copy has the last line read; reading it from its first line, earlier "
+            "requests are not observed",
             self._path,
         )
         self._open(self._path)
@@ -184,7 +184,7 @@ class LogTail:
                 self._inode = (0, 0)  # the log itself follows
                 return
         _log.warning(
-            "%s was cut off, and there is no copy of it: what was written since it was looked at is not observed",
+            "%s was truncated, and there is no copy of it: requests written since the last read are not observed",
             self._path,
         )
         self._open(self._path)

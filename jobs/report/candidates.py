@@ -39,7 +39,7 @@ def read_candidates(file: Path) -> Candidates:
     except OSError as error:
         raise BadInput(f"--backtest {file}: {error.strerror}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BadInput(f"--backtest {file}: not what backtest --json prints: {error}") from None
+        raise BadInput(f"--backtest {file}: not the output of backtest --output json: {error}") from None
     tried = []
     for each in outcomes:
         tried.append(CandidateTotals(each.name, "all together", each.load))

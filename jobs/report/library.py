@@ -41,7 +41,7 @@ def _text(path: str, digest: str) -> str:
     try:
         content = Path(str(distribution(_PACKAGE).locate_file(path))).read_bytes()
     except (PackageNotFoundError, OSError):
-        raise MutationQuotaError(f"{path} is not installed, which draws charts; run make setup") from None
+        raise MutationQuotaError(f"{path}, which draws the charts, is not installed; run make setup") from None
     if hashlib.sha256(content).hexdigest() != digest:
-        raise MutationQuotaError(f"{path} is not uPlot {VERSION} as it was published; install {_PACKAGE} anew")
+        raise MutationQuotaError(f"{path} is not uPlot {VERSION} as it was published; reinstall {_PACKAGE}")
     return content.decode()

@@ -123,7 +123,7 @@ class Broker:
             ClusterError: it does not run.
         """
         if self._process is None:
-            raise ClusterError("the broker does not run")
+            raise ClusterError("the broker is not running")
         return self._process.pid
 
     def __enter__(self) -> Self:
@@ -143,7 +143,7 @@ class Broker:
             ClusterError: it does not start.
         """
         if is_listening(self.port):
-            raise BadInput(f"port {self.port} is in use; give another by --port, or 0 for any that is free")
+            raise BadInput(f"port {self.port} is in use; choose another with --port, or 0 for any free port")
         self._configure()
         if not (self._data / "logs" / "meta.properties").exists():
             self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties))
@@ -177,7 +177,7 @@ class Broker:
         if self._process is None or self._process.poll() is not None:
             files = [self._output_file, self._log_file]
             output = "".join(file.read_text(errors="replace") for file in files if file.exists())
-            raise ClusterError(f"the broker has ended: {_last_line(output)}")
+            raise ClusterError(f"the broker has exited: {_last_line(output)}")
 
     @property
     def _log_file(self) -> Path:
@@ -230,7 +230,7 @@ class Broker:
         while not is_listening(self.port):
             self.check()
             if deadline.has_passed:
-                raise ClusterError(f"the broker does not listen after {_START_SECONDS:.0f} s; see {self._log_file}")
+                raise ClusterError(f"the broker is not listening after {_START_SECONDS:.0f} s; see {self._log_file}")
             time.sleep(0.05)
 
 
@@ -242,7 +242,7 @@ def stop_process(process: subprocess.Popen[bytes], name: str) -> None:
     try:
         process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        _log.warning("%s %d does not end, killing it", name, process.pid)
+        _log.warning("%s %d does not exit, killing it", name, process.pid)
         process.kill()
         process.wait()
 

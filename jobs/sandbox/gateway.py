@@ -65,6 +65,6 @@ def embedded_gateway(settings: Settings) -> Iterator[EmbeddedGateway]:
         while not is_listening(port):
             gateway.check()
             if deadline.has_passed:
-                raise ClusterError(f"the gateway does not listen after {_START_SECONDS:.0f} s")
+                raise ClusterError(f"the gateway is not listening after {_START_SECONDS:.0f} s")
             time.sleep(0.05)
         yield gateway

@@ -39,7 +39,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         if settings.target_connection != settings.kafka.connection:  # a wrong password must fail here, not in results
             read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
         applier = Applier(settings, stop, stats)
-        _log.info("running: apply, on the topics of %s", settings.target_connection)
+        _log.info("running: applier, on the topics of %s", settings.target_connection)
         with (
             background(lambda end: log_progress(stats, end), "progress"),
             endpoint.following(settings, ApplierMetrics(settings, stats), health),

@@ -36,8 +36,8 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     """
     if settings.topics.by_users:
         raise BadInput(
-            "observe follow writes the requests of all users to one topic, and with topics.identity=topic each user "
-            "has one; give what is observed a deployment of its own: other topics and another storage.root"
+            "observe follow writes the requests of all users to one topic, but with topics.identity=topic each user "
+            "has one; use a separate deployment for observed requests, with other topics and another storage.root"
         )
     stats = FollowStats()
     # Its loop turns only after it has read and written its positions.

@@ -98,11 +98,11 @@ class Follower:
             except ClusterError as error:
                 self._compared_position = -1  # the next try compares, whatever is new
                 if self._failure != str(error):
-                    _log.warning("%s: trying again", error)
+                    _log.warning("%s: retrying", error)
                 self._failure = str(error)
             else:
                 if self._failure:
-                    _log.info("goes on")
+                    _log.info("continuing")
                 self._failure = ""
             self._stats.waits_for = self._failure
             stop.wait(_TICK_SECONDS)
@@ -161,7 +161,7 @@ class Follower:
             logging.WARNING,
         )
         if self._told and not drift:
-            _log.info("the cluster is as the log has it again")
+            _log.info("the cluster matches the log again")
         self._told = frozenset(drift)
 
 

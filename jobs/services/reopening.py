@@ -85,4 +85,4 @@ def _runs_to_end(run: Callable[[W], None], work: W, stats: ReopenedStats) -> boo
 
 
 def _tell(error: ClusterError) -> None:
-    _log.warning("%s: trying again", error)
+    _log.warning("%s: retrying", error)

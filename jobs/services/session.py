@@ -96,6 +96,6 @@ def _claim(
             break
     if enforcing and settings.topics.by_users and not user_topic_names(topic_ids, settings):
         _log.warning(
-            "no user has a topic of their own yet, or this principal may describe none: "
-            "mutation-quota tenants prepare makes them, and says who is to be allowed what"
+            "no user has their own topic yet, or this principal may not describe them: mutation-quota tenants "
+            "prepare creates them and prints the ACLs"
         )

@@ -45,7 +45,7 @@ class ClassArchive:
             self._written.touch()  # tells a folder that nobody may write to
             self._written.unlink()
         except OSError as error:
-            _log.warning("no class archive, starts take longer: %s", error)
+            _log.warning("no class archive, so starts take longer: %s", error)
             return ""
         return f'"-XX:ArchiveClassesAtExit={self._written}" {_SILENT}'
 
@@ -61,7 +61,7 @@ class ClassArchive:
                 older.unlink(missing_ok=True)
             self._written.rename(self._file)
         except OSError as error:
-            _log.warning("the class archive was not kept: %s", error)
+            _log.warning("the class archive was not saved: %s", error)
 
 
 _DIGITS = 16

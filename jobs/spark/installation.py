@@ -57,5 +57,5 @@ def jars_folder(setting: str) -> Path:
     root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
     folder = root / setting
     if not any(folder.glob("*.jar")):
-        raise BadInput(f"no jars in {folder}; run make jars, or name their folder in the settings")
+        raise BadInput(f"no jars in {folder}; run make jars, or set their folder in the settings")
     return folder

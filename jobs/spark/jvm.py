@@ -190,7 +190,7 @@ class Jvm:
         process = self._process
         while process is not None and not gateway.exists():
             if process.poll() is not None:
-                raise MutationQuotaError(f"Spark's JVM has ended while it started (exit {process.returncode})")
+                raise MutationQuotaError(f"Spark's JVM has exited during its start (exit {process.returncode})")
             time.sleep(_POLL_SECONDS)
         with gateway.open("rb") as info:
             os.environ[_PORT] = str(read_int(info))  # type: ignore[no-untyped-call]

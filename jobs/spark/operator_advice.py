@@ -10,68 +10,70 @@ from jobs.spark.failures import QueryFailed
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
-_AGAIN = "then start again: it goes on where it was, and nothing is lost"
+_AGAIN = "then start it again: it continues from its checkpoint, and nothing is lost"
 
 _MORE_MEMORY = (
-    "where it ran out of memory, as its lines before this one tell, raise spark.driver_memory "
+    "if the lines before this one show that it ran out of memory, raise spark.driver_memory "
     f"(spark.executor.memory on a cluster), {_AGAIN}"
 )
 
 _ADVICE = {
     "No space left on device|Disk quota exceeded|quota of .* is exceeded": (
-        f"no space is left where {{root}} is, or Spark's working files (spark.local.dir); free some, {_AGAIN}"
+        f"no space is left in {{root}} or in Spark's working folder (spark.local.dir); free some, {_AGAIN}"
     ),
-    "cannot read the quotas in|gave nothing for": (
-        "without the quotas nothing can be decided (enforce.quota_timeout_seconds is how long it waits); "
-        f"bring the topic back, {_AGAIN}"
+    "cannot read the quotas in|no records of .* arrived for": (
+        "requests cannot be decided without the quotas (waited for enforce.quota_timeout_seconds); "
+        f"make the quota topic available, {_AGAIN}"
     ),
     "data may have been lost|data may have been missed|OffsetOutOfRangeException": (
-        "records were removed before they were read; to go on behind them, start again with "
+        "records were removed before they were read; to continue after them, start it again with "
         "--set {query}.fail_on_data_loss=false"
     ),
     "CONCURRENT_STREAM_LOG_UPDATE|Concurrent transaction failed": (
-        "another {query} works on {root}, too; let one run at a time"
+        "another {query} is running on {root}; run only one at a time"
     ),
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
     "|ChecksumException": (
         "the checkpoint of {query} in {root}/checkpoints is damaged; restore it from a backup, {damaged}"
     ),
     "Failed to find data source|DATA_SOURCE_NOT_FOUND": (
-        "the jobs' jars (make package puts them into dist/jars) are not on Spark's class path; "
-        "give them to spark-submit by --jars, or as spark.jars"
+        "the jobs' jars (from make package, in dist/jars) are not on Spark's class path; "
+        "pass them to spark-submit with --jars, or set spark.jars"
     ),
     r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
-        f"Kafka at {{servers}} does not answer; bring it back, {_AGAIN}"
+        f"Kafka at {{servers}} does not answer; restore it, {_AGAIN}"
     ),
-    r"OutOfMemoryError|Java heap space|return value of .org\.apache\.spark\.\S+ is null": f"Spark ends; {_MORE_MEMORY}",
+    r"OutOfMemoryError|Java heap space|return value of .org\.apache\.spark\.\S+ is null": (
+        f"Spark has exited; {_MORE_MEMORY}"
+    ),
 }
 """Advice by a pattern in Spark's error text; the first match counts."""
 
 _QUERY_ADVICE = {
     "minutes": {
         r"reading file \S*/tables/tenant_minutes/\S* File does not exist": (
-            "{root}/tables/tenant_minutes has lost files; move it away, and {root}/checkpoints/{query} with it: "
-            "all minutes are made again of the decisions that are there"
+            "{root}/tables/tenant_minutes has lost files; move it away together with {root}/checkpoints/{query}: "
+            "all minutes are then computed again from the remaining decisions"
         ),
         "DIFFERENT_DELTA_TABLE_READ|FILE_NOT_EXIST|LOG_FILE_NOT_FOUND|due to log cleanup": (
-            "decisions were removed for good before they were read, or their table was begun anew; "
-            "remove {root}/checkpoints/{query}: it goes on with the decisions that are there, and all its minutes stay"
+            "decisions were vacuumed before they were read, or their table was created again; remove "
+            "{root}/checkpoints/{query}: it then continues with the remaining decisions, and keeps all its minutes"
         ),
         "DELTA_CONCURRENT|Concurrent(Append|DeleteRead|DeleteDelete)Exception": (
-            f"something else has rewritten {{root}}/tables/tenant_minutes meanwhile; {_AGAIN.removeprefix('then ')}"
+            f"another program has rewritten {{root}}/tables/tenant_minutes; {_AGAIN.removeprefix('then ')}"
         ),
-        "DELTA_SCHEMA_CHANGED": f"the audit has given its table new columns; {_AGAIN.removeprefix('then ')}",
+        "DELTA_SCHEMA_CHANGED": f"the audit has added columns to its table; {_AGAIN.removeprefix('then ')}",
     },
 }
 """Advice by query, tried before the advice for all queries."""
 
 _DAMAGED_ADVICE = {
     "enforce": (
-        "or discard the state with `enforce --reset-state`: all buckets are full then, "
-        "and requests that their topic still holds are decided again"
+        "or discard the state with `enforce --reset-state`: all buckets are then full, "
+        "and requests that are still in their topic are decided again"
     ),
-    "audit": "or remove it: the audit reads its topics again and adds what the tables do not hold",
-    "minutes": "or remove it: all minutes are made again of the decisions that are there",
+    "audit": "or remove it: the audit then reads its topics again and adds missing records to the tables",
+    "minutes": "or remove it: all minutes are then computed again from the remaining decisions",
 }
 
 
@@ -96,4 +98,4 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
                 raise MutationQuotaError(f"{failure}; {what_to_do}") from None
         raise
     except (Py4JNetworkError, ConnectionError):
-        raise MutationQuotaError(f"Spark's JVM has ended; {_MORE_MEMORY}") from None
+        raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None

@@ -46,7 +46,7 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
             own = {name: files.read(name) for name in files.namelist()}
         (metadata,) = [name for name in own if name.endswith(".dist-info/METADATA")]
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise BadInput(f"{wheel}: no wheel: {error}") from None
+        raise BadInput(f"{wheel}: not a wheel: {error}") from None
     others = _required_distributions(BytesParser().parsebytes(own[metadata]))
     with tarfile.open(archive, "w:gz", compresslevel=_GZIP_LEVEL) as tar:
         _add(tar, Path("pyvenv.cfg"), f"home = {interpreter.parent}\ninclude-system-site-packages = false\n".encode())

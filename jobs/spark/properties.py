@@ -127,7 +127,7 @@ def _overriding(settings: Settings, others: Mapping[str, str]) -> dict[str, str]
     partitions = str(settings.enforce.state_partitions)
     if others.get(_PARTITIONS, partitions) != partitions:
         _log.warning(
-            "%s=%s does not count; enforce.state_partitions=%s does", _PARTITIONS, others[_PARTITIONS], partitions
+            "%s=%s is ignored; enforce.state_partitions=%s applies", _PARTITIONS, others[_PARTITIONS], partitions
         )
     # Spark shows properties and options in its log, its event log and its web pages.
     hidden = [SECRET_NAME, *map(re.escape, hadoop), *([others[_REDACTED]] if _REDACTED in others else [])]

@@ -45,7 +45,7 @@ class Deployment:
         except (ValueError, KeyError, TypeError):
             raise MutationQuotaError(
                 f"{files.root}/{_FILE} is damaged; restore it, or remove it if topics and checkpoints of this root "
-                "are as the jobs left them: it is written anew"
+                "are unchanged: the job then creates it again"
             ) from None
 
     def write(self, files: Files) -> None:
@@ -67,12 +67,12 @@ class Deployment:
         for name, topic_id in found.items():
             if self.topics.get(name, topic_id) != topic_id:
                 raise MutationQuotaError(
-                    f"topic {name} is not the one that {root} was begun with (its id was {self.topics[name]}, "
-                    f"now it is {topic_id}); set another storage.root, or move this one's checkpoints and tables away"
+                    f"topic {name} is not the topic that {root} belongs to (its id was {self.topics[name]}, now it is "
+                    f"{topic_id}); set another storage.root, or move its checkpoints and tables away"
                 )
         by_topic = settings.topics.by_users is not None
         if (settings.topics.requests in self.topics) if by_topic else self._user_topics(settings):
-            raise MutationQuotaError(f"{root} was begun with another topics.identity; set another storage.root")
+            raise MutationQuotaError(f"{root} belongs to another topics.identity; set another storage.root")
         return replace(self, topics={**self.topics, **found})
 
     def with_all_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
@@ -94,8 +94,8 @@ class Deployment:
         known = replace(self.with_topics(found, settings), retired=sorted(retired))
         for name in sorted(self._user_topics(settings) - found.keys() - retired):
             raise TopicGone(
-                f"topic {name} is gone, and with it requests that may not have been read; "
-                "if that is for good, start once with its user in topics.retired_users"
+                f"topic {name} was deleted, and may have had unread requests; if this is intended, start once with "
+                "its user in topics.retired_users"
             )
         return known
 

@@ -57,7 +57,7 @@ class UserTopicsMonitor:
         try:
             ids = self._topics.check()
         except ClusterError as error:
-            _log.debug("cannot look for new topics now: %s", error)
+            _log.debug("cannot look for new topics: %s", error)
         else:
             # The broker may not know all topics yet. If one is deleted, the query that reads it fails.
             claim_storage(self._files, self._settings, ids, all_there=False)

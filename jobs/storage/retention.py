@@ -47,10 +47,10 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
     )
     if fail:
         raise MutationQuotaError(
-            f"{lost}; they cannot be brought back: to go on behind them, start once with "
-            f"--set {query}.fail_on_data_loss=false; to have none removed so early, raise retention.ms of the topic"
+            f"{lost}; they are lost: to continue after them, start once with --set {query}.fail_on_data_loss=false; "
+            "to prevent this, raise retention.ms of the topic"
         )
-    _log.warning("%s; it goes on behind them", lost)
+    _log.warning("%s; continuing after them", lost)
 
 
 def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> list[Gap]:

@@ -48,8 +48,8 @@ def check_stateless_checkpoint(
         missing = f"it is ahead of the tables, of which {', '.join(missing_tables)} is not there"
     if missing is not None:
         raise MutationQuotaError(
-            f"the checkpoint {files.root}/{found.folder} is no whole one: {missing}; remove that folder: "
-            f"{query} reads again all that there is, and adds what the tables do not hold"
+            f"the checkpoint {files.root}/{found.folder} is incomplete: {missing}; remove that folder: {query} then "
+            "reads all records again, and adds those that the tables do not have"
         )
     return found
 
@@ -67,32 +67,31 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
     known = Deployment.read(files).checkpoints.get(query)
     folder = f"{files.root}/{found.folder}"
     how_to_reset = (
-        f"to discard the state, start once with `{query} --reset-state`: all buckets are full then, "
-        "and requests that their topic still holds are decided again"
+        f"to discard the state, start once with `{query} --reset-state`: all buckets are then full, "
+        "and requests that are still in their topic are decided again"
     )
     if known is not None and known > version:
         raise MutationQuotaError(
-            f"the buckets of {files.root} were last kept by a newer program, as version {known} "
-            f"(this one keeps version {version}); start that one again; {how_to_reset}"
+            f"the buckets of {files.root} were last written by a newer program, as version {known} (this one writes "
+            f"version {version}); start that program again; {how_to_reset}"
         )
     if not found.exists:
         if known == version:
             raise MutationQuotaError(
-                f"the checkpoint {folder} is gone, and with it all buckets and what was decided so far; "
-                f"restore it from a backup; {how_to_reset}"
+                f"the checkpoint {folder} is missing, and with it all buckets and positions; restore it from a "
+                f"backup; {how_to_reset}"
             )
         others = [*_versions(files, query), *([] if known is None else [known])]
         if others:
             raise MutationQuotaError(
-                f"the buckets of {files.root} are kept as version {max(others)}, and this program goes on "
-                f"with version {version} only, which is not there; go on with the program that wrote them; "
-                f"{how_to_reset}"
+                f"the buckets of {files.root} have version {max(others)}, and this program needs version {version}, "
+                f"which is missing; continue with the program that wrote them; {how_to_reset}"
             )
         return found
     missing = found.missing(stateful=True)
     if missing is not None:
         raise MutationQuotaError(
-            f"the checkpoint {folder} is no whole one: {missing}; restore it from a backup{_how_to_repair(found)}; "
+            f"the checkpoint {folder} is incomplete: {missing}; restore it from a backup{_how_to_repair(found)}; "
             f"{how_to_reset}"
         )
     if found.commits:

@@ -94,7 +94,7 @@ def evaluate_candidates(
     if result is None:
         in_period = since is not None or requests.in_period
         raise MutationQuotaError(
-            f"there are no decisions to judge again: {requests.origin} holds none"
-            + (" of that time" if in_period else ", run mutation-quota audit first")
+            f"there are no decisions to repeat: {requests.origin} has none"
+            + (" in that period" if in_period else ", run mutation-quota audit first")
         )
     return result

@@ -33,7 +33,7 @@ def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, se
     names = [_RECORDED_QUOTAS, *(each.name for each in candidates)]
     for name in names:
         if names.count(name) > 1:
-            raise BadInput(f"--candidate: two are called {name!r}; give one of them another name=")
+            raise BadInput(f"--candidate: two candidates are called {name!r}; give one of them another name=")
     if recorded is None:
         return candidates
     algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.deduplication)
@@ -50,7 +50,7 @@ def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Set
     deduplication = settings.policy.deduplication if name is AlgorithmName.TOKEN_BUCKET else NO_DEDUPLICATION
     quotas = read_quotas_of_file(Path(values["quotas"]), settings.quota.callbacks) if "quotas" in values else recorded
     if quotas is None:
-        raise BadInput(f"--candidate {text}: a file of requests has no quotas of its own; add quotas=FILE")
+        raise BadInput(f"--candidate {text}: a file of requests needs quotas; add quotas=FILE")
     return Candidate(values.get("name", text), quotas, make_algorithm(name, window, deduplication), settings.policy)
 
 
@@ -68,7 +68,7 @@ def _parse_number(text: str, key: str, value: str | None) -> int | None:
     if value is None:
         return None
     if not (value.isascii() and value.isdigit() and int(value)):
-        raise BadInput(f"--candidate {text}: {key} is a whole number above 0")
+        raise BadInput(f"--candidate {text}: {key}: expected a whole number above 0")
     return int(value)
 
 
@@ -77,4 +77,4 @@ def _parse_algorithm(text: str, value: str) -> AlgorithmName:
         return AlgorithmName(value)
     except ValueError:
         names = ", ".join(each.value for each in AlgorithmName)
-        raise BadInput(f"--candidate {text}: algorithm is one of {names}") from None
+        raise BadInput(f"--candidate {text}: algorithm: expected one of {names}") from None

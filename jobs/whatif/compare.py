@@ -43,9 +43,9 @@ def compare_file(settings: Settings, requests: str, quotas: Path) -> Comparison:
                 first_error = first_error or f"line {number + 1}: {error or (letter and letter.error)}"
     if not comparer.found.requests:
         reason = f"; {first_error}" if first_error else ""
-        raise BadInput(f"{requests}: not one line is a request as mutation-quota observe import writes them{reason}")
+        raise BadInput(f"{requests}: no line is a request of mutation-quota observe import{reason}")
     if invalid:
-        _log.warning("%s: %d lines are no requests and do not count; %s", requests, invalid, first_error)
+        _log.warning("%s: ignored %d lines that are not requests; %s", requests, invalid, first_error)
     return comparer.found
 
 
@@ -67,8 +67,8 @@ def compare_tables(settings: Settings) -> Comparison:
             comparer.compare(Record(decision.source, decision.timestamp, codec.encode(request)))
     if not comparer.found.requests:
         raise BadInput(
-            "the audit has kept no observed request: mutation-quota observe follow writes them, and enforce and audit "
-            "have to run; or name a file of mutation-quota observe import"
+            "the tables have no observed requests: run mutation-quota observe follow, enforce and audit, or name a "
+            "file of mutation-quota observe import"
         )
     return comparer.found
 

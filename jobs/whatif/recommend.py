@@ -67,10 +67,8 @@ def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequ
         lambda: measure_demands(decisions, options.tenancy, policy.exempt_users, window),
     )
     if not demands:
-        of_that_time = " of that time" if requests.in_period else ""
-        raise MutationQuotaError(
-            f"there is nothing to size quotas by: {requests.origin} holds no requests{of_that_time} that are charged"
-        )
+        of_that_time = " in that period" if requests.in_period else ""
+        raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{of_that_time}")
     recommendation = divide_capacity(demands, load_together, options.sizing)
     quotas = make_constant_quotas(quota_records(recommendation, options.tenancy), settings.quota.callbacks)
     algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, window, policy.deduplication)

@@ -50,7 +50,7 @@ def request_tables(
         answers = simulate(lines, quotas or CallbackTimeline(), algorithm, topic, settings.policy)
         decided = _write(answers, writers, enforced=quotas is not None)
         if not decided:
-            raise BadInput(f"{file}: not one line is a request")
+            raise BadInput(f"{file}: no line is a request")
         yield {table.name: parts.dataset() for table, parts in writers.items()}
 
 

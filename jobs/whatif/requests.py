@@ -50,14 +50,14 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
     table = requests.to_table()
     first = requests.first_error
     if not requests.valid:
-        raise BadInput(f"{file}: " + (f"not one line is a request; {first}" if first else "empty"))
+        raise BadInput(f"{file}: " + (f"no line is a request; {first}" if first else "empty"))
     if requests.invalid:
         lines_read = requests.valid + requests.invalid
         _log.warning(
-            "%s: %d of %d lines are no requests and do not count; %s", file, requests.invalid, lines_read, first
+            "%s: ignored %d of %d lines, which are not requests; %s", file, requests.invalid, lines_read, first
         )
     if not table.num_rows:
-        raise MutationQuotaError(f"{file}: none of its {requests.valid} requests is of that time")
+        raise MutationQuotaError(f"{file}: none of its {requests.valid} requests is in that period")
     return table
 
 

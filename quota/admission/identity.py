@@ -18,10 +18,9 @@ def topic_of(user: str, requests: str) -> str:
     name = f"{requests}.{user}"
     if not _LEGAL.fullmatch(user) or len(name) > _MAX_CHARS:
         raise BadInput(
-            f"user {user[:_MAX_CHARS]!r} cannot be part of a topic's name (topics.identity=topic): "
-            "those are of ASCII letters, digits, '.', '_' and '-', "
-            f"at most {_MAX_CHARS - len(requests) - 1} characters of them here; "
-            "give principals shorter names (ssl.principal.mapping.rules), or let a gateway tell the user"
+            f"user {user[:_MAX_CHARS]!r} cannot be part of a topic's name (topics.identity=topic): use ASCII letters, "
+            f"digits, '.', '_' and '-', at most {_MAX_CHARS - len(requests) - 1} characters; shorten principals with "
+            "ssl.principal.mapping.rules, or use a gateway"
         )
     return name
 

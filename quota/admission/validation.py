@@ -24,9 +24,7 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
     """
     if record.size > policy.max_bytes:
         codec.check_text((record.value or b"")[: policy.max_bytes], whole=False)
-        raise BadRecord(
-            f"value: a record of more than the {policy.max_bytes} bytes that limits.max_request_bytes allows"
-        )
+        raise BadRecord(f"value: larger than the {policy.max_bytes} bytes that limits.max_request_bytes allows")
     request = read_request(record.value)
     _check_limits(request, policy)
     if request.observed is not msgspec.UNSET:
@@ -95,9 +93,9 @@ def _identified(request: MutationRequest, record: Record, policy: Policy) -> Mut
     topic = record.source.topic
     user = user_of(topic, requests_of_users)
     if user is None:
-        raise BadRecord(f"user: nobody's topic, expected {requests_of_users}.USER (value: {topic})")
+        raise BadRecord(f"user: this topic belongs to no user, expected {requests_of_users}.USER (value: {topic})")
     if request.user not in (user, ANONYMOUS):
-        raise BadRecord(f"user: not the one whose topic {topic} is (value: {_shortened(request.user)})")
+        raise BadRecord(f"user: the topic {topic} belongs to another user (value: {_shortened(request.user)})")
     return msgspec.structs.replace(request, user=user)
 
 

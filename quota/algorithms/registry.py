@@ -33,7 +33,7 @@ def make_algorithm(
         return TokenBucket(window, deduplication)
     if deduplication.window_ms:
         raise BadInput(
-            f"repeats.window_seconds={deduplication.window_ms / 1000:g}: {name.value} remembers no requests; "
-            "set it to 0, or take token-bucket"
+            f"repeats.window_seconds={deduplication.window_ms / 1000:g}: {name.value} does not support deduplication; "
+            "set it to 0, or use token-bucket"
         )
     return RateQuota(window, NO_SAMPLES) if name is AlgorithmName.SAMPLED_RATE else RateQuota(window, NO_SPREAD)

@@ -84,7 +84,7 @@ def _parse_groups(configs: Mapping[str, str]) -> dict[str, _Group]:
     for key, value in configs.items():
         name, dot, field = key.removeprefix(_PREFIX).rpartition(".")
         if not (key.startswith(_PREFIX) and dot and name):
-            raise ValueError(f"{key} is no config of a group: expected group.NAME.users and the like")
+            raise ValueError(f"{key} is not a config of a group: expected group.NAME.users and so on")
         fields_by_name.setdefault(name, {})[field] = value
     groups = {}
     for name, fields in fields_by_name.items():

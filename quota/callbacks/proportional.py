@@ -54,7 +54,7 @@ class PartitionProportionalCallback(DefaultQuotaCallback):
         except ValueError:
             self._minimum = math.nan
         if not 0 < self._minimum <= 1:
-            raise ValueError(f"{_MINIMUM} is {minimum}: expected a number above 0, and up to 1")
+            raise ValueError(f"{_MINIMUM} is {minimum}: expected a number above 0 and at most 1")
         self._separator = separator
         self._compute_shares()
 

@@ -88,8 +88,8 @@ def _scram_user(message: bytes) -> str | None:
         name, _, value = extension.partition(b"=")
         if name.lower() == b"tokenauth" and value.lower() != b"false":
             raise AuthenticationRefused(
-                "clients cannot authenticate by a delegation token at a mutation quota gateway, which cannot see whose "
-                "it is; use the user's own credentials"
+                "clients cannot authenticate with a delegation token at a mutation quota gateway, which cannot see "
+                "its owner; use the user's own credentials"
             )
     return found["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
 

@@ -83,8 +83,8 @@ class GatewayStats:
         for host, port in set(addresses) - self._logged:
             self._logged.add((host, port))
             _log.error(
-                "a broker tells clients %s:%d, which leads past this gateway, and is left out; "
-                "gateway.listeners and the broker's advertised.listeners must agree",
+                "a broker advertises %s:%d, which bypasses this gateway; the address is removed from responses; make "
+                "gateway.listeners and the broker's advertised.listeners agree",
                 host,
                 port,
             )

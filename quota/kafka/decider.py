@@ -77,7 +77,7 @@ class Decider:
                 for received in self._reader.read(_POLL_SECONDS):
                     on_answer(received)
             except Exception:  # noqa: BLE001 without this thread nobody would be answered
-                _log.exception("cannot read decisions, trying again")
+                _log.exception("cannot read decisions, retrying")
                 self._closed.wait(_RETRY_SECONDS)
         self._reader.close()
 

@@ -95,7 +95,7 @@ class PlacedWriter:
                 place = codec.decode(message.value(), decoder)
             except BadRecord as error:
                 source = message_source(message)
-                _log.warning("%s is no record of an %s and is passed over: %s", source, self._program, error)
+                _log.warning("skipped %s, which is not a record of an %s: %s", source, self._program, error)
         return place
 
     def begin(self, place: bytes) -> None:
@@ -175,4 +175,4 @@ class PlacedWriter:
         errors from within the call, and would call the callback with the error already set.
         """
         if self.producer.flush(max(self._timeout, _MIN_TIMEOUT_SECONDS)):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not take records"))  # noqa: SLF001
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not accept records"))  # noqa: SLF001

@@ -161,7 +161,7 @@ class QuotaLog:
             for partition in self._positions
         }
         if any(self._positions[partition] > end for partition, end in ends.items()):
-            raise ClusterError(f"{self._name} is not the one that was read so far; start the job again")
+            raise ClusterError(f"{self._name} was deleted and created again; restart the job")
         unread = {partition: end for partition, end in ends.items() if self._positions[partition] < end}
         if unread:
             # Assigned only while there is something to read: a pending fetch would delay the next watermark request.
@@ -181,7 +181,7 @@ class QuotaLog:
             else:
                 self._skip_missing_offsets(ends)
             if deadline.has_passed:
-                raise ClusterError(f"{self._name} gave nothing for {self._timeout:.0f} s before its end")
+                raise ClusterError(f"no records of {self._name} arrived for {self._timeout:.0f} s")
 
     def _add(self, message: Message) -> None:
         error = message.error()
@@ -195,7 +195,7 @@ class QuotaLog:
             record = read_quota_log_record(message.value(), message.key())
             Record(source, timestamp, message.value(), message.key(), stamped).check_stamped()
         except BadRecord as bad:
-            _log.warning("skipped a quota that is none (%s): %s", source, bad)
+            _log.warning("skipped an invalid quota (%s): %s", source, bad)
             return
         self._latest_timestamp = max(self._latest_timestamp, timestamp)
         self.quotas.add(to_change(record, timestamp))

@@ -178,8 +178,8 @@ def alter_callback(
     scheduled = [each.moment for each in log.quotas.scheduled(log.now) if each.moment != effective_at]
     if scheduled:
         raise BadInput(
-            "a change of the callback is scheduled already, and would undo this one: "
-            "take it back (callback cancel), or change that one (give its --effective-at)"
+            "a scheduled change of the callback would undo this one: cancel it (callback cancel), or change it (with "
+            "its --effective-at)"
         )
     present = log.quotas.callback(effective_at or log.now)
     record = change(present)
@@ -236,4 +236,4 @@ def _write_until_whole(
         if whole is last:
             return last, max(entry.timestamp, record.effective_at or 0)
         next_record = replace(whole, altered_by=record.altered_by, comment=record.comment, altered_configs=[])
-    raise ClusterError(f"{what} is being changed by others all the time; see quotas history")
+    raise ClusterError(f"{what} is being changed concurrently by others; see quotas history, then try again")

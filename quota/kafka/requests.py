@@ -73,7 +73,9 @@ class RequestWriter:
             existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
             hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.by_users else ""
-            raise ClusterError(f"cannot {action}: there is no topic {topic}, or it may not be seen{hint}")
+            raise ClusterError(
+                f"cannot {action}: topic {topic} does not exist, or this principal may not describe it{hint}"
+            )
 
     def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
         """Enqueue requests, in this order.
@@ -168,7 +170,7 @@ class AnswerReader:
             try:
                 self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, from_beginning=True)
             except KafkaException as error:
-                _log.debug("cannot look for new partitions now: %s", error)
+                _log.debug("cannot look for new partitions: %s", error)
         for message in poll_batch(self._consumer, _MAX_MESSAGES, seconds):
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
@@ -179,7 +181,7 @@ class AnswerReader:
             try:
                 answer = self._readers[source.topic](message.value())
             except BadRecord as error:
-                _log.warning("%s is no answer: %s", source, error)
+                _log.warning("skipped %s, which is not an answer: %s", source, error)
             else:
                 yield ReceivedAnswer(answer, message.timestamp()[1])
 
@@ -196,7 +198,7 @@ class AnswerReader:
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._forbidden:
             self._forbidden.add(topic)
             _log.warning(
-                "topic %s may not be read by this principal (docs/explanation/security.md), so its answers are missed",
+                "this principal may not read topic %s, so its answers are missing (docs/explanation/security.md)",
                 topic,
             )
 

@@ -161,7 +161,7 @@ def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
             return None  # another request, which only names one of these
         raise BadRecord(f"a request log of another version: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRecord(f"a line that is cut off, or not JSON: {error}") from None
+        raise BadRecord(f"a truncated line, or not JSON: {error}") from None
     operation = _OPERATIONS.get(found.request_header.request_api_key)
     return None if operation is None else _logged(found, operation, at)
 

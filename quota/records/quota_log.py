@@ -176,6 +176,8 @@ def read_quota_log_record(value: bytes | None, key: bytes | None = None) -> Quot
     fields = codec.decode(value, _kind_decoder)
     kinds = [kind for kind in _decoders if bytes(getattr(fields, kind)) not in _ABSENT]
     if len(kinds) > 1:
-        raise BadRecord(f"{kinds[1]}: a record has one of {', '.join(_decoders)}, this one has {kinds[0]} too")
+        raise BadRecord(
+            f"{kinds[1]}: a record must have only one of {', '.join(_decoders)}, but this one also has {kinds[0]}"
+        )
     without = "callback" if fields.callback else "entity"
     return codec.decode(value, _decoders[kinds[0] if kinds else without])

@@ -49,6 +49,6 @@ class Record(msgspec.Struct, frozen=True):
         """
         if not self.stamped:
             raise BadRecord(
-                "timestamp: its producer's own, with which it could write itself tokens; "
-                "set message.timestamp.type=LogAppendTime on the topic"
+                "timestamp: set by the producer, which could give itself tokens; set "
+                "message.timestamp.type=LogAppendTime on the topic"
             )

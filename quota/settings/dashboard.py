@@ -55,7 +55,7 @@ class DashboardSettings(Section):
         except ValueError:
             raise ValueError(f"address: {self.address!r} is not an IP address, such as 127.0.0.1 or 0.0.0.0") from None
         if not (local or self.token_file):
-            raise ValueError(f"address: {self.address} can be reached by other machines, which needs token_file")
+            raise ValueError(f"address: {self.address} is reachable from other machines, which requires token_file")
         if self.token_file and len(self.token) < _MIN_TOKEN_CHARS:
             raise ValueError(f"token_file: its token has fewer than {_MIN_TOKEN_CHARS} characters")
         return self

@@ -113,7 +113,9 @@ class GatewaySettings(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if bool(self.ssl_certificate_location) != bool(self.ssl_key_location):
-            raise ValueError("ssl_certificate_location and ssl_key_location go together")
+            raise ValueError("set ssl_certificate_location and ssl_key_location together")
         if self.advertised_by == "brokers" and not self.listeners:
-            raise ValueError("advertised_by=brokers needs listeners, since brokers tell the gateway's own addresses")
+            raise ValueError(
+                "advertised_by=brokers requires listeners, because brokers advertise the gateway's addresses"
+            )
         return self

@@ -117,7 +117,7 @@ def _from_file(file: Path | None) -> Iterator[_Entry]:
         raise BadInput(f"{path}: not TOML: {error}") from None
     for section, keys in sections.items():
         if not isinstance(keys, dict):
-            raise BadInput(f"{path}: {section} is no [section]")
+            raise BadInput(f"{path}: {section} is not a [section]")
         _check_known((section,), str(path))
         for key, value in keys.items():
             if (section, key) in _TABLES and isinstance(value, dict):
@@ -171,7 +171,7 @@ def _check_known(path: _Path, origin: str) -> None:
     if path[:2] in _TABLES:
         if not all(path[2:3]) or len(path) == 2:  # noqa: PLR2004 the table itself
             name = ".".join(path[:2])
-            raise BadInput(f"{name} takes its entries one by one, as in {name}.NAME=VALUE ({origin})")
+            raise BadInput(f"{name} must be set entry by entry, as in {name}.NAME=VALUE ({origin})")
         return
     known = _known_paths()
     if path not in known:

@@ -99,7 +99,7 @@ class TopicSettings(Section):
         names = self.names
         for name in names:
             if names.count(name) > 1 or name in {".", ".."}:
-                raise ValueError(f"{name} cannot be the name of a topic here, or of two")
+                raise ValueError(f"{name} is not a valid topic name, or is used twice")
             if self.by_users is not None and name.startswith(f"{self.by_users}."):
                 raise ValueError(f"{name} would be a user's topic (topics.identity=topic)")
         return self

@@ -44,7 +44,7 @@ def table_folder(name: str) -> str:
 
 def _check_root(root: str) -> str:
     if _ESCAPED.search(root):
-        raise ValueError("a percent sign and two hexadecimal digits mean one character to some programs; rename it")
+        raise ValueError("a percent sign with two hexadecimal digits is ambiguous for some programs; rename it")
     return root
 
 

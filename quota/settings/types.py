@@ -24,7 +24,7 @@ def _check_pattern(text: str) -> str:
     try:
         re.compile(text.replace("{user}", "").replace("{client_id}", ""))
     except re.error as error:
-        raise ValueError(f"no regular expression: {error}") from None
+        raise ValueError(f"not a regular expression: {error}") from None
     return text
 
 

@@ -60,7 +60,7 @@ def read_quota_file(content: bytes, name: str) -> list[QuotaRecord]:
     except yaml.YAMLError as error:
         raise BadInput(f"{name}: not YAML: {' '.join(str(error).split())}") from None
     if document is None:
-        raise BadInput(f"{name}: empty; 'quotas: []' stands for no quotas at all")
+        raise BadInput(f"{name}: empty; write 'quotas: []' for no quotas")
     fields = _mapping(document, name, ("quotas",))
     if "quotas" not in fields:
         raise _error(name, document.start_mark, "quotas: missing")
@@ -92,7 +92,7 @@ def _check_depth(text: str, name: str) -> None:
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            raise _error(name, event.start_mark, "nested too deep for a file of quotas")
+            raise _error(name, event.start_mark, "nested too deeply")
 
 
 def _records(node: yaml.Node, name: str) -> Iterator[QuotaRecord]:
@@ -137,7 +137,7 @@ def _part(fields: dict[str, yaml.Node], kind: str, name: str) -> str | UnsetType
     named, default = fields.get(kind), fields.get(f"{kind}-defaults")
     if default is not None:
         if named is not None:
-            raise _error(name, default.start_mark, f"{kind} and {kind}-defaults exclude each other")
+            raise _error(name, default.start_mark, f"{kind} and {kind}-defaults are mutually exclusive")
         if _scalar(default, name, f"{kind}-defaults") is not True:
             raise _error(name, default.start_mark, f"{kind}-defaults: expected true, got {default.value!r}")
         return None
@@ -145,7 +145,7 @@ def _part(fields: dict[str, yaml.Node], kind: str, name: str) -> str | UnsetType
         return UNSET
     value = _scalar(named, name, kind)
     if value is None or value == "":
-        raise _error(name, named.start_mark, f"{kind}: the name is empty; {kind}-defaults: true is the default")
+        raise _error(name, named.start_mark, f"{kind}: the name is empty; use {kind}-defaults: true for the default")
     if not isinstance(value, str):
         raise _error(name, named.start_mark, f"{kind}: expected text, got {named.value}; put it in quotes")
     return value

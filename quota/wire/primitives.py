@@ -86,7 +86,7 @@ def read_tag(data: bytes, at: int, last: int) -> tuple[int, int, int]:
     tag, at = read_uvarint(data, at)
     size, at = read_uvarint(data, at)
     if tag <= last:
-        raise Malformed(f"tag {tag} stands behind tag {last}")
+        raise Malformed(f"tag {tag} comes after tag {last}")
     if size > len(data) - at:
         raise Malformed(f"the field of tag {tag} is not as long as it claims: {size} bytes of {len(data) - at}")
     return tag, at, at + size

@@ -31,9 +31,9 @@ def read_schemas(jar: Path) -> dict[str, Schema]:
         try:
             schema = json.loads(_COMMENT.sub(r"\1", text))
         except json.JSONDecodeError as error:
-            raise BadInput(f"{path}: {name} is not JSON ({error}); take another copy of the jar") from None
+            raise BadInput(f"{path}: {name} is not JSON ({error}); use another copy of the jar") from None
         if not (isinstance(schema, dict) and {"name", "type", "validVersions"} <= schema.keys()):
-            raise BadInput(f"{path}: {name} is not a schema of a message; take another copy of the jar")
+            raise BadInput(f"{path}: {name} is not a schema of a message; use another copy of the jar")
         schemas[schema["name"]] = schema
     if not schemas:
         raise BadInput(f"{path} has no {_FOLDER}*.json; name a kafka-clients jar")

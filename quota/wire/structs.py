@@ -151,7 +151,7 @@ def _field(schema: Schema, shared: Mapping[str, list[Schema]], version: int, *, 
     if kind not in FORMATS and kind not in {"string", "bytes", "records"}:
         fields = schema.get("fields") or shared.get(kind)
         if fields is None:
-            raise BadInput(f"field {name} is of type {kind}, which is unknown; take a jar of another release of Kafka")
+            raise BadInput(f"field {name} is of type {kind}, which is unknown; use a jar of another release of Kafka")
         nested = _struct(fields, shared, version, flexible=flexible)
         kind = "struct"
     return Field(

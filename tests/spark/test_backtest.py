@@ -203,7 +203,7 @@ def test_settings_that_were_others_then_are_noticed(judge):
 
 
 def test_a_time_without_decisions_is_said(judge):
-    with pytest.raises(MutationQuotaError, match="no decisions to judge again: the table holds none of that time"):
+    with pytest.raises(MutationQuotaError, match="no decisions to repeat: the table has none in that period"):
         judge(until=START)
 
 
@@ -241,7 +241,7 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
     options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
     done = run("backtest", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "requests.jsonl: 1 of 6 lines are no requests and do not count; line 3: value: not JSON" in done.stderr
+    assert "requests.jsonl: ignored 1 of 6 lines, which are not requests; line 3: value: not JSON" in done.stderr
     assert "The requests of a file have no decisions; each is compared with a cluster without quotas." in done.stdout
     assert "without quotas" in done.stdout
     assert r"'[/b]\x1b[2J / <none>'" in done.stdout

@@ -238,7 +238,7 @@ def test_a_file_of_minutes_that_is_gone_is_told_apart_from_one_of_decisions(sett
 
 
 def test_without_the_audits_table_it_says_who_makes_it(work_off):
-    assert "decisions: mutation-quota audit makes it" in refusal(work_off)
+    assert "decisions: run mutation-quota audit first" in refusal(work_off)
 
 
 def test_a_table_of_decisions_begun_anew_is_told_and_what_was_added_up_stays(settings, work_off):
@@ -321,6 +321,6 @@ def test_who_runs_while_the_table_gets_its_columns_is_told_to_start_again(spark,
         prepare_tables(settings, names_in(settings))
         write_tables(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
         until(lambda: not query.isActive)
-        assert "the audit has given its table new columns; start again: it goes on" in refusal(look)
+        assert "the audit has added columns to its table; start it again: it continues" in refusal(look)
     finally:
         query.stop()

@@ -107,7 +107,7 @@ def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        ({"until": START}, "nothing to size quotas by: the table holds no requests of that time that are charged"),
+        ({"until": START}, "no requests to size quotas: the table has no charged requests in that period"),
         (
             {"since": START + 3000},
             "the table holds no requests of that time that are charged",
@@ -126,7 +126,7 @@ def test_an_empty_table_is_said(spark, base_settings, tmp_path):
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
     )
     write_tables(empty)
-    with pytest.raises(MutationQuotaError, match="nothing to size quotas by: the table holds no requests that are ch"):
+    with pytest.raises(MutationQuotaError, match="no requests to size quotas: the table has no charged req"):
         advise(empty, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, empty))
 
 

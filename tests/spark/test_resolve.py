@@ -53,5 +53,5 @@ def test_a_record_without_a_time_of_the_brokers_is_dead_and_judges_nothing_besid
         msgspec.msgpack.decode(row.request)[2]: (row.bucket, msgspec.msgpack.decode(row.request)) for row in found
     }
     assert [requests[offset][0] for offset in range(3)] == ['["alice",""]', "[0]", '["alice",""]']
-    assert requests[1][1][6].startswith("timestamp: its producer's own")
+    assert requests[1][1][6].startswith("timestamp: set by the producer")
     assert [requests[offset][1][3] for offset in range(3)] == [5, None, 6]

@@ -43,8 +43,7 @@ def table_errors(path: str, others: tuple[type[Exception], ...] = ()) -> Iterato
         raise MutationQuotaError(f"{path} cannot be written: {_first_line(error)}") from None
     except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
         raise MutationQuotaError(
-            f"{path} cannot be read or written: {_first_line(error)}; "
-            "check that storage.root is reachable, and complete"
+            f"{path} cannot be read or written: {_first_line(error)}; check that storage.root is reachable and complete"
         ) from None
 
 

@@ -65,7 +65,7 @@ def _create(store: TableStore, names: Callable[[str], Sequence[str]], table: Tab
     # A full disk leaves temporary files of a first commit, which do no harm.
     others += [name for name in names(f"{folder}/_delta_log") if not name.startswith((".", "_"))]
     if others:
-        raise table.foreign_error(path, f"there is {others[0]}, and no log of commits")
+        raise table.foreign_error(path, f"it contains {others[0]}, but no commit log")
     with table_errors(path):
         DeltaTable.create(
             path,
@@ -93,7 +93,7 @@ def _check(settings: Settings, table: TableSpec) -> None:
         with table_errors(path):
             _upgrade(opened, table)
         _log.info(
-            "the table %s is of version %d now, it was of version %d; new columns: %s",
+            "upgraded the table %s to version %d from version %d; new columns: %s",
             path,
             table.version,
             version,

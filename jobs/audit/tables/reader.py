@@ -29,7 +29,7 @@ def open_table(settings: Settings, table: TableSpec) -> ds.Dataset:
     if version < table.version:
         raise MutationQuotaError(
             f"the table {path} is of version {version}, and this program reads version {table.version}; "
-            "mutation-quota audit --once brings it up to that"
+            "upgrade it with mutation-quota audit --once"
         )
     with table_errors(path):
         return stored.to_pyarrow_dataset(filesystem=_local_file_system(path))

@@ -52,7 +52,7 @@ class TableSpec:
         if int(version) > self.version:
             raise MutationQuotaError(
                 f"the table {path} was written by a newer program, as version {version} (this one writes version "
-                f"{self.version}); start that one again, or move the table and checkpoints/{self.query} away "
+                f"{self.version}); start that program again, or move the table and checkpoints/{self.query} away "
                 f"({_REBUILT[self.query]})"
             )
         return int(version)
@@ -60,7 +60,7 @@ class TableSpec:
     def foreign_error(self, path: str, reason: str) -> MutationQuotaError:
         """Return the error for a path that holds something else."""
         return MutationQuotaError(
-            f"what stands in {path} is no table of this version ({reason}); move it away, and checkpoints/{self.query} "
+            f"{path} is not a table of this version ({reason}); move it away, and checkpoints/{self.query} "
             f"with it ({_REBUILT[self.query]}), or set another storage.root"
         )
 
@@ -76,6 +76,4 @@ TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 
 def missing_error(path: str) -> MutationQuotaError:
     """Return the error for a table that does not exist."""
-    return MutationQuotaError(
-        f"there is no table {path}: mutation-quota audit makes it, or storage.root is another deployment's"
-    )
+    return MutationQuotaError(f"there is no table {path}: run mutation-quota audit first, or correct storage.root")

@@ -51,7 +51,7 @@ def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
     if name is None:
         return None if default else UNSET
     if default:
-        raise BadInput(f"--{option} and --{option}-defaults exclude each other")
+        raise BadInput(f"--{option} and --{option}-defaults are mutually exclusive")
     if not name:
         raise BadInput(f"--{option}: the name is empty; use --{option}-defaults for the default")
     return name

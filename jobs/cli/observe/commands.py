@@ -118,7 +118,7 @@ def compare(
       mutation-quota observe compare -o json
     """
     if (requests is None) != (quotas is None):
-        raise BadInput("a file of requests needs --quotas, and --quotas needs a file of requests")
+        raise BadInput("give both a file of requests and --quotas, or neither")
     settings = where.read()
     from jobs.cli.observe.comparison_text import compared, print_comparison
     from jobs.whatif.compare import compare_file, compare_tables

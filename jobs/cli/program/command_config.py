@@ -87,9 +87,9 @@ def _read(file: Path, option: str) -> dict[str, str]:
     except UnicodeDecodeError:
         raise BadInput(f"{option}: not UTF-8") from None
     if unknown := sorted(found.keys() - _KNOWN):
-        raise BadInput(f"{option}: {', '.join(unknown)} cannot be carried over; remove it from the file")
+        raise BadInput(f"{option}: {', '.join(unknown)} is not supported; remove it from the file")
     if not _OIDC.fullmatch(handler := found.get(_HANDLER, OIDC_HANDLER)):
-        raise BadInput(f"{option}: {_HANDLER}={handler} cannot be carried over; librdkafka cannot run it")
+        raise BadInput(f"{option}: {_HANDLER}={handler} is not supported; librdkafka cannot run it")
     settings = dict.fromkeys(SecuritySettings.model_fields, "")
     settings |= {"security_protocol": "PLAINTEXT", "ssl_endpoint_identification_algorithm": "https"}
     settings |= {setting: found[name] for name, setting in _DIRECT.items() if name in found}
@@ -128,8 +128,8 @@ def _login(text: str, option: str) -> dict[str, str]:
         return {**given, "sasl_oauthbearer_extensions": pairs}
     # the text itself is a secret
     raise BadInput(
-        f"{option}: {_JAAS} cannot be carried over; only PlainLoginModule and ScramLoginModule with a username and a "
-        "password can, and OAuthBearerLoginModule with clientId, clientSecret, scope, extensions and a PEM truststore"
+        f"{option}: {_JAAS} is not supported; use PlainLoginModule or ScramLoginModule with a username and a "
+        "password, and OAuthBearerLoginModule with clientId, clientSecret, scope, extensions and a PEM truststore"
     )
 
 

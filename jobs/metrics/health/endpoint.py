@@ -133,9 +133,9 @@ def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSG
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise BadInput(
-                f"metrics.port: {address} is in use; each job needs a port of its own, or 0 for no metrics and probes"
+                f"metrics.port: {address} is in use; each job needs its own port, or 0 for no metrics and probes"
             ) from None
-        raise BadInput(f"metrics.address: {address} cannot be listened on: {error.strerror}") from None
+        raise BadInput(f"metrics.address: cannot listen on {address}: {error.strerror}") from None
     served = [HEALTH_PATH, READINESS_PATH, *(["/metrics"] if settings.enabled else [])]
     _log.info("serving %s at http://%s", ", ".join(served), address)
     return server

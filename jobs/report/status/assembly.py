@@ -72,7 +72,7 @@ def _unreachable(facts: Facts) -> Iterator[str]:
         yield facts.storage_error
     for each in facts.endpoints:
         if each.error is not None:
-            yield f"metrics at {each.address}: {each.error}: is the job running, with this metrics.port?"
+            yield f"metrics at {each.address}: {each.error}: check that the job is running with this metrics.port"
         elif not each.ready:
             yield f"metrics at {each.address}: the job is not ready: {each.reason}"
 
@@ -85,5 +85,5 @@ def _table_problems(storage: StorageFacts) -> Iterator[str]:
         elif table.exists is False and writer is not None and writer.last_batch is not None:
             yield (
                 f"table {table.name} is missing, and {table.written_by} has run: restore it, or remove "
-                f"checkpoints/{table.written_by}, so that {table.written_by} writes all that there is again"
+                f"checkpoints/{table.written_by}, and {table.written_by} writes all records again"
             )

@@ -49,14 +49,14 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
         lost = sum(each.lost for each in row.partitions or ())
         if lost:
             yield (
-                f"{row.name}: {lost} records were removed from their topic before it read them: "
-                f"docs/operations.md tells how it goes on ({row.name}.fail_on_data_loss)"
+                f"{row.name}: {lost} records were removed from their topic before it read them: see "
+                f"{row.name}.fail_on_data_loss in docs/reference/errors.md"
             )
         if row.overdue:
             what = "decisions" if row.name == APPLY else "records"
             yield (
-                f"{row.name}: {row.overdue} {what} have waited for more than a minute: is it running, "
-                "and does it keep up?"
+                f"{row.name}: {row.overdue} {what} have waited for more than a minute: check that it "
+                "is running and keeps up"
             )
 
 
@@ -69,7 +69,7 @@ def _checkpoint_problems(settings: Settings, row: QueryStatus, storage: StorageF
         yield f"{row.name}: the checkpoint {facts.folder} is incomplete: {facts.damage}; its next start says what to do"
     elif row.name == ENFORCE and not facts.exists and noted is not None:
         yield (
-            f"enforce: its buckets are of version {noted}, and the checkpoint {facts.folder} of this program "
+            f"enforce: its buckets have version {noted}, but the checkpoint {facts.folder} of this program "
             f"(version {facts.version}) is not in {settings.storage.root}: its start says what to do"
         )
     elif row.name == ENFORCE and not facts.exists:

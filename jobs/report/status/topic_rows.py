@@ -65,7 +65,7 @@ def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicSt
         if row.under_replicated:
             yield (
                 f"topic {row.name}: {row.under_replicated} of {row.partitions} partitions have replicas that are not "
-                "in sync: look at the brokers"
+                "in sync: check the brokers"
             )
     described = {
         name: DescribedTopic(
@@ -84,13 +84,13 @@ def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deploy
     for name, topic_id in sorted(deployment.topics.items()):
         if cluster.ids.get(name, topic_id) != topic_id:
             yield (
-                f"topic {name} is not the one that {root} was begun with, so that no job starts: "
-                "set another storage.root, or move this one's checkpoints and tables away"
+                f"topic {name} is not the topic that {root} belongs to, so no job can start: "
+                "set another storage.root, or move its checkpoints and tables away"
             )
         is_gone = name not in cluster.layout.topics and name not in deployment.retired
         if is_gone and user_of(name, settings.topics.requests):
             yield (
-                f"topic {name} of a user is gone; if that is for good, start enforce once with the user in "
+                f"topic {name} of a user was deleted; if this is intended, start enforce once with the user in "
                 "topics.retired_users"
             )
 

@@ -43,7 +43,7 @@ class KeyedStage:
         self._held_bytes = 0
         if not through_pandas and not has_known_release():
             _log.warning(
-                "PySpark %s is not known to this release: a stage goes through pandas, which is slower",
+                "PySpark %s is unknown to this release: a stage uses pandas, which is slower",
                 pyspark.__version__,
             )
 

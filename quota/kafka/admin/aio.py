@@ -48,7 +48,7 @@ class AIOQuotaAdminClient:
     @property
     def _client(self) -> QuotaAdminClient:
         if self._connected is None:
-            raise RuntimeError("the client connects when it is entered: async with AIOQuotaAdminClient(...) as client")
+            raise RuntimeError("the client is not connected: use async with AIOQuotaAdminClient(...) as client")
         return self._connected
 
 

@@ -166,7 +166,7 @@ class Dispatcher:
                 self._writer.poll()
                 self._run(partial(self._on_answers, answers))
             except Exception:  # noqa: BLE001 without this thread futures would never complete
-                _log.exception("cannot listen for decisions, trying again")
+                _log.exception("cannot read decisions, retrying")
                 self._closed.wait(_POLL_SECONDS)
         if self._reader is not None:
             self._reader.close()

@@ -51,7 +51,7 @@ class ClientOptions:
         own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
         target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
         if "bootstrap.servers" not in target:
-            raise BadInput("bootstrap.servers is missing: the servers of the cluster whose topics are to be changed")
+            raise BadInput("bootstrap.servers is missing: set the servers of the cluster whose topics to change")
         overrides = [f"kafka.bootstrap_servers={target['bootstrap.servers']}"]
         if TIME_LIMIT in config:
             overrides.append(f"client.api_timeout_ms={config[TIME_LIMIT]}")

@@ -194,7 +194,7 @@ class Applier:
         try:
             decision = read_decision(message.value())
         except BadRecord as error:
-            _log.warning("%s is no decision and is passed over: %s", source, error)
+            _log.warning("skipped %s, which is not a decision: %s", source, error)
             return None
         if not decision.apply or not admitted_topics(decision.topics):
             return None

@@ -163,7 +163,7 @@ class Ledger:
             encoded = codec.encode(msgspec.structs.replace(result, topics=topics))
             if len(encoded) <= max_answer_bytes(self._settings):
                 return encoded
-        _log.error("%s: its result is larger than limits.max_request_bytes foresees, and is left out", result.source)
+        _log.error("%s: its result is larger than limits.max_request_bytes permits, and is not written", result.source)
         return codec.encode(msgspec.structs.replace(result, topics=[]))
 
 
@@ -171,5 +171,5 @@ def _done(message: Message) -> _DoneDecision | None:
     try:
         return codec.decode(message.value(), _done_decoder)
     except BadRecord as error:
-        _log.warning("%s is no record of an applier and is passed over: %s", message_source(message), error)
+        _log.warning("skipped %s, which is not a record of an applier: %s", message_source(message), error)
         return None

@@ -111,9 +111,8 @@ class ClusterQuotas:
             )
         if missing:
             raise ClusterError(
-                f"Kafka at {self.connection} has accepted {len(rates)} quotas and does not show {len(missing)} of "
-                f"them, such as {next(iter(missing))}: somebody may have changed it at the same time; "
-                "quotas drift tells how it stands"
+                f"Kafka at {self.connection} has accepted {len(rates)} quotas but does not have {len(missing)} of "
+                f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift"
             )
 
     def ask(self, action: str, ask: Ask[T]) -> T:
@@ -192,8 +191,7 @@ def _version(calls: BrokerCalls, key: int) -> int:
     version = calls.version_of(key)
     if version is None:
         raise MutationQuotaError(
-            "it is too old: quotas of clients can be read and set since Kafka 2.6, and controller_mutation_rate "
-            "since 2.7"
+            "it is too old: client quotas require Kafka 2.6, and controller_mutation_rate requires 2.7"
         )
     return version
 

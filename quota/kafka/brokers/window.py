@@ -46,5 +46,5 @@ async def _describe(calls: BrokerCalls, node: int) -> Window:
     check_answer(result, "DescribeConfigs")
     values = {each["name"]: each["value"] for each in result["configs"]}
     if not {_NUM, _SIZE} <= values.keys():
-        raise ClusterError(f"it has no {_NUM}, which is of Kafka 2.7")
+        raise ClusterError(f"it has no {_NUM}, which requires Kafka 2.7")
     return Window(int(values[_NUM]), int(values[_SIZE]))

@@ -32,14 +32,14 @@ def _check_readable(path: str) -> str:
 
 def _check_certificate(path: str) -> str:
     if path and _CERTIFICATE not in read_text(path):
-        raise ValueError("no certificate in PEM")
+        raise ValueError("not a certificate in PEM format")
     return path
 
 
 def _check_key(path: str) -> str:
     text = read_text(path)
     if path and not (_PLAIN_KEY in text or ENCRYPTED_KEY in text):
-        raise ValueError("no key in PKCS#8, as Java takes it; openssl pkcs8 -topk8 -nocrypt makes one")
+        raise ValueError("not a PKCS#8 key, which Java requires; convert it with openssl pkcs8 -topk8 -nocrypt")
     return path
 
 

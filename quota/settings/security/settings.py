@@ -153,7 +153,7 @@ class SecuritySettings(Section):
         for prefix, is_unused, owner in (*unused, *self._unused_logins(security)):
             yield from (f"{owner} has no use for {name}" for name in self._given(prefix) if is_unused)
         if bool(security.ssl_certificate) != bool(security.ssl_key):
-            yield "ssl_certificate_location and ssl_key_location go together"
+            yield "set ssl_certificate_location and ssl_key_location together"
         encrypted = ENCRYPTED_KEY in security.ssl_key
         if encrypted != bool(security.ssl_key_password):
             yield (

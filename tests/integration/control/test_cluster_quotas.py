@@ -345,12 +345,12 @@ def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_sett
             assert rates(target.address) == {"user-principal 'alice'": 5.0}
             target.stop()
             wrote(QuotaRecord(ALICE, 9.0))
-            until(lambda: any("trying again" in each for each in lines))
+            until(lambda: any("retrying" in each for each in lines))
             target.start()
             until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
-    expected = f"cannot read the quotas of Kafka at {target.address}: nobody listens there: trying again"
+    expected = f"cannot read the quotas of Kafka at {target.address}: nobody listens there: retrying"
     assert lines.count(expected) == 1
-    assert "goes on" in lines  # and has ended, by Ctrl-C, with 0
+    assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 
 
 PAGE = (CHECKOUT / "docs/how-to/push.md").read_text()

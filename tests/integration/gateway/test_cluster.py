@@ -103,7 +103,7 @@ def test_a_broker_that_advertises_itself_ends_the_start_since_it_would_lead_clie
     )
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert f"brokers tell them {own}" in done.stderr
+    assert f"brokers advertise {own}" in done.stderr
     assert "advertised.listeners" in done.stderr
 
 
@@ -112,4 +112,4 @@ def test_a_broker_without_a_listener_ends_the_start_since_clients_would_go_to_it
     done = run("gateway", "--bootstrap-server", nodes[0].broker.address, "--set", f"gateway.listeners={known}")
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert f"brokers tell them {nodes[2].broker.address}" in done.stderr
+    assert f"brokers advertise {nodes[2].broker.address}" in done.stderr

@@ -20,14 +20,14 @@ def cases(folder, broker, taken):
     host, _, port = broker.address.partition(":")
     elsewhere = f"gateway.listeners={free_port()}={host}:{port}"
     return {
-        "a port in use": ([f"gateway.first_port={taken}"], f"{HOST}:{taken} is in use; gateway.first_port or"),
+        "a port in use": ([f"gateway.first_port={taken}"], f"{HOST}:{taken} is in use; set gateway.first_port or"),
         "brokers that lead past it": (
             ["gateway.advertised_by=brokers", elsewhere],
-            f"clients would be led past the gateway: brokers tell them {broker.address}",
+            f"clients would bypass the gateway: brokers advertise {broker.address}",
         ),
         "a listener for another broker": (
             [f"gateway.listeners={free_port()}=localhost:{port}"],
-            f"brokers tell them {broker.address}, where the gateway knows localhost:{port}",
+            f"brokers advertise {broker.address}, but the gateway's addresses are localhost:{port}",
         ),
         "any address": (["gateway.address=0.0.0.0"], "clients cannot connect to 0.0.0.0: set gateway.advertised_host"),
         "an address of another machine": (["gateway.address=192.0.2.1"], "192.0.2.1:"),

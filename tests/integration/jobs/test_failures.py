@@ -45,9 +45,9 @@ def refusal(action, *args, **kwargs):
 
 
 HALVES = {
-    "all of it": (shutil.rmtree, "is gone, and with it all buckets"),
-    "all that is in it": (lambda at: remove(at, "*"), "is gone, and with it all buckets"),
-    "all but metadata and sources": (lambda at: remove(at, "offsets", "commits", "state"), "is gone"),
+    "all of it": (shutil.rmtree, "is missing, and with it all buckets"),
+    "all that is in it": (lambda at: remove(at, "*"), "is missing, and with it all buckets"),
+    "all but metadata and sources": (lambda at: remove(at, "offsets", "commits", "state"), "is missing"),
     "offsets": (lambda at: remove(at, "offsets"), "its offsets are missing"),
     "offsets and commits": (lambda at: remove(at, "offsets", "commits"), "its offsets are missing"),
     "newest offsets": (lambda at: remove(at, "offsets/1"), "offsets/1 is missing"),
@@ -123,7 +123,7 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
     operator.checkpoint.rename(older)
     (operator.root / "deployment.json").unlink()  # as a program without it left the root
     line = refusal(operator.enforce)
-    assert f"kept as version {STATE_VERSION - 1}, and this program goes on with version {STATE_VERSION} only" in line
+    assert f"have version {STATE_VERSION - 1}, and this program needs version {STATE_VERSION}, which is missing" in line
     assert "--reset-state" in line
     older.rename(operator.checkpoint)
     operator.enforce()
@@ -131,7 +131,7 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
     known = json.loads(note.read_text())
     assert known["checkpoints"] == {"enforce": STATE_VERSION}
     note.write_text(json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))  # as a person mends it
-    assert f"kept by a newer program, as version {STATE_VERSION + 1}" in refusal(operator.enforce)
+    assert f"written by a newer program, as version {STATE_VERSION + 1}" in refusal(operator.enforce)
     note.write_text("{")
     assert "deployment.json is damaged; restore it, or remove it" in refusal(operator.enforce)
     note.write_text(json.dumps(known))
@@ -150,7 +150,7 @@ def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(opera
     operator.request("c")
     operator.enforce()
     line = refusal(operator.audit)
-    assert f"{checkpoint} is no whole one: it ends with batch 0, and the tables hold 1; remove that folder" in line
+    assert f"{checkpoint} is incomplete: it ends with batch 0, and the tables hold 1; remove that folder" in line
     remove(checkpoint, "offsets", "commits")
     assert "its offsets are missing; remove that folder" in refusal(operator.audit)
     shutil.rmtree(checkpoint)
@@ -191,7 +191,7 @@ def test_without_the_quotas_nothing_is_decided(operator):
     operator.delete_topic(quotas)
     line = refusal(operator.enforce, quota_timeout_seconds=1.0)
     assert f"cannot read the quotas in topic {quotas}" in line
-    assert "bring the topic back, then start again" in line
+    assert "make the quota topic available, then start it again" in line
     assert operator.decided == {"a": 40.0}
 
 
@@ -216,7 +216,7 @@ def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk)
     operator.request("a")
     rest = small_disk / "rest"
     rest.write_bytes(b"x" * shutil.disk_usage(small_disk).free)
-    assert f"no space is left where {small_disk} is" in refusal(operator.enforce)
+    assert f"no space is left in {small_disk}" in refusal(operator.enforce)
     rest.unlink()
     operator.enforce()
     operator.audit()
@@ -225,13 +225,13 @@ def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk)
     rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 8192))
     line = refusal(operator.enforce)
     assert "No space left on device" in line
-    assert f"no space is left where {small_disk} is" in line
-    assert "free some, then start again: it goes on where it was, and nothing is lost" in line
+    assert f"no space is left in {small_disk}" in line
+    assert "free some, then start it again: it continues from its checkpoint, and nothing is lost" in line
     rest.unlink()
     operator.enforce()
 
     rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 20_480))
-    assert f"no space is left where {small_disk} is" in refusal(operator.audit)
+    assert f"no space is left in {small_disk}" in refusal(operator.audit)
     rest.unlink()
     operator.audit()
     assert operator.decided == {"a": 40.0, "b": -20.0}
@@ -265,8 +265,8 @@ def test_the_program_says_so_in_its_last_line_and_begins_anew_when_told(operator
     shutil.rmtree(operator.checkpoint)
     once = ("enforce", "--once", "--set", f"storage.root={operator.root}")
     *_, last = command(*once, exit_code=1).splitlines()
-    assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is gone")
+    assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is missing")
     command(*once, "--reset-state", "--yes")
     assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
     shutil.rmtree(operator.checkpoint)
-    assert "is gone" in refusal(operator.enforce)
+    assert "is missing" in refusal(operator.enforce)

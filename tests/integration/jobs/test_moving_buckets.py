@@ -68,7 +68,7 @@ def test_what_was_decided_since_is_not_forgotten(spark, operator):
     saved = capture_buckets(spark, operator.settings)
     operator.request("third")
     operator.enforce()
-    with pytest.raises(MutationQuotaError, match=r"enforce has gone on since the buckets .* export again"):
+    with pytest.raises(MutationQuotaError, match=r"enforce has decided requests since the buckets .* export again"):
         restore_buckets(spark, operator.settings, saved)
     operator.request("fourth")
     operator.enforce()
@@ -83,7 +83,7 @@ def test_a_batch_that_is_not_finished_is_finished_first(spark, operator):
     operator.request("third")
     operator.enforce()
     (operator.checkpoint / "commits" / "1").unlink()
-    with pytest.raises(MutationQuotaError, match=r"batch 1 of .* is begun and not finished; let enforce --once finish"):
+    with pytest.raises(MutationQuotaError, match=r"batch 1 of .* is not finished; run enforce --once to finish"):
         capture_buckets(spark, operator.settings)
 
 

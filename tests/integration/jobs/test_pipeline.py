@@ -166,4 +166,4 @@ def test_the_last_good_quota_stays_where_a_bad_one_was_written(deployment, caplo
         produce(deployment, deployment.topics.quotas, bad, key=b'{"user":"alice"}')
     (change,) = read_log(deployment).timeline.configured(at=2**62)
     assert (change.entity, change.quota.rate) == (QuotaEntity("alice"), 5.0)
-    assert "skipped a quota that is none" in caplog.text
+    assert "skipped an invalid quota" in caplog.text

@@ -119,7 +119,9 @@ def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
     output, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 1
     last = output.splitlines()[-1]
-    assert last.startswith("mutation-quota: Spark's JVM has ended; where it ran out of memory")
+    assert last.startswith(
+        "mutation-quota: Spark's JVM has exited; if the lines before this one show that it ran out of memory"
+    )
     assert "raise spark.driver_memory" in last
 
 
@@ -215,7 +217,7 @@ def test_a_storage_root_belongs_to_its_topics(spark, deployment):
     claim_storage(files, deployment, {"requests": "A"})
     claim_storage(files, deployment, {"requests": "A", "decisions": "B"})
     claim_storage(files, deployment, {"decisions": "B"})
-    with pytest.raises(MutationQuotaError, match=r"topic decisions is not the one that .* was begun with"):
+    with pytest.raises(MutationQuotaError, match=r"topic decisions is not the topic that .* belongs to"):
         claim_storage(files, deployment, {"requests": "A", "decisions": "C"})
 
 

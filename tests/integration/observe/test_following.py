@@ -124,7 +124,7 @@ def test_broken_lines_are_told_and_the_rest_goes_on(observed, log, caplog):
     with caplog.at_level(logging.WARNING):
         follow(observed, log)
     assert requests(observed) == [("b", 4)]
-    assert "kafka-request.log: a line that is cut off, or not JSON" in caplog.text
+    assert "kafka-request.log: a truncated line, or not JSON" in caplog.text
 
 
 def test_the_command_follows_until_it_is_stopped(observed, log):
@@ -151,5 +151,5 @@ def test_a_log_that_is_not_there_ends_it_in_one_line(observed, tmp_path):
 
 def test_users_with_topics_of_their_own_are_told_why_not(observed, log):
     topics = observed.topics.model_copy(update={"identity": "topic"})
-    with pytest.raises(BadInput, match="give what is observed a deployment of its own"):
+    with pytest.raises(BadInput, match="use a separate deployment for observed requests"):
         run_follow(observed.model_copy(update={"topics": topics}), [log], from_beginning=False, once=True)

@@ -60,26 +60,33 @@ def test_the_user_is_the_topics_where_the_payload_names_it_or_none(named):
 @pytest.mark.parametrize(
     ("user", "topic", "error"),
     [
-        ("bob", "mutation-requests.alice", "user: not the one whose topic mutation-requests.alice is (value: 'bob')"),
+        (
+            "bob",
+            "mutation-requests.alice",
+            "user: the topic mutation-requests.alice belongs to another user (value: 'bob')",
+        ),
         (
             "Alice",
             "mutation-requests.alice",
-            "user: not the one whose topic mutation-requests.alice is (value: 'Alice')",
+            "user: the topic mutation-requests.alice belongs to another user (value: 'Alice')",
         ),
         (
             "b" * 99,
             "mutation-requests.a",
-            f"user: not the one whose topic mutation-requests.a is (value: '{'b' * 40}'…)",
+            f"user: the topic mutation-requests.a belongs to another user (value: '{'b' * 40}'…)",
         ),
         (
             "\u0430lice",
             "mutation-requests.alice",
-            "user: not the one whose topic mutation-requests.alice is (value: '\u0430lice' (spelled '\\u0430lice'))",
+            (
+                "user: the topic mutation-requests.alice belongs to another user "
+                "(value: '\u0430lice' (spelled '\\u0430lice'))"
+            ),
         ),
         (
             "alice",
             "mutation-requests",
-            "user: nobody's topic, expected mutation-requests.USER (value: mutation-requests)",
+            "user: this topic belongs to no user, expected mutation-requests.USER (value: mutation-requests)",
         ),
     ],
 )

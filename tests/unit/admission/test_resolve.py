@@ -45,7 +45,7 @@ def test_a_record_at_the_limit_is_judged_and_one_over_it_is_not():
     padded = request + b" " * (LIMIT - len(request))
     assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
     found = letter(padded + b" ")
-    assert found.error == "value: a record of more than the 1024 bytes that limits.max_request_bytes allows"
+    assert found.error == "value: larger than the 1024 bytes that limits.max_request_bytes allows"
     assert found.value == padded.decode()
 
 
@@ -95,7 +95,7 @@ def test_a_record_that_its_producer_stamped_is_dead_without_a_time():
     stamped = Record(Source("t", 0, 7), 99, request_json(1), stamped=False)
     found = resolve(stamped, timeline(), Policy())
     assert isinstance(found, DeadLetter)
-    assert found.error.startswith("timestamp: its producer's own")
+    assert found.error.startswith("timestamp: set by the producer")
     assert found.timestamp is None
 
 

@@ -202,7 +202,9 @@ def test_who_waits_the_spread_rates_told_time_and_a_window_is_admitted(rate, ask
 
 @pytest.mark.parametrize("name", [AlgorithmName.SAMPLED_RATE, AlgorithmName.SPREAD_RATE])
 def test_a_rate_that_is_to_remember_requests_says_that_it_cannot(name):
-    with pytest.raises(BadInput, match=r"repeats.window_seconds=60: .*-rate remembers no requests; set it to 0"):
+    with pytest.raises(
+        BadInput, match=r"repeats.window_seconds=60: .*-rate does not support deduplication; set it to 0"
+    ):
         make_algorithm(name, KIP, Deduplication(window_ms=60_000))
 
 

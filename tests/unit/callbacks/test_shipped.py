@@ -59,8 +59,8 @@ def test_groups_change_while_it_runs():
 @pytest.mark.parametrize(
     ("configs", "reason"),
     [
-        ({"groups.pay.users": "a"}, "groups.pay.users is no config of a group"),
-        ({"group.pay": "a"}, "group.pay is no config of a group"),
+        ({"groups.pay.users": "a"}, "groups.pay.users is not a config of a group"),
+        ({"group.pay": "a"}, "group.pay is not a config of a group"),
         ({"group.pay.users": "a"}, "group.pay: Object missing required field `controller_mutation_rate`"),
         ({"group.pay.controller_mutation_rate": "fast"}, "Expected `float`"),
         ({"group.pay.controller_mutation_rate": "nan"}, "Expected `float` > 0"),
@@ -116,7 +116,7 @@ def test_another_separator():
 @pytest.mark.parametrize(
     ("configs", "reason"),
     [
-        ({"minimum.share": "0"}, "minimum.share is 0: expected a number above 0, and up to 1"),
+        ({"minimum.share": "0"}, "minimum.share is 0: expected a number above 0 and at most 1"),
         ({"minimum.share": "1.5"}, "minimum.share is 1.5"),
         ({"minimum.share": "much"}, "minimum.share is much"),
         ({"minimum.share": "nan"}, "minimum.share is nan"),

@@ -98,7 +98,7 @@ def test_a_delegation_token_is_answered_with_a_sentence_and_closed(sasl):
         on.send(36, 2, {"authBytes": b"n,,n=dG9rZW4,r=abc,tokenauth=true"})
     (answer,) = on.answers()
     assert answer["errorCode"] == 58
-    assert "cannot authenticate by a delegation token" in answer["errorMessage"]
+    assert "cannot authenticate with a delegation token" in answer["errorMessage"]
     assert on.keys_seen() == [17]
 
 

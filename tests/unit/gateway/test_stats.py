@@ -25,8 +25,8 @@ def test_an_address_that_leads_past_is_logged_once_and_counted_each_time(caplog)
     assert stats.foreign_addresses == 3
     (logged,) = (each.getMessage() for each in caplog.records)
     assert logged == (
-        "a broker tells clients elsewhere:9092, which leads past this gateway, and is left out; "
-        "gateway.listeners and the broker's advertised.listeners must agree"
+        "a broker advertises elsewhere:9092, which bypasses this gateway; the address is removed from responses; "
+        "make gateway.listeners and the broker's advertised.listeners agree"
     )
 
 

@@ -94,10 +94,10 @@ def test_a_line_that_only_names_the_api_is_none():
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (created(AT, ("a", 1))[:400], "a line that is cut off, or not JSON"),
+        (created(AT, ("a", 1))[:400], "a truncated line, or not JSON"),
         (b"DEBUG " + created(AT, ("a", 1)).partition(b"DEBUG ")[2], "expected a time such as"),
         (created(AT, ("a", 1)).replace(b"Completed request:", b""), "another layout: expected the message to begin"),
-        (created(AT, ("a", 1)).replace(b"alice", b"al\xffice"), "a line that is cut off, or not JSON: .* byte 0xff"),
+        (created(AT, ("a", 1)).replace(b"alice", b"al\xffice"), "a truncated line, or not JSON: .* byte 0xff"),
         (created(AT, ("a", 1)).replace(b"50.183", b"1e300"), "request log of another version: .*totalTimeMs"),
         (created(AT, ("a", 1)).replace(b'"principal"', b'"who"'), "request log of another version.*`principal`"),
         (

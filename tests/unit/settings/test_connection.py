@@ -129,9 +129,12 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
         ),
         ([*SASL, "kafka.sasl_password_file=EMPTY"], "EMPTY is empty"),
         ([*SASL, "kafka.sasl_password_file=PASSWORD", "kafka.sasl_password=hunter2"], "sasl_password_file are given"),
-        (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=KEY"], "ssl_ca_location: no certificate"),
-        (["kafka.security_protocol=SSL", "kafka.ssl_key_location=EMPTY"], "no key in PKCS#8"),
-        (["kafka.security_protocol=SSL", "kafka.ssl_key_location=KEY"], "ssl_key_location go together"),
+        (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=KEY"], "ssl_ca_location: not a certificate"),
+        (["kafka.security_protocol=SSL", "kafka.ssl_key_location=EMPTY"], "not a PKCS#8 key"),
+        (
+            ["kafka.security_protocol=SSL", "kafka.ssl_key_location=KEY"],
+            "set ssl_certificate_location and ssl_key_location together",
+        ),
         (
             [
                 "kafka.security_protocol=SSL",
@@ -154,7 +157,7 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
         (["kakfa.secret=hunter2"], "unknown setting kakfa.secret"),
         (["sasl_password=hunter2"], "--set sasl_password=********: expected section.key=value"),
         (["kafka.sasl_password:hunter2"], "--set ********: expected section.key=value"),
-        (["storage.options=hunter2"], "storage.options takes its entries one by one"),
+        (["storage.options=hunter2"], "storage.options must be set entry by entry"),
     ],
 )
 def test_what_does_not_fit_is_one_line_without_the_secret(overrides, error, files):

@@ -29,7 +29,7 @@ def test_this_machine_needs_no_token(address):
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.1.2.3"])  # noqa: S104 it is refused
 def test_other_machines_need_one(address, token):
-    with pytest.raises(BadInput, match="needs token_file"):
+    with pytest.raises(BadInput, match="requires token_file"):
         load(f"dashboard.address={address}")
     assert load(f"dashboard.address={address}", token()).token.startswith("a token")
 

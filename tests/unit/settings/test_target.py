@@ -86,7 +86,10 @@ def test_a_certificate_and_its_key_are_taken_over_together_or_not_at_all(tmp_pat
     second = target(*pair("second"))
     assert ("second" in second.ssl_certificate, "second" in second.ssl_key) == (True, True)
     for alone in pair("second"):
-        with pytest.raises(BadInput, match="target: ssl_certificate_location and ssl_key_location go together; "):
+        with pytest.raises(
+            BadInput,
+            match="target: set ssl_certificate_location and ssl_key_location together; ",
+        ):
             target(alone)
 
 

@@ -59,8 +59,14 @@ def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, mo
         (quota_json({"user": "a"}).replace(b"5", b"1e999"), "controller_mutation_rate: "),
         (b'{"entity": {"user": "a"}}', "controller_mutation_rate: missing"),
         (quota_json({}), "entity: an entity needs a user, a client-id or both"),
-        (b'{"entity": {"user": "a"}, "bucket": {"user": "a"}}', "bucket: a record has one of entity, bucket, callback"),
-        (b'{"callback": {"class": "a.B"}, "cluster": {"topics": {}}}', "cluster: a record has one of entity, bucket"),
+        (
+            b'{"entity": {"user": "a"}, "bucket": {"user": "a"}}',
+            "bucket: a record must have only one of entity, bucket, callback",
+        ),
+        (
+            b'{"callback": {"class": "a.B"}, "cluster": {"topics": {}}}',
+            "cluster: a record must have only one of entity, bucket",
+        ),
         (b'{"callback": {"configs": {}}}', "callback.class: missing"),
         (b'{"callback": {"class": "a.B", "configs": {"n": 5}}}', "callback.configs[...]: expected str, got int"),
         (b'{"cluster": {"topics": {"t": [-1]}}}', "cluster.topics[...][0]: expected int >= 0"),

@@ -79,11 +79,11 @@ def test_no_quotas_at_all_has_to_be_said():
         ("quotas:\n- {user: !!timestamp x, controller_mutation_rate: 1}\n", "user: 'x' cannot be read"),
         ("quotas:\n- user: a\n", "f:2:3: controller_mutation_rate: missing"),
         ("quotas:\n- controller_mutation_rate: 1\n", "f:2:3: whose quota?"),
-        ("quotas:\n- {user: , controller_mutation_rate: 1}\n", "user: the name is empty; user-defaults: true is"),
+        ("quotas:\n- {user: , controller_mutation_rate: 1}\n", "user: the name is empty; use user-defaults: true"),
         ("quotas:\n- {user: '', controller_mutation_rate: 1}\n", "user: the name is empty"),
         ("quotas:\n- {user: 12, controller_mutation_rate: 1}\n", "user: expected text, got 12; put it in quotes"),
         ("quotas:\n- {user: [a], controller_mutation_rate: 1}\n", "user: expected a single value"),
-        ("quotas:\n- {user: a, user-defaults: true, controller_mutation_rate: 1}\n", "exclude each other"),
+        ("quotas:\n- {user: a, user-defaults: true, controller_mutation_rate: 1}\n", "are mutually exclusive"),
         ("quotas:\n- {user-defaults: no, controller_mutation_rate: 1}\n", "user-defaults: expected true, got 'no'"),
         (
             "quotas:\n- {user: a, controller_mutation_rate: 1}\n- {user: a, controller_mutation_rate: 2}\n",

@@ -65,7 +65,7 @@ def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, a
         (("--algorithm", "leaky-bucket"), "'leaky-bucket' is not one of 'token-bucket', 'sampled-rate', 'spread-rate'"),
         (
             ("--algorithm", "sampled-rate", "--set", "repeats.window_seconds=60"),
-            "repeats.window_seconds=60: sampled-rate remembers no requests; set it to 0, or take token-bucket",
+            "repeats.window_seconds=60: sampled-rate does not support deduplication; set it to 0, or use token-bucket",
         ),
     ],
 )
@@ -196,10 +196,10 @@ def test_a_line_tells_its_topic_where_topics_tell_users(simulate):
         at(0, 1),
     ]
     lie, *decided, nobodys = simulate(requests, (ALICE,), "--set", "topics.identity=topic")
-    assert lie["error"] == "user: not the one whose topic mutation-requests.mallory is (value: 'alice')"
+    assert lie["error"] == "user: the topic mutation-requests.mallory belongs to another user (value: 'alice')"
     assert [(each["user"], each["tokens"]) for each in decided] == [("alice", 54), ("alice", 53)]
     assert [each["source"]["topic"] for each in decided] == ["mutation-requests.alice"] * 2
-    assert nobodys["error"].startswith("user: nobody's topic")
+    assert nobodys["error"].startswith("user: this topic belongs to no user")
 
 
 def test_an_empty_client_id_slips_past_no_default(simulate):

@@ -88,8 +88,8 @@ def test_a_tag_is_not_written_twice():
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        ("02 0500 0500", "tag 5 stands behind tag 5"),
-        ("02 0500 0400", "tag 4 stands behind tag 5"),
+        ("02 0500 0500", "tag 5 comes after tag 5"),
+        ("02 0500 0400", "tag 4 comes after tag 5"),
         ("01 0503 abcd", "tag 5 is not as long as it claims: 3 bytes of 2"),
         ("ffffffff07 0500", "2147483647 elements are claimed in 2 bytes"),
         ("03 0100 0200 0300", "more elements"),

@@ -315,8 +315,8 @@ TAGS = {
     "of a size that is too small": ("01 01 07 0000000000000007", "finalizedFeaturesEpoch is not as long"),
     "of a size that is too large": ("01 01 09 0000000000000007 00", "finalizedFeaturesEpoch is not as long"),
     "of a size that is larger than the message": ("01 01 7f 0000000000000007", "tag 1 is not as long"),
-    "twice": ("02 03 01 01 03 01 01", "tag 3 stands behind tag 3"),
-    "in another order": ("02 09 00 03 01 01", "tag 3 stands behind tag 9"),
+    "twice": ("02 03 01 01 03 01 01", "tag 3 comes after tag 3"),
+    "in another order": ("02 09 00 03 01 01", "tag 3 comes after tag 9"),
 }
 
 

@@ -30,7 +30,7 @@ from tests.evidence.conformance.wire.oracle import Oracle, Parsed, Refused
 STRICTER = {
     "not UTF-8": "Kafka replaces what is not UTF-8 in a string",
     "above 2^31 - 1": "Kafka takes a varint above 2^31 - 1 for a negative number, and most of those for null",
-    "stands behind tag": "Kafka takes tags in any order, and the last of two that are the same",
+    "comes after tag": "Kafka takes tags in any order, and the last of two that are the same",
     "not as long as it claims": "Kafka does not look at the size of a tagged field that it knows",
 }
 """What the codec refuses although Kafka reads it, by words of the error: another reader might see another message."""

@@ -128,7 +128,7 @@ def test_the_command_prints_lines_or_json(tmp_path):
 
 @pytest.mark.parametrize("wrong", ["", "7", "mutation-requests-0", "mutation-requests-0-", "a b-0-7", "t-0-x"])
 def test_what_is_no_id_is_refused(wrong):
-    with pytest.raises(BadInput, match="expected topic-partition-offset, as in mutation-requests-0-17"):
+    with pytest.raises(BadInput, match="expected topic-partition-offset, such as mutation-requests-0-17"):
         parse_decision_id(wrong)
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_id_is_told_also_where_no_cluster_answers(settings):
 
 def test_where_there_is_no_table_that_is_said(settings):
     with pytest.raises(
-        MutationQuotaError, match=r"there is no table .*/tables/decisions: mutation-quota audit makes it"
+        MutationQuotaError, match=r"there is no table .*/tables/decisions: run mutation-quota audit first"
     ):
         explain_decision(settings, "mutation-requests-0-7", 0)
 
@@ -165,9 +165,7 @@ def test_a_table_of_a_newer_program_is_left_alone(settings):
 
 def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
     append_rows(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
-    with pytest.raises(
-        MutationQuotaError, match=r"is of version 1, .*; mutation-quota audit --once brings it up to that"
-    ):
+    with pytest.raises(MutationQuotaError, match=r"is of version 1, .*; upgrade it with mutation-quota audit --once"):
         explain_decision(settings, "mutation-requests-0-0", 0)
 
 

@@ -108,7 +108,7 @@ def test_what_is_no_table_of_ours_is_left_alone_and_named(settings, kind):
     else:
         (path / "part-0.parquet").write_bytes(b"theirs")
     before = sorted(path.rglob("*"))
-    with pytest.raises(MutationQuotaError, match="decisions is no table of this version") as raised:
+    with pytest.raises(MutationQuotaError, match="decisions is not a table of this version") as raised:
         prepare(settings)
     assert "\n" not in str(raised.value)
     assert sorted(path.rglob("*")) == before
@@ -182,7 +182,7 @@ def test_a_table_of_another_version_that_does_not_fit_is_refused_with_what_to_do
     prepare(settings)
     newer = decisions.VERSION + 1
     stored(settings).alter.set_table_properties({"mutationQuota.schemaVersion": str(newer)}, raise_if_not_exists=False)
-    with pytest.raises(MutationQuotaError, match=rf"newer program, as version {newer} .* start that one again"):
+    with pytest.raises(MutationQuotaError, match=rf"newer program, as version {newer} .* start that program again"):
         prepare(settings)
     shutil.rmtree(settings.storage.table("decisions"))
     other = [field if field.name != "quota" else StructField("quota", StringType()) for field in decisions.TABLE]

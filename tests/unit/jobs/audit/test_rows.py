@@ -82,7 +82,7 @@ def test_a_dead_letter_becomes_a_typed_row():
 
 
 def test_a_dead_letter_whose_record_has_no_time_has_its_own():
-    letter = {"error": "timestamp: its producer's own", "value": "{", "timestamp": None, "source": SOURCE}
+    letter = {"error": "timestamp: set by the producer", "value": "{", "timestamp": None, "source": SOURCE}
     ((row,), strays) = both(dead_letter_rows(records(letter)))
     assert (row["date"], row["error"], strays) == (date(1970, 1, 2), letter["error"], [])
     (rows, (stray,)) = both(dead_letter_rows(records({"timestamp": None, "source": SOURCE})))
@@ -93,7 +93,7 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
     quota = json.dumps({"entity": {"user": "alice"}, "controller_mutation_rate": 5}).encode()
     (rows, (row,)) = both(quota_change_rows(record_batch(kafka_rows([quota], timestamps=[None]))))
     assert rows == []
-    assert row["error"].startswith("timestamp: its producer's own")
+    assert row["error"].startswith("timestamp: set by the producer")
     assert datetime.now(UTC) - row["timestamp"] < timedelta(hours=1)
 
 

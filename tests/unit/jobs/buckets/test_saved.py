@@ -56,13 +56,13 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda text: text.split(b"\n")[0], "is cut short: it holds 0 buckets of 1; export again"),
-        (lambda text: text[:-9], "was not written by buckets export, or was changed since: "),
+        (lambda text: text.split(b"\n")[0], "is truncated: it has 0 of 1 buckets; export again"),
+        (lambda text: text[:-9], "was not written by buckets export, or was changed: "),
         (lambda text: text.replace(b'"K"', b'"k"'), "was not written by buckets export"),
         (lambda _: b"", "was not written by buckets export"),
         (
             lambda text: text.replace(b'"state_version":%d' % STATE_VERSION, b'"state_version":99'),
-            f"holds buckets of version 99, and this program keeps version {STATE_VERSION}; export and load",
+            f"has buckets of version 99, and this program uses version {STATE_VERSION}; export and load",
         ),
     ],
 )

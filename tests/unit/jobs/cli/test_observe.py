@@ -12,7 +12,7 @@ ASSUMED = (
     "cost not in the logs, assumed to be 1: topics 1 to delete topics (observe snapshot knows topics from before; "
     "observe.default_partitions sets the default)"
 )
-BROKEN = "kafka-request.log: 1 lines cannot be read; the first: a line that is cut off, or not JSON: "
+BROKEN = "kafka-request.log: 1 lines cannot be read; the first: a truncated line, or not JSON: "
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_the_requests_are_reported_and_compared(log):
     ("args", "error"),
     [
         (("import", "gone"), "gone: No such file or directory"),
-        (("import", "quotas.yaml"), "quotas.yaml: no request log, no line of it has 'Completed request:'; brokers"),
+        (("import", "quotas.yaml"), "quotas.yaml: not a request log, no line has 'Completed request:'; brokers"),
         (
             ("import", "kafka-request.log", "--output-file", "quotas.yaml"),
             "--output-file quotas.yaml: the file exists; add --force",
@@ -96,9 +96,9 @@ def test_the_requests_are_reported_and_compared(log):
             "'Mars' is not a time zone, such as UTC",
         ),
         (("import", "kafka-request.log", "--principal-rules", "x"), "principal rules: expected RULE:pattern/"),
-        (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: no snapshot of mutation-quota"),
-        (("compare", "quotas.yaml"), "a file of requests needs --quotas"),
-        (("compare", "quotas.yaml", "--quotas", "quotas.yaml"), "quotas.yaml: not one line is a request as mutation-"),
+        (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: not a file of mutation-quota"),
+        (("compare", "quotas.yaml"), "give both a file of requests and --quotas"),
+        (("compare", "quotas.yaml", "--quotas", "quotas.yaml"), "quotas.yaml: no line is a request of mutation-"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

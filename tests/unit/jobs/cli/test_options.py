@@ -48,7 +48,7 @@ def test_a_folder_is_not_a_file(tmp_path):
 @pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.JSONL])
 def test_nobody_is_asked_where_data_is_printed(monkeypatch, output):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    with pytest.raises(BadInput, match="cannot ask: add --yes"):
+    with pytest.raises(BadInput, match="cannot ask for confirmation: add --yes"):
         ConfirmOptions().check(OutputOptions(output=output))
     ConfirmOptions(yes=True).check(OutputOptions(output=output))
     ConfirmOptions(dry_run=True).check(OutputOptions(output=output))
@@ -75,5 +75,6 @@ def test_without_a_terminal_nothing_is_discarded_unless_yes_is_given(command):
     done = run(*command, "--bootstrap-server", "127.0.0.1:1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "mutation-quota: there is no terminal to ask on: add --yes to make the change, or --dry-run to preview it\n"
+        "mutation-quota: no terminal to ask for confirmation: add --yes to make the change, "
+        "or --dry-run to preview it\n"
     )

@@ -44,7 +44,7 @@ def test_it_serves_the_page_whether_or_not_kafka_can_be_reached_and_then_ends():
 def test_a_port_in_use_is_one_line(taken):
     with pytest.raises(BadInput) as raised, serve_dashboard(settings(f"dashboard.port={taken}")):
         pass
-    assert str(raised.value) == f"dashboard.port: 127.0.0.1:{taken} is in use; --port 0 takes any free one"
+    assert str(raised.value) == f"dashboard.port: 127.0.0.1:{taken} is in use; --port 0 selects a free port"
 
 
 def test_another_port_is_taken_where_any_will_do(taken):
@@ -56,7 +56,7 @@ def test_another_port_is_taken_where_any_will_do(taken):
 def test_an_address_of_another_machine_is_one_line(token):
     wrong = settings("dashboard.address=192.0.2.1", f"dashboard.token_file={token}")
     with (
-        pytest.raises(BadInput, match=r"^dashboard.address: 192.0.2.1:0 cannot be listened on: "),
+        pytest.raises(BadInput, match=r"^dashboard.address: cannot listen on 192.0.2.1:0: "),
         serve_dashboard(wrong),
     ):
         pass

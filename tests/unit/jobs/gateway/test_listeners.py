@@ -36,19 +36,25 @@ def test_brokers_that_tell_the_gateways_addresses_are_left_as_they_are():
         (
             {"advertised_by": "brokers", "listeners": ["20001=kafka-1:9094"], "advertised_host": "gw"},
             {1: ("kafka-1", 9092)},
-            "brokers tell them kafka-1:9092, where the gateway knows gw:20001; the brokers' advertised.listeners must",
+            (
+                "brokers advertise kafka-1:9092, but the gateway's addresses are gw:20001; "
+                "the brokers' advertised.listeners must"
+            ),
         ),
         (
             {"advertised_by": "brokers", "listeners": ["20001=kafka-1:9094"], "advertised_host": "gw"},
             {1: ("gw", 20_001), 2: ("gw", 20_002)},
-            "brokers tell them gw:20002",
+            "brokers advertise gw:20002",
         ),
         (
             {"listeners": ["20001=kafka-1:9092"]},
             {1: ("kafka-1", 9092), 2: ("kafka-2", 9092)},
-            "brokers tell them kafka-2:9092, where the gateway knows kafka-1:9092; gateway.listeners must name each",
+            (
+                "brokers advertise kafka-2:9092, but the gateway's addresses are kafka-1:9092; "
+                "gateway.listeners must name each"
+            ),
         ),
-        ({"first_port": 65_535}, TOLD, "gateway.first_port=65535 leaves no ports for 3 brokers"),
+        ({"first_port": 65_535}, TOLD, "gateway.first_port=65535 leaves too few ports for 3 brokers"),
         ({"address": "0.0.0.0"}, TOLD, "gateway.advertised_host"),  # noqa: S104 it is refused
         ({"address": "::"}, TOLD, "gateway.advertised_host"),
     ],

@@ -150,7 +150,7 @@ def test_broken_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tmp
     assert names(requests) == ["a", "b"]
     (found,) = summary.logs.values()
     assert found.broken == 2
-    assert found.first_broken.startswith("a line that is cut off, or not JSON")
+    assert found.first_broken.startswith("a truncated line, or not JSON")
 
 
 def test_an_empty_log_tells_of_nothing(tmp_path):
@@ -162,8 +162,8 @@ def test_an_empty_log_tells_of_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (b"[2026-11-22 17:39:55,315] INFO started (kafka.server.KafkaServer)\n", "log: no request log, no line of it"),
-        (b"\0\1\2" * 1000, "log: no request log"),
+        (b"[2026-11-22 17:39:55,315] INFO started (kafka.server.KafkaServer)\n", "log: not a request log, no line"),
+        (b"\0\1\2" * 1000, "log: not a request log"),
         (
             b"[2026-11-22 17:39:55,315] DEBUG Completed request:RequestHeader(apiKey=CREATE_TOPICS",
             "of Kafka before 2.8",

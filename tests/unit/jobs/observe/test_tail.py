@@ -92,7 +92,7 @@ def test_a_log_that_is_cut_off_without_a_copy_is_told_of(tmp_path, caplog):
     log.write_bytes(b"new\n")
     os.utime(log, ns=(2 * 10**18, 2 * 10**18))
     assert read_all(tail) == b"new\n"
-    assert "was cut off, and there is no copy of it" in caplog.text
+    assert "was truncated, and there is no copy of it" in caplog.text
 
 
 @pytest.mark.parametrize("keep_plain", [True, False])
@@ -162,7 +162,7 @@ def test_a_place_that_is_gone_is_told_and_the_log_read_from_its_first_line(tmp_p
     log = tmp_path / "log"
     append(log, b"one\n")
     assert read_all(follow(log, LogPlace("0" * 24, 100))) == b"one\n"
-    assert "what was written before that is not observed" in caplog.text
+    assert "earlier requests are not observed" in caplog.text
 
 
 def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path):

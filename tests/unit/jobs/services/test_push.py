@@ -151,7 +151,7 @@ def test_drift_that_is_over_is_told_and_told_again_when_it_comes_again(log, foll
         once()
         cluster.rates[ALICE] = 5.0
         once()
-        assert caplog.messages[-1] == "the cluster is as the log has it again"
+        assert caplog.messages[-1] == "the cluster matches the log again"
         assert dict(stats.differing) == {}
         cluster.rates[ALICE] = 9.0
         once()
@@ -208,9 +208,9 @@ def test_a_cluster_that_is_away_is_waited_for_and_what_came_meanwhile_is_pushed(
     assert cluster.pushed == [{ALICE: 9.0}]
     rate = "controller_mutation_rate"
     assert caplog.messages == [
-        "nobody listens there: trying again",
+        "nobody listens there: retrying",
         f"pushed: ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
-        "goes on",
+        "continuing",
     ]
     assert log.opened == 1
 
@@ -240,7 +240,7 @@ def test_a_log_that_cannot_be_read_is_opened_anew(log, follow):
     log.set((ALICE, 5.0, 0))
     once, _ = follow(cluster, {ALICE: 5.0})
     once()
-    log.failure = "the topic is not the one that was read so far"
+    log.failure = "the topic was deleted and created again"
     once()
     log.failure = None
     log.set((ALICE, 9.0, 0))

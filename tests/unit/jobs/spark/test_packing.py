@@ -51,5 +51,5 @@ def test_what_is_not_installed_is_named(packed):
 
 def test_what_is_no_wheel_is_refused(tmp_path):
     (tmp_path / "x.whl").write_bytes(b"no wheel")
-    with pytest.raises(BadInput, match=r"x\.whl: no wheel: File is not a zip file"):
+    with pytest.raises(BadInput, match=r"x\.whl: not a wheel: File is not a zip file"):
         pack(tmp_path / "x.whl", tmp_path / "y.tar.gz", INTERPRETER)

@@ -48,7 +48,7 @@ def test_a_cluster_has_no_say_in_state_partitions_and_secrets(caplog):
     assert found[PARTITIONS] == "3"
     assert found["spark.hadoop.fs.x"] == "mine"
     assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
-    assert f"{PARTITIONS}=200 does not count; enforce.state_partitions=3 does" in caplog.text
+    assert f"{PARTITIONS}=200 is ignored; enforce.state_partitions=3 applies" in caplog.text
 
 
 def test_a_setting_goes_before_what_was_measured_also_where_spark_submit_was_given_that_file():
@@ -61,7 +61,7 @@ def test_a_spark_that_the_jobs_start_keeps_state_partitions_and_secrets_too(capl
     found = spark_properties(settings)
     assert found[PARTITIONS] == "2"
     assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
-    assert f"{PARTITIONS}=8 does not count" in caplog.text
+    assert f"{PARTITIONS}=8 is ignored" in caplog.text
 
 
 def test_where_nothing_is_contradicted_nothing_is_said(caplog):

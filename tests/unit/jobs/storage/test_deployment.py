@@ -24,17 +24,17 @@ def test_topics_of_users_are_added_as_they_are_made():
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_noticed():
-    with pytest.raises(MutationQuotaError, match=r"alice is not the one .* \(its id was a1, now it is a2\)"):
+    with pytest.raises(MutationQuotaError, match=r"alice is not the topic .* \(its id was a1, now it is a2\)"):
         Deployment(ALICE).with_topics({"mutation-requests.alice": "a2"}, by_topic())
 
 
 def test_a_missing_topic_is_an_error_unless_it_is_retired_and_then_must_not_come_back():
     deployment = Deployment(QUOTAS | ALICE | BOB)
-    with pytest.raises(MutationQuotaError, match=r"topic mutation-requests.bob is gone.*topics.retired_users"):
+    with pytest.raises(MutationQuotaError, match=r"topic mutation-requests.bob was deleted.*topics.retired_users"):
         deployment.with_all_topics(ALICE, by_topic())
     retired = deployment.with_all_topics(ALICE, by_topic("topics.retired_users=bob"))
     assert retired.with_all_topics(ALICE, by_topic()) == retired  # the setting was for one start
-    with pytest.raises(MutationQuotaError, match="bob is not the one"):
+    with pytest.raises(MutationQuotaError, match="bob is not the topic"):
         retired.with_all_topics({"mutation-requests.bob": "b2"}, by_topic())
 
 

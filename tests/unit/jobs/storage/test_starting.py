@@ -111,7 +111,7 @@ def test_a_replacement_of_a_lost_checkpoint_that_is_killed_does_not_start_with_f
         _replace(files)
 
     del files.write
-    with pytest.raises(MutationQuotaError, match="is gone, and with it all buckets"):
+    with pytest.raises(MutationQuotaError, match="is missing, and with it all buckets"):
         check_stateful_checkpoint(files, "enforce", 3)
 
 

@@ -42,7 +42,7 @@ def test_a_file_of_requests_has_no_recorded_quotas_to_judge_by(tmp_path):
     settings = load_settings(environment={}, with_default_file=False)
     (only,) = parse_candidates([f"name=seven,quotas={tmp_path / 'q.yaml'}"], None, settings)
     assert only.name == "seven"
-    with pytest.raises(BadInput, match="--candidate window-num=3: a file of requests has no quotas of its own; add"):
+    with pytest.raises(BadInput, match="--candidate window-num=3: a file of requests needs quotas; add"):
         parse_candidates(["window-num=3"], None, settings)
 
 
@@ -73,12 +73,12 @@ def test_quotas_are_read_as_apply_and_simulate_read_them(tmp_path, name, text, r
         ("quota=x", "--candidate quota=x: expected KEY=VALUE,..."),
         ("window-num=1,window-num=2", "at most once"),
         ("window-num=", "expected KEY=VALUE,..."),
-        ("window-num=0", "--candidate window-num=0: window-num is a whole number above 0"),
-        ("window-num=-1", "window-num is a whole number above 0"),
-        ("window-size-seconds=1.5", "window-size-seconds is a whole number above 0"),
-        ("algorithm=bucket", "algorithm is one of token-bucket, sampled-rate, spread-rate"),
+        ("window-num=0", "--candidate window-num=0: window-num: expected a whole number above 0"),
+        ("window-num=-1", "window-num: expected a whole number above 0"),
+        ("window-size-seconds=1.5", "window-size-seconds: expected a whole number above 0"),
+        ("algorithm=bucket", "algorithm: expected one of token-bucket, sampled-rate, spread-rate"),
         ("quotas=nowhere.yaml", "nowhere.yaml: No such file or directory"),
-        ("name=recorded quotas", "two are called 'recorded quotas'"),
+        ("name=recorded quotas", "two candidates are called 'recorded quotas'"),
     ],
 )
 def test_what_cannot_be_tried_is_said(text, message):

@@ -46,15 +46,15 @@ def test_what_is_no_request_does_not_count_and_is_said_in_one_line(read, caplog)
         found = read(at(0, 1), b"no", at(0, 1), b'{"timestamp": 7}')
     assert [each.source.offset for each in found] == [0, 2]
     (said,) = caplog.messages
-    assert "requests.jsonl: 2 of 4 lines are no requests and do not count; line 2: value: not JSON" in said
+    assert "requests.jsonl: ignored 2 of 4 lines, which are not requests; line 2: value: not JSON" in said
 
 
 @pytest.mark.parametrize(
     ("lines", "error", "message"),
     [
         ([], BadInput, "requests.jsonl: empty"),
-        ([b"no", b"{}"], BadInput, "requests.jsonl: not one line is a request; line 1: value: not JSON"),
-        ([at(2000, 1)], MutationQuotaError, "requests.jsonl: none of its 1 requests is of that time"),
+        ([b"no", b"{}"], BadInput, "requests.jsonl: no line is a request; line 1: value: not JSON"),
+        ([at(2000, 1)], MutationQuotaError, "requests.jsonl: none of its 1 requests is in that period"),
     ],
 )
 def test_a_file_without_requests_is_an_error(read, lines, error, message):

@@ -103,8 +103,8 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     ("content", "error"),
     [
         (None, "No such file or directory"),
-        ("{}", "not what backtest --json prints: Object missing required field `repetition`"),
-        ("\x00", "not what backtest --json prints: JSON is malformed"),
+        ("{}", "not the output of backtest --output json: Object missing required field `repetition`"),
+        ("\x00", "not the output of backtest --output json: JSON is malformed"),
     ],
 )
 def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, content, error):
@@ -147,8 +147,8 @@ def test_json_in_html_is_the_same_json():
     ("version", "error"),
     [
         ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 5\); start that"),
-        ("3", r"is of version 3, and this program reads version 5; mutation-quota audit --once brings it up"),
-        ("", r"is no table of this version \(it has no mutationQuota.schemaVersion\)"),
+        ("3", r"is of version 3, and this program reads version 5; upgrade it with mutation-quota audit --once"),
+        ("", r"is not a table of this version \(it has no mutationQuota.schemaVersion\)"),
     ],
 )
 def test_a_table_of_another_version_is_named(report, settings, version, error):
@@ -158,7 +158,7 @@ def test_a_table_of_another_version_is_named(report, settings, version, error):
 
 
 def test_where_nothing_was_audited_it_says_so(report, settings):
-    with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: mutation-quota audit makes it"):
+    with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: run mutation-quota audit first"):
         report()
     write_tables(settings)
     with pytest.raises(BadInput, match=r"^nothing was audited yet: the tables are empty$"):
@@ -171,7 +171,7 @@ def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp
     file.unlink()
     with pytest.raises(
         MutationQuotaError,
-        match=r"/tables cannot be read or written: .*; check that storage.root is reachable, and complete$",
+        match=r"/tables cannot be read or written: .*; check that storage.root is reachable and complete$",
     ):
         report()
 
@@ -212,8 +212,10 @@ def test_what_cannot_be_told_of_is_bad_input(report, settings, options, error):
 def test_a_library_that_somebody_has_changed_gets_into_no_page(monkeypatch):
     path, digest = library._SCRIPT  # noqa: SLF001
     monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
-    with pytest.raises(MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; install"):
+    with pytest.raises(
+        MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; reinstall"
+    ):
         library.load_library()
     monkeypatch.setattr(library, "_PACKAGE", "no-such")
-    with pytest.raises(MutationQuotaError, match="is not installed, which draws charts; run make setup"):
+    with pytest.raises(MutationQuotaError, match="which draws the charts, is not installed; run make setup"):
         library.load_library()

@@ -14,16 +14,16 @@ NOWHERE = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=
 @pytest.mark.parametrize(
     ("args", "error"),
     [
-        (["push"], "there is no terminal to ask on: add --yes to make the change, or --dry-run to preview it"),
-        (["push", "--json"], "a command that prints data cannot ask: add --yes"),
+        (["push"], "no terminal to ask for confirmation: add --yes to make the change, or --dry-run to preview it"),
+        (["push", "--json"], "a command that prints data cannot ask for confirmation: add --yes"),
         (["push", "--yes", "--repair"], "--repair: only with --follow"),
         (
             ["push", "--yes", "--follow", "--dry-run"],
             "--follow runs until it is stopped: leave out --dry-run and --output",
         ),
         (["push", "--yes", "--follow", "--json"], "--follow runs until it is stopped"),
-        (["push", "--follow"], "there is no terminal to ask on"),
-        (["pull", "--apply"], "there is no terminal to ask on"),
+        (["push", "--follow"], "no terminal to ask for confirmation"),
+        (["pull", "--apply"], "no terminal to ask for confirmation"),
         (
             ["pull", "--apply", "--yes", "--output-file", "quotas.yaml"],
             "--apply writes to the log, --output-file to a file",

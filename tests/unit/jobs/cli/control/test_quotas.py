@@ -60,7 +60,7 @@ def test_a_long_form_that_does_not_add_up_is_refused(given, error):
         (ALICE, "give --add-config"),
         (["--add-config", "controller_mutation_rate=5"], "whose quota?"),
         (["--user", "", "--add-config", "controller_mutation_rate=5"], "--user: the name is empty"),
-        ([*ALICE, "--user-defaults", "--add-config", "controller_mutation_rate=5"], "exclude each other"),
+        ([*ALICE, "--user-defaults", "--add-config", "controller_mutation_rate=5"], "are mutually exclusive"),
         (["--frobnicate"], "No such option: --frobnicate"),
     ],
 )

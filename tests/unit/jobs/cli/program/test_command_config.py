@@ -89,19 +89,19 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("client.dns.lookup=x\nretries=3\n", "client.dns.lookup, retries cannot be carried over; remove it from"),
+        ("client.dns.lookup=x\nretries=3\n", "client.dns.lookup, retries is not supported; remove it from"),
         (
             "ssl.truststore.location=trust.jks\n",
             "ssl.truststore.location is a JKS file, and only PEM can be read: convert it, and set ssl.truststore.type",
         ),
         (
             "sasl.login.callback.handler.class=com.example.Login\n",
-            "Login cannot be carried over; ",
+            "Login is not supported; ",
         ),
-        ("sasl.jaas.config=com.example.Login required password=hunter2;\n", "sasl.jaas.config cannot be carried over"),
+        ("sasl.jaas.config=com.example.Login required password=hunter2;\n", "sasl.jaas.config is not supported"),
         (
             "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required s=hunter2;",
-            "sasl.jaas.config cannot be carried over",
+            "sasl.jaas.config is not supported",
         ),
     ],
 )

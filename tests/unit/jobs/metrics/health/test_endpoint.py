@@ -135,15 +135,13 @@ def test_a_port_that_is_taken_is_told_in_one_line():
         port = other.getsockname()[1]
         with pytest.raises(BadInput) as raised:
             ServiceEndpoint(MetricsSettings(port=port), "enforce")
-    expected = (
-        f"metrics.port: 127.0.0.1:{port} is in use; each job needs a port of its own, or 0 for no metrics and probes"
-    )
+    expected = f"metrics.port: 127.0.0.1:{port} is in use; each job needs its own port, or 0 for no metrics and probes"
     assert str(raised.value) == expected
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "no such host"])
 def test_an_address_that_is_not_of_this_machine_is_told_too(address):
-    with pytest.raises(BadInput, match=rf"^metrics.address: {address}:\d+ cannot be listened on: "):
+    with pytest.raises(BadInput, match=rf"^metrics.address: cannot listen on {address}:\d+: "):
         ServiceEndpoint(MetricsSettings(port=free_port(), address=address), "enforce")
 
 
@@ -158,7 +156,7 @@ def test_a_failure_is_counted_and_told_once_and_the_rest_goes_on(settings, monke
     stop.set()
     thread.join(10)
     assert not thread.is_alive()
-    assert caplog.messages == ["metrics: ClusterError: no Kafka; the job goes on"]
+    assert caplog.messages == ["metrics: ClusterError: no Kafka; the job continues"]
 
 
 class Job(Work):

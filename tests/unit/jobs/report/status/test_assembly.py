@@ -70,7 +70,7 @@ def test_records_that_wait_for_long_are_a_problem(settings):
 
     assert query(found, "enforce").overdue == 3
     assert found.problems == [
-        "enforce: 3 records have waited for more than a minute: is it running, and does it keep up?"
+        "enforce: 3 records have waited for more than a minute: check that it is running and keeps up"
     ]
 
 
@@ -144,7 +144,7 @@ def test_a_topic_that_was_made_again_is_a_problem(settings):
 
     (problem,) = assemble(settings, facts(storage_facts=storage(noted))).problems
 
-    assert problem.startswith(f"topic {REQUESTS} is not the one that /srv/quota was begun with")
+    assert problem.startswith(f"topic {REQUESTS} is not the topic that /srv/quota belongs to")
 
 
 def test_a_topic_of_a_user_that_is_gone_is_a_problem_unless_it_is_retired():
@@ -154,7 +154,7 @@ def test_a_topic_of_a_user_that_is_gone_is_a_problem_unless_it_is_retired():
 
     (problem,) = assemble(settings, facts(storage_facts=root)).problems
 
-    assert problem.startswith(f"topic {REQUESTS}.ann of a user is gone")
+    assert problem.startswith(f"topic {REQUESTS}.ann of a user was deleted")
 
 
 def test_the_topics_of_users_take_the_place_of_the_shared_one():
@@ -174,7 +174,7 @@ def test_the_topics_of_users_take_the_place_of_the_shared_one():
     ("noted", "problem"),
     [
         ({}, "enforce has not run on /srv/quota"),
-        ({"enforce": 2}, "enforce: its buckets are of version 2, and the checkpoint checkpoints/enforce/v3"),
+        ({"enforce": 2}, "enforce: its buckets have version 2, but the checkpoint checkpoints/enforce/v3"),
     ],
 )
 def test_an_enforce_without_a_checkpoint_is_a_problem(settings, noted, problem):
