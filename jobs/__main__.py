@@ -1,6 +1,9 @@
 """The command line `mutation-quota`: all commands by name, and errors as one line."""
 
-from jobs.services.interrupts import exit_interrupted  # the first import: it handles Ctrl-C during the others
+from jobs.services.interrupts import (
+    exit_interrupted,
+    watch_interrupts,
+)  # the first import: it handles Ctrl-C during the others
 
 # isort: split
 import logging
@@ -124,6 +127,7 @@ _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.histor
 
 def main() -> None:
     """Run the program: an error is one line on standard error, and its exit code as in `EXIT_CODES`."""
+    watch_interrupts()
     start_log()
     try:
         _check_encoding(sys.argv[1:])

@@ -36,7 +36,7 @@ def broker(
     from jobs.services.signals import stop_signals
 
     settings = where.read()
-    with stop_signals() as stop, embedded_broker(settings, port, data) as running:
+    with embedded_broker(settings, port, data) as running, stop_signals() as stop:
         print(f"ready {running.address}", flush=True)
         while not stop.is_set():
             running.check()

@@ -133,7 +133,10 @@ class Broker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        if kind is KeyboardInterrupt:  # it was still starting, or a second Ctrl-C came
+            self.kill()
+        else:
+            self.stop()
 
     def start(self) -> None:
         """Start the broker, and return when clients can connect.
@@ -146,7 +149,7 @@ class Broker:
             raise BadInput(f"port {self.port} is in use; choose another with --port, or 0 for any free port")
         self._configure()
         if not (self._data / "logs" / "meta.properties").exists():
-            self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties))
+            self._format()
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)),
@@ -159,8 +162,15 @@ class Broker:
         try:
             self._wait_until_listening()
         except BaseException:
-            self.stop()
+            self.kill()
             raise
+
+    def kill(self) -> None:
+        """Kill the broker, whose next start recovers its data."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
 
     def stop(self) -> None:
         """Stop the broker; kill it if it does not end in time."""
@@ -216,10 +226,19 @@ class Broker:
             *args,
         ]
 
-    def _java(self, main: str, *args: str) -> None:
-        done = subprocess.run(
-            self._command(main, *args), capture_output=True, text=True, check=False, start_new_session=True
-        )
+    def _format(self) -> None:
+        """Prepare the folder of a new broker's data; if that is not finished, nothing of it remains.
+
+        Raises:
+            ClusterError: Kafka's tool has failed.
+        """
+        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties))
+        done = None
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+        finally:
+            if done is None or done.returncode != 0:
+                shutil.rmtree(self._data / "logs", ignore_errors=True)
         if done.returncode != 0:
             raise ClusterError(
                 f"cannot prepare the broker's data in {self._data}: {_last_line(done.stderr or done.stdout)}"

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from jobs.services.interrupts import count_signal
+
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
@@ -12,6 +14,7 @@ def stop_signals() -> Iterator[threading.Event]:
     stop = threading.Event()
 
     def on_signal(*_: object) -> None:
+        count_signal()
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()

@@ -92,6 +92,23 @@ def test_the_broker_says_when_it_is_ready_and_leaves_nothing_behind(program, tmp
     assert not java_processes(tmp_path)
 
 
+@pytest.mark.parametrize("begun", ["server.properties", "broker.out"])  # its data are prepared, it is started
+def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_be_started_again(
+    program, tmp_path, begun
+):
+    args = ("broker", "--port", "0", "--data", str(tmp_path / "data"))
+    process = program(*args)
+    until((tmp_path / "data" / begun).exists, poll_seconds=0.02)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (process.returncode, output) == (130, "")
+    assert not java_processes(tmp_path)
+    again = program(*args)
+    read_until(again, r"^ready ")
+    again.send_signal(signal.SIGINT)
+    assert again.wait(DEADLINE_SECONDS) == 0
+
+
 def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
     """With the default root, a folder of where it is started."""
     process = program("run", "--set", "audit.trigger_seconds=2")

@@ -39,6 +39,46 @@ except KeyboardInterrupt:
     finally:
         os.kill(os.getpid(), signal.SIGINT)
 """
+STUCK = """
+from jobs.services.interrupts import exit_interrupted, watch_interrupts
+from confluent_kafka.admin import AdminClient
+watch_interrupts()
+client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
+try:
+    print("ready", flush=True)
+    client.list_topics(timeout=60)
+except KeyboardInterrupt:  # the signal came before the call
+    exit_interrupted()
+"""
+HANDLING = """
+import signal
+import time
+from jobs.services.interrupts import watch_interrupts
+from jobs.services.signals import stop_signals
+watch_interrupts()
+with stop_signals() as stop:
+    print("ready", flush=True)
+    stop.wait(60)
+time.sleep(2)
+print("done", flush=True)
+"""
+"""A service, which takes some time to stop by itself."""
+SWALLOWING = """
+import time
+from jobs.services.interrupts import exit_interrupted, watch_interrupts
+
+class Held:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(60)
+
+watch_interrupts()
+try:
+    Held()
+    time.sleep(60)
+except KeyboardInterrupt:
+    exit_interrupted()
+"""
 
 
 def interrupt(tmp_path, code, how):
@@ -65,3 +105,18 @@ def test_a_command_cleans_up(tmp_path, how):
 
 def test_a_second_signal_does_not_disturb_the_end(tmp_path):
     assert interrupt(tmp_path, ENDING, signal.SIGINT) == (130, "", "")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_call_into_a_library_does_not_hold_up_the_end(tmp_path, how):
+    """The call waits a minute for a broker, and Python's handler has no turn before."""
+    assert interrupt(tmp_path, STUCK, how) == (130, "", "")
+
+
+def test_a_handler_of_a_service_is_left_alone(tmp_path):
+    assert interrupt(tmp_path, HANDLING, signal.SIGINT) == (0, "done\n", "")
+
+
+def test_an_interrupt_that_is_swallowed_comes_again(tmp_path):
+    """As in a destructor, or in the hooks of a fork: Python prints such an exception and goes on."""
+    assert interrupt(tmp_path, SWALLOWING, signal.SIGINT) == (130, "", "")
