@@ -27,6 +27,7 @@ from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
+from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import query_folder
@@ -153,6 +154,7 @@ def export_buckets(settings: Settings, file: Path, *, new: bool = True) -> Saved
         BadInput: `new`, and the file exists.
         MutationQuotaError: there are no buckets.
     """
+    check_store(settings)
     with session(settings, "buckets export") as spark:
         saved = capture_buckets(spark, settings)
     saved.write(file, new=new)

@@ -17,6 +17,7 @@ from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.session import session
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.files import Files
+from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
@@ -87,6 +88,7 @@ def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int
     Raises:
         MutationQuotaError: no batch is finished.
     """
+    check_store(settings)
     with session(settings, "buckets list") as spark:
         files, window = Files(spark, settings), settings.quota.window
         return newest_buckets(spark, files, lambda saved: select_buckets(saved, query, clock(), window))

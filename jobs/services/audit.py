@@ -7,7 +7,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import run_queries
-from jobs.services.session import deployment_session, hold_leases
+from jobs.services.session import check_root, deployment_session, hold_leases
 from jobs.services.signals import stop_signals
 from jobs.spark.session import session
 from quota.settings import Settings
@@ -48,6 +48,7 @@ def run_minutes(settings: Settings, *, once: bool, take_over: bool = False) -> N
     Raises:
         MutationQuotaError: the audit has written nothing yet, or the query cannot start or failed: what to do.
     """
+    check_root(settings, [MINUTES])
     metrics, health = QueryMetrics(settings), QueryHealth(settings)
     with (
         ServiceEndpoint(settings.metrics, "minutes", once=once) as endpoint,

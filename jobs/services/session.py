@@ -16,7 +16,8 @@ from jobs.spark.session import jvm_pid, kill_jvm, session
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
 from jobs.storage.holder import Holder
-from jobs.storage.lease import Lease, hold_lease
+from jobs.storage.lease import Lease, check_free, hold_lease
+from jobs.storage.stored_files import QUICK, check_store, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import user_topic_names
@@ -25,6 +26,19 @@ from quota.settings import Settings
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.2
+
+
+def check_root(settings: Settings, queries: Sequence[str]) -> None:
+    """Check what can be told of a storage root within a second, before anything is started.
+
+    Raises:
+        LeaseError: another process of this machine runs one of the queries there.
+        MutationQuotaError: the root cannot be reached: why, and what to do.
+    """
+    check_store(settings)
+    if settings.storage.is_s3 or "://" not in settings.storage.root:  # else only Hadoop may know it
+        for query in queries:
+            check_free(stored_files(settings, QUICK), query)
 
 
 @contextmanager
@@ -71,8 +85,9 @@ def deployment_session(
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
-    topic_ids = prepare_topics(settings, needed)
     queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
+    check_root(settings, queries)
+    topic_ids = prepare_topics(settings, needed)
     with session(settings, name, log) as spark, hold_leases(spark, settings, queries, take_over=take_over):
         with query_errors(name):
             _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)

@@ -29,7 +29,7 @@ class QueryFailed(MutationQuotaError):
             name: the query's name.
             text: the error text and stack trace from Spark.
         """
-        super().__init__(f"{name} failed: {_reason(text)}")
+        super().__init__(f"{name} failed: {reason_in(text)}")
         self.name = name
         self.text = text
 
@@ -47,7 +47,7 @@ def query_errors(name: str) -> Iterator[None]:
         raise QueryFailed(name, str(error)) from None
 
 
-def _reason(text: str) -> str:
+def reason_in(text: str) -> str:
     """Return the most specific line: our own error, a worker's Python error, the last `Caused by`, the first line."""
     ours = _OUR_ERROR.search(text)
     if ours:

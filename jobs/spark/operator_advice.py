@@ -9,6 +9,7 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from jobs.spark.failures import QueryFailed
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+from quota.settings.store_errors import store_problem
 
 _AGAIN = "then start it again: it continues from its checkpoint, and nothing is lost"
 
@@ -35,6 +36,9 @@ _ADVICE = {
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
     "|ChecksumException": (
         "the checkpoint of {query} in {root}/checkpoints is damaged; restore it from a backup, {damaged}"
+    ),
+    r"S3AFileSystem not found|AbortableStreamBasedCheckpointFileManager|No FileSystem for scheme .?s3a": (
+        "the jars of S3 (make package S3=1 puts them into dist/jars) are not on Spark's class path"
     ),
     "Failed to find data source|DATA_SOURCE_NOT_FOUND": (
         "the jobs' jars (from make package, in dist/jars) are not on Spark's class path; "
@@ -96,6 +100,8 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
                     damaged=_DAMAGED_ADVICE.get(failure.name, ""),
                 )
                 raise MutationQuotaError(f"{failure}; {what_to_do}") from None
+        if problem := store_problem(settings.storage, failure.text):
+            raise MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}") from None
         raise
     except (Py4JNetworkError, ConnectionError):
         raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None

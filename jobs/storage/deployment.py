@@ -10,8 +10,7 @@ from jobs.storage.stored_files import ReadableFiles
 from quota.admission.identity import user_of
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
-
-_FILE = "deployment.json"
+from quota.settings.storage import DEPLOYMENT_FILE
 
 
 class TopicGone(MutationQuotaError):
@@ -36,7 +35,7 @@ class Deployment:
         Raises:
             MutationQuotaError: the file is damaged.
         """
-        text = files.read(_FILE)
+        text = files.read(DEPLOYMENT_FILE)
         if text is None:
             return cls()
         try:
@@ -44,13 +43,13 @@ class Deployment:
             return cls(dict(found["topics"]), list(found.get("retired", [])), dict(found.get("checkpoints", {})))
         except (ValueError, KeyError, TypeError):
             raise MutationQuotaError(
-                f"{files.root}/{_FILE} is damaged; restore it, or remove it if topics and checkpoints of this root "
+                f"{files.root}/{DEPLOYMENT_FILE} is damaged; restore it, or remove it if topics and checkpoints of this root "
                 "are unchanged: the job then creates it again"
             ) from None
 
     def write(self, files: Files) -> None:
         """Write the file."""
-        files.write(_FILE, json.dumps(asdict(self)))
+        files.write(DEPLOYMENT_FILE, json.dumps(asdict(self)))
 
     def with_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
         """Return the deployment with more topics.

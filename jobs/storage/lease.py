@@ -19,10 +19,14 @@ from msgspec.structs import replace
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from jobs.background import background
+from jobs.spark.failures import reason_in
 from jobs.storage.holder import Holder
+from jobs.storage.stored_files import ReadableFiles
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
+
+_FOLDER = "leases"
 
 _RENEWALS = 6
 """How often a lease is renewed while it lasts."""
@@ -38,14 +42,8 @@ _BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """A clock that goes on while the machine is suspended, where there is one."""
 
 
-class LeaseFiles(Protocol):
+class LeaseFiles(ReadableFiles, Protocol):
     """The files of a storage root, as a lease uses them."""
-
-    root: str
-
-    def read(self, path: str) -> str | None:
-        """Return the text of a file; None if there is no such file."""
-        ...
 
     def write(self, path: str, text: str) -> None:
         """Write or replace a file atomically."""
@@ -53,10 +51,6 @@ class LeaseFiles(Protocol):
 
     def create(self, path: str, text: str) -> bool:
         """Write a file, and return whether it did not exist."""
-        ...
-
-    def names(self, folder: str) -> list[str]:
-        """Return the names in a folder; none if there is no such folder."""
         ...
 
     def remove(self, path: str) -> None:
@@ -103,7 +97,6 @@ class Lease:
         self._query = query
         self._seconds = seconds
         self._me = me
-        self._folder = f"leases/{query}"
         self._number = 0
         self._renewed_at = 0.0
         self._reason = "the store does not answer"
@@ -118,23 +111,23 @@ class Lease:
             LeaseError: another process holds it.
         """
         while True:
-            found = self._newest()
+            found = _newest(self._files, self._query)
             if found.text is not None:
                 self._wait_for_end(found, take_over=take_over)
             self._renewed_at = _now()
-            if self._files.create(self._path(found.number + 1), self._text()):
+            if self._files.create(_path(self._query, found.number + 1), self._text()):
                 self._number = found.number + 1
                 if self._is_mine():
                     break
-        if self._files.create(self._path(self._number), self._text()):
+        if self._files.create(_path(self._query, self._number), self._text()):
             _log.warning(
                 "%s overwrites a file that it was to create only: two jobs that start at the same moment are not "
                 "kept apart there; use a store with conditional writes (If-None-Match)",
                 self._files.root,
             )
-        for name in self._numbers():
+        for name in _numbers(self._files, self._query):
             if name < self._number:
-                self._files.remove(self._path(name))
+                self._files.remove(_path(self._query, name))
 
     def renew(self) -> None:
         """Renew the lease, or notice that another process has it."""
@@ -144,9 +137,9 @@ class Lease:
                 self._lose(self._taken())
                 return
             self._me = replace(self._me, renewals=self._me.renewals + 1)
-            self._files.write(self._path(self._number), self._text())
+            self._files.write(_path(self._query, self._number), self._text())
         except _STORE_ERRORS as error:
-            self._reason = next(iter(str(error).splitlines()), type(error).__name__)
+            self._reason = reason_in(str(error) or type(error).__name__)
         else:
             self._renewed_at = began
 
@@ -164,7 +157,7 @@ class Lease:
         if self.lost is None:
             with suppress(*_STORE_ERRORS):
                 if self._is_mine():
-                    self._files.write(self._path(self._number), self._text(ended=True))
+                    self._files.write(_path(self._query, self._number), self._text(ended=True))
 
     def _wait_for_end(self, found: _Found, *, take_over: bool) -> None:
         """Return when the holder is dead, as far as one can tell, or has given the lease back."""
@@ -172,11 +165,11 @@ class Lease:
         while _now() - began < self._seconds:
             if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
                 return
-            now = self._newest()
+            now = _newest(self._files, self._query)
             if now.text is None or (now.holder is not None and now.holder.ended):
                 return
             if now != found or (holder is not None and holder.program_runs):
-                raise LeaseError(self._held_by(now.holder))
+                raise _held_by(self._files, self._query, now.holder)
             if not told:
                 told = True
                 _log.warning(
@@ -187,37 +180,52 @@ class Lease:
                 )
             time.sleep(min(_POLL_STORE_SECONDS, self._seconds / _RENEWALS))
         if holder is not None and holder.runs:  # a JVM without its program
-            raise LeaseError(self._held_by(holder))
-
-    def _held_by(self, holder: Holder | None) -> str:
-        return (
-            f"another {self._query} works on {self._files.root}: {holder or 'a process that has just started'}; "
-            "stop it first, or give this one a storage.root of its own"
-        )
+            raise _held_by(self._files, self._query, holder)
 
     def _taken(self) -> str:
-        by = self._newest().holder
+        by = _newest(self._files, self._query).holder
         return f"{self._query} has lost its lease on {self._files.root} to {by or 'an operator'}, and has stopped"
 
     def _lose(self, why: str) -> None:
         self.lost = self.lost or LeaseError(why)
 
-    def _newest(self) -> _Found:
-        number = max(self._numbers(), default=0)
-        return _Found(number, self._files.read(self._path(number)) if number else None)
-
     def _is_mine(self) -> bool:
-        found = self._newest()
+        found = _newest(self._files, self._query)
         return found.number == self._number and found.holder is not None and found.holder.run == self._me.run
-
-    def _numbers(self) -> list[int]:
-        return [int(name) for name in self._files.names(self._folder) if name.isdecimal()]
-
-    def _path(self, number: int) -> str:
-        return f"{self._folder}/{number}"
 
     def _text(self, *, ended: bool = False) -> str:
         return msgspec.json.encode(replace(self._me, ended=ended)).decode()
+
+
+def check_free(files: ReadableFiles, query: str) -> None:
+    """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest.
+
+    Raises:
+        LeaseError: one does.
+    """
+    holder = _newest(files, query).holder
+    if holder is not None and holder.program_runs and not holder.ended:
+        raise _held_by(files, query, holder)
+
+
+def _newest(files: ReadableFiles, query: str) -> _Found:
+    number = max(_numbers(files, query), default=0)
+    return _Found(number, files.read(_path(query, number)) if number else None)
+
+
+def _numbers(files: ReadableFiles, query: str) -> list[int]:
+    return [int(name) for name in files.names(f"{_FOLDER}/{query}") if name.isdecimal()]
+
+
+def _path(query: str, number: int) -> str:
+    return f"{_FOLDER}/{query}/{number}"
+
+
+def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
+    return LeaseError(
+        f"another {query} works on {files.root}: {holder or 'a process that has just started'}; "
+        "stop it first, or give this one a storage.root of its own"
+    )
 
 
 @contextmanager

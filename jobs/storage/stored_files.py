@@ -10,9 +10,15 @@ from pyarrow.fs import FileSelector, FileType
 
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+from quota.settings.storage import DEPLOYMENT_FILE, StorageSettings
+from quota.settings.store_errors import store_problem
 
 _STORE_ERRORS = (OSError, DeltaError)
 _MAX_REASON = 200
+
+QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "timeout": "5s"}
+"""deltalake's limits for an object store: by default it tries for three minutes."""
+
 _ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
 """Colours and arrows, with which an object store's errors are laid out over several lines."""
 
@@ -68,22 +74,23 @@ class LocalFiles:
 class ObjectStoreFiles:
     """The files of a storage root that is a URL, read by deltalake, as the tables are."""
 
-    def __init__(self, root: str, options: dict[str, str]) -> None:
+    def __init__(self, storage: StorageSettings, options: dict[str, str]) -> None:
         """Connect to the store.
 
         Args:
-            root: the URL.
-            options: deltalake's `storage_options`.
+            storage: where the root is, a URL.
+            options: deltalake's `storage_options`, in addition to those of the settings.
 
         Raises:
             MutationQuotaError: deltalake does not know such a URL.
         """
-        self.root = root
+        self.root = storage.url
+        self._storage = storage
         try:
             # Its methods are called directly: behind Arrow's own, its threads may abort the program at its exit.
-            self._store = DeltaStorageHandler(root, options)
+            self._store = DeltaStorageHandler(self.root, {**storage.deltalake(), **options})
         except _STORE_ERRORS as error:
-            raise _unreadable(root, "", str(error)) from None
+            raise self._unreadable("", error) from None
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if there is no such file.
@@ -98,7 +105,7 @@ class ObjectStoreFiles:
             stored = self._store._handler.open_input_file(path)  # noqa: SLF001 without Arrow's wrapper
             return bytes(stored.read(stored.size())).decode(errors="replace")
         except _STORE_ERRORS as error:
-            raise _unreadable(self.root, path, str(error)) from None
+            raise self._unreadable(path, error) from None
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; none if there is no such folder.
@@ -109,8 +116,12 @@ class ObjectStoreFiles:
         try:
             found = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
         except _STORE_ERRORS as error:
-            raise _unreadable(self.root, folder, str(error)) from None
+            raise self._unreadable(folder, error) from None
         return sorted(each.base_name for each in found)
+
+    def _unreadable(self, path: str, error: Exception) -> MutationQuotaError:
+        problem = store_problem(self._storage, str(error))
+        return MutationQuotaError(problem) if problem else _unreadable(self.root, path, str(error))
 
 
 def stored_files(settings: Settings, options: dict[str, str] | None = None) -> ReadableFiles:
@@ -124,9 +135,17 @@ def stored_files(settings: Settings, options: dict[str, str] | None = None) -> R
         MutationQuotaError: the root is a URL that deltalake does not know.
     """
     url = settings.storage.url
-    if "://" not in url:
-        return LocalFiles(url)
-    return ObjectStoreFiles(url, {**settings.storage.deltalake(), **(options or {})})
+    return ObjectStoreFiles(settings.storage, options or {}) if "://" in url else LocalFiles(url)
+
+
+def check_store(settings: Settings) -> None:
+    """Check that a root in S3 can be reached, within seconds; others are left to who uses them.
+
+    Raises:
+        MutationQuotaError: it cannot be reached: why, and what to do.
+    """
+    if settings.storage.is_s3:
+        stored_files(settings, QUICK).read(DEPLOYMENT_FILE)
 
 
 def _unreadable(root: str, path: str, reason: str) -> MutationQuotaError:

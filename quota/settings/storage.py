@@ -8,6 +8,9 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from quota.settings.types import Name, Section
 
+DEPLOYMENT_FILE = "deployment.json"
+"""The file in a storage root that says which topics it belongs to."""
+
 _LOCAL_ROOT = ".data"
 _TABLES = "tables"
 

@@ -11,6 +11,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.table import SUPPORTED_READER_FEATURES
 
 from jobs.audit.tables.specs import TableSpec, missing_error
+from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
@@ -90,6 +91,7 @@ def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
     Raises:
         MutationQuotaError: it does not exist, cannot be read, or is no table of ours or that of a newer program.
     """
+    check_store(settings)  # deltalake tries for three minutes, and tells little
     store = TableStore.of(settings)
     path, opened = store.path(table), store.open(table)
     version = table.read_version(path, opened.metadata().configuration)

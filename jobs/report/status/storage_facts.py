@@ -12,7 +12,7 @@ from jobs.audit.tables.opening import table_errors
 from jobs.audit.tables.specs import TABLES, TENANT_MINUTES, VERSION_PROPERTY, TableSpec
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
-from jobs.storage.stored_files import ReadableFiles, stored_files
+from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files
 from quota.errors import MutationQuotaError
 from quota.kafka.reading import Partition
 from quota.settings import Settings
@@ -24,9 +24,6 @@ ENFORCE = "enforce"
 
 CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION, minutes.NAME: minutes.VERSION}
 """The version of each query's checkpoint, by the name of the query."""
-
-_QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "timeout": "5s"}
-"""deltalake's limits for an object store: by default it tries for three minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ def read_storage(settings: Settings) -> StorageFacts:
     Raises:
         MutationQuotaError: it cannot be reached, or its `deployment.json` is damaged.
     """
-    files = stored_files(settings, _QUICK)
+    files = stored_files(settings, QUICK)
     deployment = Deployment.read(files)
     checkpoints = {name: read_checkpoint(files, name, version) for name, version in CHECKPOINT_VERSIONS.items()}
     tables = {table.name: _read_table(settings, table) for table in (*TABLES, TENANT_MINUTES)}
@@ -105,7 +102,7 @@ def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
     try:
         with table_errors(path):
             try:
-                opened = DeltaTable(path, storage_options={**settings.storage.deltalake(), **_QUICK})
+                opened = DeltaTable(path, storage_options={**settings.storage.deltalake(), **QUICK})
             except TableNotFoundError:
                 return TableStatus(table.name, table.query, exists=False)
             files = pa.table(opened.get_add_actions(flatten=True))

@@ -5,7 +5,7 @@ import tarfile
 import pytest
 
 from jobs.storage.checkpoint import Checkpoint
-from jobs.storage.stored_files import ObjectStoreFiles, stored_files
+from jobs.storage.stored_files import stored_files
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
@@ -65,7 +65,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path):
 
 def test_a_store_that_deltalake_does_not_know_is_one_line():
     with pytest.raises(MutationQuotaError, match=r"^nope://x/ cannot be read: Unknown scheme: nope") as raised:
-        ObjectStoreFiles("nope://x", {})
+        stored_files(load_settings(["storage.root=nope://x"], environment={}))
     assert "\n" not in str(raised.value)
 
 
