@@ -155,7 +155,7 @@ def audit_records(settings, rows, *, number=0, query_id="tests"):
 def read_table(settings, name):
     """Return the rows of a Delta table as dicts."""
     # Not by `to_pyarrow_table`: Arrow's threads would call Python, also while the interpreter ends.
-    table = DeltaTable(settings.storage.table(name))
+    table = DeltaTable(settings.storage.table(name), storage_options=settings.storage.deltalake())
     return pa.RecordBatchReader.from_stream(table.scan()).read_all().to_pylist()
 
 

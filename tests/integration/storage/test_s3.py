@@ -1,0 +1,180 @@
+"""A deployment whose storage root is in S3: killed, moved, looked at, and without a second one beside it."""
+
+import os
+import threading
+from contextlib import contextmanager
+from functools import partial
+
+import msgspec
+import pytest
+
+from jobs.audit.minutes import start_minutes
+from jobs.buckets.moving import capture_buckets, restore_buckets
+from jobs.spark.queries import run_until
+from jobs.storage.files import Files
+from jobs.storage.holder import Holder
+from jobs.storage.lease import Lease, LeaseError, hold_lease
+from jobs.storage.starting import reset_checkpoint
+from quota.kafka.topics.preparation import prepare_topics
+from tests.evidence.chaos.evidence import gather
+from tests.evidence.chaos.processes import Job
+from tests.evidence.chaos.run import undisturbed_of
+from tests.evidence.chaos.traffic import Traffic
+from tests.evidence.chaos.verdict import verdict_on
+from tests.support.deployment import as_options
+from tests.support.operator import Operator
+from tests.support.programs import run
+from tests.support.tables import read_table
+from tests.support.topics import end_offsets
+from tests.support.waiting import until
+
+RATE = 40.0
+SECONDS = 240
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+
+
+@contextmanager
+def running(settings, server, log, *options, with_audit=True):
+    more = ["--set", "audit.trigger_seconds=1", *(server.options() if server else [])]
+    job = Job(settings, log, *more, *options, with_audit=with_audit)
+    try:
+        yield job
+    finally:
+        if job.exit_code is None:
+            job.kill()
+
+
+def finish(settings, server, log, **options):
+    with running(settings, server, log, "--once", **options) as job:
+        assert job.finish(SECONDS) == 0, job.output[-3000:]
+
+
+def decided(settings):
+    return sum(end_offsets(settings, settings.topics.decisions).values())
+
+
+@pytest.mark.timeout(600)
+def test_a_kill_amid_load_loses_doubles_and_changes_nothing(in_s3, server, tmp_path):
+    """Enforce and audit, driver and JVM killed, and started again; then its results are looked at."""
+    prepare_topics(in_s3)
+    log, traffic = tmp_path / "jobs.log", Traffic(in_s3)
+    traffic.set_quotas()
+    with traffic.flowing(RATE), running(in_s3, server, log) as job:
+        until(lambda: decided(in_s3) > 100 or job.exit_code is not None, SECONDS)
+        second = run("enforce", *as_options(in_s3), *_root(in_s3, server), cwd=tmp_path)
+    finish(in_s3, server, log)
+    undisturbed = undisturbed_of(in_s3)
+    local = in_s3.storage.model_validate({"root": str(tmp_path / "undisturbed")})
+    undisturbed = undisturbed.model_copy(update={"storage": local})
+    finish(undisturbed, None, log, with_audit=False)
+
+    assert second.returncode == 1
+    assert f"another enforce works on {in_s3.storage.root}: process " in second.stderr
+    found = verdict_on(gather(in_s3, undisturbed))
+    assert not found.wrong, found
+    assert found.refused > 0
+
+    row = min(read_table(in_s3, "decisions"), key=lambda each: each["source"]["offset"])
+    ask = partial(run, cwd=tmp_path)
+    where = (*as_options(in_s3), *_root(in_s3, server))
+    explained = ask("explain", row["decision_id"], *_root(in_s3, server))
+    assert explained.returncode == 0, explained.stderr
+    assert "recomputed" in explained.stdout
+    reported = ask("report", "--output-file", "report.html", *_root(in_s3, server))
+    assert reported.returncode == 0, reported.stderr
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    told = ask("status", *where)
+    assert in_s3.storage.root in told.stdout
+
+
+def _root(settings, server):
+    return ("--set", f"storage.root={settings.storage.root}", *server.options())
+
+
+@pytest.mark.parametrize("command", ["enforce", "audit", "minutes", "report", "buckets export --output-file b.jsonl"])
+def test_a_bucket_that_is_not_there_is_one_line(server, tmp_path, command):
+    done = run(*command.split(), "--set", "storage.root=s3a://nowhere/root", *server.options(), cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "mutation-quota: s3a://nowhere/root cannot be used: there is no such bucket; create it, "
+        "or correct storage.root\n"
+    )
+
+
+@pytest.fixture
+def s3_spark(spark, server):
+    """The session of the tests, which reaches the server as one that is started for it."""
+    options = {
+        "fs.s3a.endpoint": server.endpoint,
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": os.environ["AWS_ACCESS_KEY_ID"],
+        "fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
+    }
+    hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001 PySpark has no other way to Hadoop
+    for name, value in options.items():
+        hadoop.set(name, value)
+    before = spark.conf.get(CHECKPOINT_FILES)
+    spark.conf.set(CHECKPOINT_FILES, "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager")
+    yield spark
+    spark.conf.set(CHECKPOINT_FILES, before)
+    for name in options:
+        hadoop.unset(name)
+
+
+def test_buckets_are_moved_the_state_is_reset_and_minutes_are_summed_up(s3_spark, in_s3, server, tmp_path):
+    operator = Operator(s3_spark, in_s3)
+    operator.request("first", "second")
+    operator.enforce()
+    saved = capture_buckets(s3_spark, in_s3)
+    restore_buckets(s3_spark, in_s3, saved)
+    assert capture_buckets(s3_spark, in_s3) == saved
+
+    operator.request("third")
+    operator.enforce()
+    operator.audit()
+    assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
+    run_until(threading.Event(), [start_minutes(s3_spark, in_s3, once=True)])
+    assert sum(each["decisions"] for each in read_table(in_s3, "tenant_minutes")) == 3
+    outcome = run("backtest", "--candidate", "window-num=100", *_root(in_s3, server), cwd=tmp_path)
+    assert outcome.returncode == 0, outcome.stderr
+
+    reset_checkpoint(operator.files, "enforce")
+    operator.delete_before(3)
+    operator.request("fourth")
+    operator.enforce()
+    assert operator.decided["fourth"] == 40.0
+
+
+def test_of_two_that_create_the_same_file_one_succeeds(s3_spark, in_s3):
+    files = Files(s3_spark, in_s3)
+    start, created = threading.Barrier(4), []
+
+    def create(number):
+        start.wait()
+        created.append((files.create("leases/a/1", str(number)), str(number)))
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    (winner,) = [text for succeeded, text in created if succeeded]
+    assert files.read("leases/a/1") == winner
+
+
+def test_a_job_of_another_machine_keeps_its_lease_until_it_is_gone(s3_spark, in_s3, caplog):
+    files = Files(s3_spark, in_s3)
+    there = msgspec.structs.replace(Holder.here(os.getpid()), machine="another", host="other-host")
+    lease = partial(Lease, files, "enforce", 3)
+    with (
+        hold_lease(lease(there), pytest.fail),
+        pytest.raises(LeaseError, match="another enforce works on"),
+        hold_lease(lease(Holder.here(os.getpid())), pytest.fail),
+    ):
+        pass
+    lease(there).claim()
+    lease(Holder.here(os.getpid())).claim()
+    assert "waiting for a sign of it, at most 3 s" in caplog.text
+    assert "two jobs that start at the same moment" not in caplog.text

@@ -1,0 +1,50 @@
+"""An S3 server for tests, which refuses to overwrite where it is asked to."""
+
+import re
+import signal
+import subprocess
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+
+import pytest
+
+from tests.support.checkout import CHECKOUT
+from tests.support.waiting import until
+
+SERVER = CHECKOUT / ".moto" / "bin" / "moto_server"
+BUCKET = "quotas"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "the-key", "AWS_SECRET_ACCESS_KEY": "the-secret"}
+
+
+class S3Server:
+    """A running server."""
+
+    def __init__(self, endpoint):
+        """Take its URL."""
+        self.endpoint = endpoint
+
+    def options(self):
+        """Return the settings that point a command at the server; credentials are in the environment."""
+        return ["--set", f"storage.options.fs.s3a.endpoint={self.endpoint}"]
+
+
+@contextmanager
+def s3_server(log):
+    """Run a server with an empty bucket inside the block.
+
+    Args:
+        log: file for its log, a line for each request.
+    """
+    if not SERVER.exists():
+        pytest.skip("no S3 server; make test-integration installs it")
+    with log.open("wb") as output:
+        process = subprocess.Popen([SERVER, "-H", "127.0.0.1", "-p", "0"], stdout=output, stderr=output)
+    try:
+        found = until(lambda: re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()))
+        with closing(HTTPConnection("127.0.0.1", int(found[1]))) as connection:
+            connection.request("PUT", f"/{BUCKET}")
+            connection.getresponse()
+        yield S3Server(f"http://127.0.0.1:{found[1]}")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
