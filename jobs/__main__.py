@@ -27,6 +27,7 @@ from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_l
 from jobs.cli.program.versions import version_lines
 from jobs.cli.tables import decisions, maintain
 from jobs.cli.topics import commands as topics
+from jobs.spark.log_lines import logs_as_json
 from quota.errors import BadInput, MutationQuotaError
 
 _NAME = "mutation-quota"
@@ -128,12 +129,12 @@ _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.histor
 def main() -> None:
     """Run the program: an error is one line on standard error, and its exit code as in `EXIT_CODES`."""
     watch_interrupts()
-    start_log()
+    start_log(_NAME)
     try:
         _check_encoding(sys.argv[1:])
         sys.exit(app(standalone_mode=False, prog_name=_NAME))
     except MutationQuotaError as error:
-        _fail(str(error), error.exit_code)
+        _fail(str(error), error.exit_code, error)
     except typer.TyperException as error:
         _fail(error.format_message(), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
@@ -141,7 +142,7 @@ def main() -> None:
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror}", 1)
     except Exception as error:  # noqa: BLE001 any error is one line
-        _fail(f"unexpected {type(error).__name__}: {error} (-v shows where it comes from)", 1)
+        _fail(f"unexpected {type(error).__name__}: {error} (-v shows where it comes from)", 1, error)
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:
@@ -153,9 +154,17 @@ def _check_encoding(arguments: Sequence[str]) -> None:
             raise BadInput(f"argument {argument!r}: not UTF-8") from None
 
 
-def _fail(message: str, exit_code: int) -> None:
-    _log.debug("The error comes from here:", exc_info=True)
-    print(f"mutation-quota: {' '.join(message.split())}", file=sys.stderr)
+def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
+    line = " ".join(message.split())
+    if logs_as_json():
+        known = {"error": type(error).__name__} if error else {}
+        if isinstance(error, MutationQuotaError) and error.query:
+            known["query"] = error.query
+        expected = isinstance(error, MutationQuotaError) or error is None
+        _log.error("%s", line, extra=known, exc_info=not expected or _log.isEnabledFor(logging.DEBUG))
+    else:
+        _log.debug("The error comes from here:", exc_info=True)
+        print(f"mutation-quota: {line}", file=sys.stderr)
     sys.exit(exit_code)
 
 

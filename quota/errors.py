@@ -5,6 +5,8 @@ class MutationQuotaError(Exception):
     """The base of all errors; the command line prints the message and exits with `exit_code`."""
 
     exit_code = 1
+    query: str | None = None
+    """The name of the query that has failed, if it is one."""
 
 
 class BadInput(MutationQuotaError):

@@ -28,6 +28,7 @@ _READ_BY = {
     "metrics": "the services: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `observe follow`, "
     "`quotas push --follow`",
     "health": "the services, as `metrics`, and `dashboard`",
+    "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
     "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets list`, `buckets export`, "
     "`backtest`, `recommend`, `run`, `demo`",

@@ -20,6 +20,7 @@ from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.bucket_order import newest_so_far
 from jobs.spark.failures import query_errors
+from jobs.spark.log_lines import QUERY_PROPERTY
 from jobs.spark.queries import trigger
 from jobs.storage.files import Files
 from jobs.storage.starting import check_stateless_checkpoint
@@ -53,6 +54,7 @@ def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False
     checkpoint = check_stateless_checkpoint(files, NAME, VERSION, lambda _: -1, missing)
     prepare_tables(settings, files.names, [TENANT_MINUTES])
     upkeep = Upkeep(settings, NAME, settings.minutes.upkeep_seconds, once=once)
+    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     return (
         decisions.writeStream.queryName(NAME)
         .foreachBatch(partial(_write_batch, settings, upkeep))

@@ -11,6 +11,7 @@ from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
+from jobs.spark.log_lines import QUERY_PROPERTY
 from jobs.spark.queries import trigger
 from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
@@ -37,6 +38,7 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
     check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     upkeep = Upkeep(settings, NAME, settings.audit.upkeep_seconds, once=once)
+    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (
         read_topics(

@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO, Protocol
 import typer
 
 from jobs.cli.program.command_config import read_command_config, read_target_command_config
-from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level
+from jobs.cli.program.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings, load_settings
@@ -67,7 +67,9 @@ class SettingsOptions:
             BadInput: a setting or a file is invalid.
         """
         set_log_level(self.log_level, verbose=self.verbose)
-        return load_settings(*self._selected(*more))
+        settings = load_settings(*self._selected(*more))
+        follow_settings(settings.logging, self.context.command_path.partition(" ")[2])
+        return settings
 
     def read_with_origins(self) -> LoadedSettings:
         """Load the settings as `read` does, and tell where they come from.

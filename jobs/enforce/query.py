@@ -7,6 +7,7 @@ from jobs.enforce.decide import EnforceConfig, decide_requests
 from jobs.enforce.resolve import resolve_requests
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import kafka_options, read_requests
+from jobs.spark.log_lines import QUERY_PROPERTY
 from jobs.spark.queries import trigger
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
@@ -34,6 +35,7 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     checkpoint.forget_topics(files, Deployment.read(files).retired)
     check_gaps(settings, NAME, checkpoint.positions(files), fail=settings.enforce.fail_on_data_loss)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
+    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     records = read_requests(spark, settings)
     quotas = KafkaQuotas.from_settings(settings, settings.enforce.quota_timeout_seconds)
     answers = enforce(records, quotas, enforce_config(settings))

@@ -30,7 +30,7 @@ class QueryFailed(MutationQuotaError):
             text: the error text and stack trace from Spark.
         """
         super().__init__(f"{name} failed: {reason_in(text)}")
-        self.name = name
+        self.name = self.query = name
         self.text = text
 
 

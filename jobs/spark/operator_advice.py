@@ -99,9 +99,13 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
                     servers=settings.kafka.bootstrap_servers,
                     damaged=_DAMAGED_ADVICE.get(failure.name, ""),
                 )
-                raise MutationQuotaError(f"{failure}; {what_to_do}") from None
+                advised = MutationQuotaError(f"{failure}; {what_to_do}")
+                advised.query = failure.name
+                raise advised from None
         if problem := store_problem(settings.storage, failure.text):
-            raise MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}") from None
+            advised = MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}")
+            advised.query = failure.name
+            raise advised from None
         raise
     except (Py4JNetworkError, ConnectionError):
         raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 
 from jobs.spark.installation import conf_file, jars_in
+from jobs.spark.log_lines import SERVICE_VARIABLE
 from jobs.spark.worker import MEMORY_VARIABLE
 from quota.errors import BadInput
 from quota.settings import Settings
@@ -55,13 +56,16 @@ def spark_defaults() -> dict[str, str]:
     return {name: value.strip() for name, value in pairs}
 
 
-def spark_properties(settings: Settings, *, delta: bool = False, java_options: str = "") -> dict[str, str]:
+def spark_properties(
+    settings: Settings, *, delta: bool = False, java_options: str = "", service: str = ""
+) -> dict[str, str]:
     """Return all properties of a Spark that the jobs start themselves.
 
     Args:
         settings: the settings.
         delta: whether Spark reads or writes Delta tables.
         java_options: the JVM's options besides those of the settings.
+        service: the name of the service in its log.
 
     Raises:
         BadInput: there are no jars, or not those that the storage root needs.
@@ -70,7 +74,7 @@ def spark_properties(settings: Settings, *, delta: bool = False, java_options: s
     started = {
         "spark.master": spark.master,
         "spark.driver.memory": spark.driver_memory,
-        _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}",
+        _JAVA_OPTIONS: _log_options(settings, service),
     }
     jars = jars_in(spark.jars)
     if settings.storage.is_s3 and not any(fnmatch(jar.name, _S3_JAR) for jar in jars):
@@ -86,10 +90,14 @@ def spark_properties(settings: Settings, *, delta: bool = False, java_options: s
         started["spark.jars"] = ",".join(map(str, jars))
     if java_options:
         overriding[_JAVA_OPTIONS] = f"{spark.conf.get(_JAVA_OPTIONS, started[_JAVA_OPTIONS])} {java_options}"
-    return spark_defaults() | (_DELTA if delta else {}) | started | _derived(settings) | spark.conf | overriding
+    return (
+        spark_defaults() | (_DELTA if delta else {}) | started | _derived(settings, service) | spark.conf | overriding
+    )
 
 
-def submitted_properties(settings: Settings, given: Mapping[str, str], *, delta: bool = False) -> dict[str, str]:
+def submitted_properties(
+    settings: Settings, given: Mapping[str, str], *, delta: bool = False, service: str = ""
+) -> dict[str, str]:
     """Return the properties to set on a Spark that spark-submit has started.
 
     What spark-submit was given overrides `[spark]` and `[spark.conf]`, but not properties from other sections.
@@ -98,22 +106,35 @@ def submitted_properties(settings: Settings, given: Mapping[str, str], *, delta:
         settings: the settings.
         given: the properties that spark-submit has from its files and options.
         delta: whether Spark reads or writes Delta tables.
+        service: the name of the service in its log.
     """
     defaults = spark_defaults()
     # spark-submit may have been given our own defaults file, which the settings override.
     submitted = {name: value for name, value in given.items() if defaults.get(name) != value}
-    ours = defaults | (_DELTA if delta else {}) | _derived(settings) | settings.spark.conf
+    ours = defaults | (_DELTA if delta else {}) | _derived(settings, service) | settings.spark.conf
     unset = {name: value for name, value in ours.items() if name not in submitted}
     return unset | _overriding(settings, settings.spark.conf | submitted)
 
 
-def _derived(settings: Settings) -> dict[str, str]:
+def _log_options(settings: Settings, service: str) -> str:
+    """Return the options of Java for the log of the JVM."""
+    options = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+    return (
+        f"{options} -Dmutation-quota.log=json -Dmutation-quota.service={service}"
+        if settings.logging.as_json
+        else options
+    )
+
+
+def _derived(settings: Settings, service: str) -> dict[str, str]:
     """Return the properties that follow from the settings, however Spark is started; others override them."""
     properties = {
         "spark.scheduler.allocation.file": conf_file("fair-scheduler.xml").as_uri(),
         "spark.sql.warehouse.dir": settings.storage.local_folder("warehouse").absolute().as_uri(),
         f"spark.executorEnv.{MEMORY_VARIABLE}": str(in_bytes(settings.spark.worker_memory)),
     }
+    if settings.logging.as_json:
+        properties[f"spark.executorEnv.{SERVICE_VARIABLE}"] = service
     if "://" not in settings.storage.root:
         properties[_CHECKPOINT_FILES] = _LOCAL_CHECKPOINTS
     if settings.storage.is_s3:

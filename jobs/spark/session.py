@@ -15,9 +15,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.spark.class_archive import ClassArchive
 from jobs.spark.installation import jars_in, java_program
-from jobs.spark.jvm import Jvm
+from jobs.spark.jvm.class_archive import ClassArchive
+from jobs.spark.jvm.process import Jvm
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.settings import Settings
@@ -26,6 +26,9 @@ from quota.settings.security.oauth import ALLOWED_URLS
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """A variable in the environment of programs that spark-submit runs."""
+
+_PROGRAM = "mutation-quota"
+"""How the names of all applications begin."""
 
 
 @contextmanager
@@ -45,7 +48,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
     archive = _archive_of(settings, name)
     jvm = Jvm(archive.options if archive else "")
     with nullcontext() if _SUBMITTED in os.environ else jvm.interruptible():
-        spark = start_session(settings, f"mutation-quota {name}", log, delta=delta, jvm=jvm)
+        spark = start_session(settings, f"{_PROGRAM} {name}", log, delta=delta, jvm=jvm)
         try:
             with with_operator_advice(settings):
                 yield spark
@@ -88,7 +91,7 @@ def start_session(
     if _SUBMITTED in os.environ:
         return _session(settings, *_submitted_jvm(settings, name, delta=delta))
     jvm = jvm or Jvm()
-    properties = spark_properties(settings, delta=delta, java_options=jvm.options)
+    properties = spark_properties(settings, delta=delta, java_options=jvm.options, service=_service(name))
     try:
         with jvm.interruptible():
             conf, gateway = _own_jvm(settings, name, log, properties, jvm)
@@ -160,12 +163,17 @@ def kill_jvm(spark: SparkSession) -> None:
         gateway.jvm.java.lang.Runtime.getRuntime().halt(1)
 
 
+def _service(name: str) -> str:
+    """Return the name of the service by that of the application."""
+    return name.removeprefix(f"{_PROGRAM} ")
+
+
 def _submitted_jvm(settings: Settings, name: str, *, delta: bool) -> tuple[SparkConf, JavaGateway]:
     """Connect to the JVM of the spark-submit that runs this process."""
     gateway = launch_gateway()  # type: ignore[no-untyped-call]
     conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
     given = dict(conf.getAll())
-    conf.setAll(list(submitted_properties(settings, given, delta=delta).items()))
+    conf.setAll(list(submitted_properties(settings, given, delta=delta, service=_service(name)).items()))
     if given["spark.app.name"] == Path(sys.argv[0]).name:  # spark-submit's default
         conf.setAppName(name)
     return conf, gateway

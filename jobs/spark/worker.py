@@ -1,13 +1,17 @@
-"""Preparation of a Python worker: its memory is bounded, and its modules are exempt from garbage collection."""
+"""Preparation of a Python worker: its memory, its log, and its modules, which are exempt from garbage collection."""
 
 import gc
 import os
 import resource
 import signal
 import sys
+from collections.abc import Mapping
 from functools import cache
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from pyspark import TaskContext
+
+from jobs.spark.log_lines import QUERY_PROPERTY, SERVICE_VARIABLE, log_as_json
 from quota.callbacks.instance import close_callbacks
 
 MEMORY_VARIABLE = "MUTATION_QUOTA_WORKER_BYTES"
@@ -40,10 +44,22 @@ def _prepare_process() -> None:
     if sys.platform == "linux":
         limit = int(os.environ[MEMORY_VARIABLE])
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    if SERVICE_VARIABLE in os.environ:
+        log_as_json(os.environ[SERVICE_VARIABLE], _task)
     # PySpark terminates workers in two ways: it closes their socket, whereupon they call `os._exit`, which skips all
     # that Python does at exit; and it sends a hangup, which arrives at about the same time and would be faster.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     os._exit = _exit_closing_callbacks
+
+
+def _task() -> Mapping[str, Any]:
+    """Return the query and the batch of the task that runs."""
+    task = TaskContext.get()
+    known = {
+        "query": task and task.getLocalProperty(QUERY_PROPERTY),
+        "batch": task and task.getLocalProperty("streaming.sql.batchId"),
+    }
+    return {name: int(value) if name == "batch" else value for name, value in known.items() if value}
 
 
 _exit = os._exit

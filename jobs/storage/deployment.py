@@ -43,8 +43,8 @@ class Deployment:
             return cls(dict(found["topics"]), list(found.get("retired", [])), dict(found.get("checkpoints", {})))
         except (ValueError, KeyError, TypeError):
             raise MutationQuotaError(
-                f"{files.root}/{DEPLOYMENT_FILE} is damaged; restore it, or remove it if topics and checkpoints of this root "
-                "are unchanged: the job then creates it again"
+                f"{files.root}/{DEPLOYMENT_FILE} is damaged; restore it, or remove it if topics and checkpoints of "
+                "this root are unchanged: the job then creates it again"
             ) from None
 
     def write(self, files: Files) -> None:

@@ -15,6 +15,7 @@ from quota.settings.sections import (
     HealthSettings,
     KafkaSettings,
     LimitSettings,
+    LoggingSettings,
     MetricsSettings,
     QuotaSettings,
     RepeatSettings,
@@ -48,6 +49,7 @@ class Settings(BaseModel):
     client: ClientSettings = Field(default_factory=ClientSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
     health: HealthSettings = Field(default_factory=HealthSettings)
+    logging: LoggingSettings = Field(default_factory=LoggingSettings)
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     broker: BrokerSettings = Field(default_factory=BrokerSettings)

@@ -212,6 +212,21 @@ class HealthSettings(Section):
     """Time in seconds, above 0 and up to 86,400, without progress, after which a service is not healthy."""
 
 
+class LoggingSettings(Section):
+    """The log of all programs, on standard error."""
+
+    format: Literal["text", "json"] = "text"
+    """Format of the log: `text` for people, or `json`, one event a line, also of Spark's JVM and its workers."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe lines to log. `--log-level` and `-v` override it. The JVM logs warnings and errors."""
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the log is JSON."""
+        return self.format == "json"
+
+
 class SparkSettings(Section):
     """Spark. Under spark-submit, `master`, `driver_memory` and `jars` have no effect."""
 

@@ -1,14 +1,21 @@
-"""The level of the program's log, which is written to standard error."""
+"""The program's log, which is written to standard error: its level, and its format."""
 
 import enum
 import logging
+import os
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
+from jobs.spark.log_lines import log_as_json
+from quota.settings.sections import LoggingSettings
+
 _OWN = ("jobs", "quota")
 """The loggers of this project. Those of libraries stay at `info`: their details would hide ours."""
+
+_FORMAT_VARIABLE = "MUTATION_QUOTA__LOGGING__FORMAT"
 
 
 class LogLevel(enum.Enum):
@@ -28,18 +35,39 @@ Verbose = Annotated[
 ]
 
 
-def start_log() -> None:
-    """Log lines without decoration from `info` on."""
+def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Log from `info` on, as lines without decoration until the settings are read.
+
+    Where the environment sets the format, errors of the settings have it, too.
+    """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    if environment.get(_FORMAT_VARIABLE) == "json":
+        log_as_json(program)
 
 
 def set_log_level(level: LogLevel | None, *, verbose: bool) -> None:
     """Set the level of the log, unless neither option is given."""
     chosen = LogLevel.DEBUG if verbose else level
-    if chosen is None:
-        return
-    number = logging.getLevelNamesMapping()[chosen.name]
+    if chosen is not None:
+        _set_level(chosen)
+
+
+def follow_settings(settings: LoggingSettings, service: str) -> None:
+    """Log as the settings say; an option that sets the level goes before them.
+
+    Args:
+        settings: the settings of the log.
+        service: the name of the command, as lines of JSON have it.
+    """
+    if settings.as_json:
+        log_as_json(service)
+    if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:
+        _set_level(LogLevel(settings.level))
+
+
+def _set_level(level: LogLevel) -> None:
+    number = logging.getLevelNamesMapping()[level.name]
     logging.getLogger().setLevel(max(number, logging.INFO))
     for name in _OWN:
         logging.getLogger(name).setLevel(number)

@@ -57,7 +57,7 @@ def program(tmp_path):
 
 
 def read_until(process, pattern):
-    """Read what a program prints up to a line with `pattern`."""
+    """Read what a program prints up to a line with `pattern`, and return it."""
     watchdog = threading.Timer(DEADLINE_SECONDS, process.kill)
     watchdog.start()
     lines = []
@@ -65,8 +65,8 @@ def read_until(process, pattern):
         lines.append(line)
         if re.search(pattern, line):
             watchdog.cancel()
-            return
-    pytest.fail(f"no {pattern} in {''.join(lines)}")
+            return lines
+    return pytest.fail(f"no {pattern} in {''.join(lines)}")
 
 
 def java_processes(folder):
@@ -140,6 +140,24 @@ def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
         "mutation-quota: Spark's JVM has exited; if the lines before this one show that it ran out of memory"
     )
     assert "raise spark.driver_memory" in last
+
+
+def test_a_job_that_logs_as_json_writes_nothing_else_from_its_start_to_a_crash(program, deployment):
+    """A worker skips a bad record of the quota topic; then the JVM is killed, of which PySpark prints a trace."""
+    prepare_topics(deployment)
+    produce(deployment, deployment.topics.quotas, b"no json")
+    produce(deployment, deployment.topics.requests, request_json(1))
+    options = ("--set", f"storage.root={deployment.storage.root}", "--set", "logging.format=json")
+    process = program("enforce", *as_options(deployment), *options)
+    lines = read_until(process, '"batch":')
+    os.kill(jvm_of(process), signal.SIGKILL)
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    events = [json.loads(each) for each in (*lines, *output.splitlines())]
+    of_worker, last = events[len(lines) - 1], events[-1]
+    assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "enforce", 0)
+    assert of_worker["message"].startswith("skipped a quota that is none")
+    assert last["message"].startswith("Spark's JVM has ended; where it ran out of memory")
+    assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
 
 
 def test_a_job_writes_a_class_archive_when_it_is_stopped_and_starts_with_it_the_next_time(

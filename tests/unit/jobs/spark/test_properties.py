@@ -146,3 +146,19 @@ def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_oth
 def test_a_root_in_s3_without_its_jars_is_bad_input(jars):
     with pytest.raises(BadInput, match=r"^s3a://bucket/root: there is no hadoop-aws-.* run make jars S3=1$"):
         spark_properties(load(f"spark.jars={jars}", "storage.root=s3a://bucket/root"))
+
+
+def test_as_json_the_jvm_and_the_workers_are_told_the_service(tmp_path):
+    (tmp_path / "a.jar").touch()
+    given = load(f"spark.jars={tmp_path}", "logging.format=json")
+    found = spark_properties(given, service="audit")
+    assert found["spark.driver.extraJavaOptions"].endswith(" -Dmutation-quota.log=json -Dmutation-quota.service=audit")
+    assert found["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
+    assert submitted_properties(given, {}, service="audit")["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
+
+
+def test_as_text_the_workers_are_told_nothing(tmp_path):
+    (tmp_path / "a.jar").touch()
+    found = spark_properties(load(f"spark.jars={tmp_path}"), service="audit")
+    assert "mutation-quota.log" not in found["spark.driver.extraJavaOptions"]
+    assert "spark.executorEnv.MUTATION_QUOTA_JSON_LOG" not in found

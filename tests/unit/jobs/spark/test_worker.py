@@ -1,9 +1,11 @@
 """Python workers, each in a process of its own, since their preparation lasts until they end."""
 
+import json
 import os
 import subprocess
 import sys
 
+from jobs.spark.log_lines import SERVICE_VARIABLE
 from jobs.spark.worker import MEMORY_VARIABLE
 
 _LIMIT = 8 * 1024**3
@@ -36,6 +38,19 @@ again = frozen("decide")
 print(0 < first[0] < second[0], again[0] <= second[0])
 """
     assert _run(code, {MEMORY_VARIABLE: str(_LIMIT)}) == "True True"
+
+
+def test_a_worker_logs_as_json_if_the_service_does():
+    code = """
+import json, logging, sys
+sys.stderr = sys.stdout
+prepare_worker('stage')
+logging.getLogger('quota.x').warning('beware of %d', 1)
+"""
+    found = json.loads(_run(code, {MEMORY_VARIABLE: str(_LIMIT), SERVICE_VARIABLE: "enforce"}))
+
+    assert (found["service"], found["level"], found["message"]) == ("enforce", "WARN", "beware of 1")
+    assert not found.keys() & {"query", "batch"}  # there is no task
 
 
 def _run(code, variables=None):

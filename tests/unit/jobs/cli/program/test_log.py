@@ -1,5 +1,7 @@
 """How much the program logs, and where an error comes from."""
 
+import json
+
 import pytest
 
 from tests.support.programs import run
@@ -21,3 +23,35 @@ def test_an_unknown_level_is_refused():
     done = run("--log-level", "loud", "quotas", "describe")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "'debug', 'info', 'warning', 'error'" in done.stderr
+
+
+def test_as_json_an_error_is_an_event():
+    done = run(*UNREACHABLE, "--set", "logging.format=json")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    found = json.loads(done.stderr)
+    assert found["message"].startswith("cannot read the quotas in topic mutation-quotas")
+    assert (found["level"], found["service"], found["error"]) == ("ERROR", "quotas describe", "ClusterError")
+    assert "trace" not in found
+
+
+def test_as_json_debug_shows_where_an_error_comes_from_in_the_same_event():
+    done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
+    found = json.loads(done.stderr.splitlines()[-1])
+    assert found["trace"].startswith("Traceback (most recent call last):")
+
+
+def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monkeypatch):
+    monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
+    done = run("quotas", "describe", "--set", "nothing.like=this")
+    assert done.returncode == 2
+    assert json.loads(done.stderr)["error"] == "BadInput"
+
+
+@pytest.mark.parametrize(
+    ("level", "options", "traced"),
+    [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
+)
+def test_the_level_of_the_settings_counts_unless_an_option_says_otherwise(level, options, traced):
+    done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
+    assert ("Traceback" in done.stderr) == traced
+    assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spark.class_archive import ClassArchive
+from jobs.spark.jvm.class_archive import ClassArchive
 
 
 @pytest.fixture

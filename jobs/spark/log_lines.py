@@ -1,0 +1,125 @@
+"""The log as JSON, an event a line, of this process and of Python workers; `conf/log4j2.properties` has the JVM's."""
+
+import io
+import json
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
+"""Set in the environment of workers that log as JSON: the name of the service."""
+
+QUERY_PROPERTY = "mdc.query"
+"""Spark's local property that names a query. Spark passes it on to its tasks, and executors to their log."""
+
+_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+"""The names of levels in log4j, where they differ."""
+
+Context = Callable[[], Mapping[str, Any]]
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as a line of JSON: `time` (RFC 3339, UTC), `level`, `service`, `logger`, `message`.
+
+    Where they are known there are `query` and `batch`, by `extra=` of the call or by the context, and of an exception
+    `error`, its type, and `trace`.
+    """
+
+    def __init__(self, service: str, context: Context = dict) -> None:
+        """Prepare.
+
+        Args:
+            service: the name of the service.
+            context: returns the query and the batch that a record belongs to, if they are known.
+        """
+        super().__init__()
+        self._service = service
+        self._context = context
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as a line."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        event: dict[str, Any] = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": _LEVELS.get(record.levelname, record.levelname),
+            "service": self._service,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        event |= self._context()
+        event |= {name: vars(record)[name] for name in ("query", "batch", "error") if name in vars(record)}
+        if record.exc_info and record.exc_info[0]:
+            event.setdefault("error", record.exc_info[0].__name__)
+            event["trace"] = self.formatException(record.exc_info)
+        return json.dumps(event, ensure_ascii=False, default=str, separators=(",", ":"))
+
+
+def log_as_json(service: str, context: Context = dict) -> None:
+    """Log as JSON on standard error from now on.
+
+    Warnings of Python are logged as well, and what ends a thread, and lines that libraries print there.
+
+    Args:
+        service: the name of the service.
+        context: as for `JsonFormatter`.
+    """
+    stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter(service, context))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    logging.captureWarnings(capture=True)
+    warnings.formatwarning = _on_one_line
+    threading.excepthook = _log_thread_failure
+    sys.stderr = _LoggedLines(stream)
+
+
+class _LoggedLines(io.TextIOBase):
+    """A standard error that logs each line that is printed to it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self._begun = ""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.stream.encoding
+
+    def isatty(self) -> bool:
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in filter(str.strip, lines):
+            logging.getLogger("stderr").warning("%s", line)
+        return len(text)
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+
+def logs_as_json() -> bool:
+    """Return whether this process logs as JSON."""
+    return any(isinstance(each.formatter, JsonFormatter) for each in logging.getLogger().handlers)
+
+
+def _on_one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    del line
+    return f"{filename}:{lineno}: {category.__name__}: {message}"
+
+
+def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
+    if failure.exc_type is SystemExit or failure.exc_value is None:
+        return
+    name = failure.thread.name if failure.thread else "?"
+    trace = (failure.exc_type, failure.exc_value, failure.exc_traceback)
+    logging.getLogger("threading").error("the thread %s has failed: %s", name, failure.exc_value, exc_info=trace)

@@ -1,0 +1,88 @@
+"""The log as JSON: each event is a line, in a process of its own, since its log stays as it is until it ends."""
+
+import json
+import logging
+import re
+import subprocess
+import sys
+
+import pytest
+
+from jobs.spark.log_lines import JsonFormatter
+
+NOON = 1_795_435_200.5
+"""2026-11-23, half a second after noon (UTC)."""
+
+
+def formatted(message="said", *args, level=logging.INFO, error=None, context=dict, **extra):
+    record = logging.LogRecord("jobs.x", level, "x.py", 1, message, args, (type(error), error, None) if error else None)
+    record.created = NOON
+    vars(record).update(extra)
+    return JsonFormatter("enforce", context).format(record)
+
+
+def test_an_event_has_its_time_level_service_logger_and_message():
+    assert json.loads(formatted("%d are %s", 2, "known")) == {
+        "time": "2026-11-23T12:00:00.500Z",
+        "level": "INFO",
+        "service": "enforce",
+        "logger": "jobs.x",
+        "message": "2 are known",
+    }
+
+
+@pytest.mark.parametrize(
+    ("level", "name"), [("DEBUG", "DEBUG"), ("WARNING", "WARN"), ("ERROR", "ERROR"), ("CRITICAL", "FATAL")]
+)
+def test_levels_have_the_names_that_the_jvm_gives_them(level, name):
+    assert json.loads(formatted(level=getattr(logging, level)))["level"] == name
+
+
+def test_an_event_has_the_query_and_the_batch_that_it_belongs_to():
+    found = json.loads(formatted(context=lambda: {"query": "audit", "batch": 7}))
+    assert (found["query"], found["batch"]) == ("audit", 7)
+    assert json.loads(formatted(query="enforce"))["query"] == "enforce"
+
+
+def test_an_exception_is_one_line_with_its_type_and_trace():
+    line = formatted(error=ValueError("two\nlines"))
+    assert "\n" not in line
+    found = json.loads(line)
+    assert (found["error"], found["trace"]) == ("ValueError", "ValueError: two\nlines")
+
+
+def test_a_message_of_several_lines_is_one_line():
+    assert json.loads(formatted("a\nb"))["message"] == "a\nb"
+    assert "\n" not in formatted("a\nb")
+
+
+def events(code):
+    """Return the events on the standard error of a program that logs as JSON; nothing else may be there."""
+    head = (
+        "import logging, sys, threading, warnings\nfrom jobs.spark.log_lines import log_as_json\nlog_as_json('audit')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stderr.splitlines()]
+
+
+def test_warnings_of_python_are_events():
+    (found,) = events("warnings.warn('beware')")
+    assert (found["level"], found["logger"]) == ("WARN", "py.warnings")
+    assert re.search("UserWarning: beware$", found["message"].strip())
+
+
+def test_what_ends_a_thread_is_an_event():
+    (found,) = events("t = threading.Thread(target=lambda: 1 / 0, name='feed'); t.start(); t.join()")
+    assert (found["level"], found["error"]) == ("ERROR", "ZeroDivisionError")
+    assert found["message"] == "the thread feed has failed: division by zero"
+    assert found["trace"].startswith("Traceback (most recent call last):")
+
+
+def test_lines_that_libraries_print_are_events():
+    found = events("print('one', end='', file=sys.stderr); print(' line\\n\\nand another', file=sys.stderr)")
+    assert [(each["logger"], each["message"]) for each in found] == [("stderr", "one line"), ("stderr", "and another")]
+
+
+def test_a_log_that_is_set_up_again_goes_on_with_the_other_name():
+    (found,) = events("log_as_json('enforce'); print('x', file=sys.stderr)")
+    assert found["service"] == "enforce"
