@@ -114,12 +114,13 @@ docs: $(PACKAGES) ## the documentation as a site, in .site; any broken link is a
 docs-serve: $(PACKAGES) ## the same on http://127.0.0.1:8000, built again with each change; Ctrl-C ends it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
 
-lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, and the documentation: its links and what is generated
+lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, the documentation: its links and what is generated, and the Dockerfiles
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m conf.docs --check
+	@$(BIN)/hadolint --failure-threshold style conf/image/Dockerfile conf/kubernetes/spark-operator/Dockerfile
 
 format: $(PACKAGES) ## let ruff lay out the code
 	@$(BIN)/ruff format .
@@ -137,7 +138,7 @@ package: setup $(if $(S3),$(S3_JARS)) ## a wheel, and what spark-submit takes, i
 	@cp -r .jars/spark dist/jars
 	@cp .jars/broker/kafka-clients-*.jar dist/kafka-clients
 	@cp conf/spark/submit.py dist
-	@cp conf/spark-defaults.conf conf/log4j2.properties conf/mutation-quota.toml dist/conf
+	@cp conf/spark-defaults.conf conf/log4j2.properties conf/mutation-quota.toml conf/constraints.txt dist/conf
 	@rm -rf build
 	@ls dist
 

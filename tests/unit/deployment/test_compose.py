@@ -1,0 +1,96 @@
+"""The Compose file: valid by the specification's schema, with settings that the programs take."""
+
+import json
+from importlib.resources import files
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from quota.settings import load_settings
+from tests.support.checkout import CHECKOUT
+from tests.unit.deployment.manifests import image_environment
+
+FOLDER = CHECKOUT / "conf/compose"
+COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+SCHEMA = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
+OWN = ("enforce", "audit", "gateway", "dashboard")
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Return a function from a service to the settings that it reads."""
+    (tmp_path / "token").write_text("correct horse battery")
+
+    def read(name):
+        given = {key: str(value) for key, value in COMPOSE["services"][name]["environment"].items()}
+        given = {
+            key: value.replace("/run/secrets/dashboard-token", str(tmp_path / "token")) for key, value in given.items()
+        }
+        return load_settings(environment=image_environment() | given, with_default_file=False)
+
+    return read
+
+
+def test_the_compose_specification_knows_every_field():
+    Draft202012Validator(SCHEMA).validate(COMPOSE)
+    wrong = {**COMPOSE, "services": {"a": {"image": "x", "comand": []}}}
+    assert not Draft202012Validator(SCHEMA).is_valid(wrong)
+
+
+def test_every_image_has_a_version_and_every_volume_and_secret_is_declared():
+    for name, service in COMPOSE["services"].items():
+        assert ":" in service["image"], name
+        assert not service["image"].endswith(":latest"), name
+        named = {each.split(":")[0] for each in service.get("volumes", []) if not each.startswith(".")}
+        assert named <= COMPOSE["volumes"].keys(), name
+        assert set(service.get("secrets", [])) <= COMPOSE["secrets"].keys(), name
+
+
+@pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
+def test_a_port_is_published_to_this_machine_alone(name):
+    assert all(each.startswith("127.0.0.1:") for each in COMPOSE["services"][name].get("ports", []))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_programs_take_their_settings(name, settings):
+    service, found = COMPOSE["services"][name], settings(name)
+    assert service["command"] == [name]
+    assert found.kafka.bootstrap_servers == "broker:9092"
+    assert found.storage.root == "/data"
+    assert (found.metrics.port, found.logging.format) == (9404, "json")
+    port = found.dashboard.port if name == "dashboard" else found.metrics.port
+    assert f"http://127.0.0.1:{port}/healthz" in service["healthcheck"]["test"][-1]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_service_writes_to_its_volumes_alone_and_has_no_privileges(name):
+    service = COMPOSE["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service.get("volumes", []) == (["data:/data"] if name in {"enforce", "audit"} else [])
+
+
+def test_published_ports_are_those_that_the_programs_listen_on(settings):
+    ports = {name: COMPOSE["services"][name]["ports"] for name in ("gateway", "dashboard")}
+    first, page = settings("gateway").gateway.first_port, settings("dashboard").dashboard.port
+    assert ports == {"gateway": [f"127.0.0.1:{first}:{first}"], "dashboard": [f"127.0.0.1:{page}:{page}"]}
+    assert settings("gateway").gateway.advertised_host == "127.0.0.1"
+
+
+def test_files_that_are_mounted_are_there_but_for_the_token():
+    for service in COMPOSE["services"].values():
+        for each in service.get("volumes", []):
+            if each.startswith("."):
+                assert (FOLDER / each.split(":")[0]).exists(), each
+    assert COMPOSE["services"]["enforce"]["build"] == {
+        "context": "../../dist",
+        "dockerfile": "../conf/image/Dockerfile",
+    }
+
+
+def test_prometheus_asks_every_service_that_has_metrics(settings):
+    (job,) = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())["scrape_configs"]
+    (static,) = job["static_configs"]
+    asked = {name: f"{name}:{settings(name).metrics.port}" for name in OWN if name != "dashboard"}
+    assert static["targets"] == list(asked.values())

@@ -1,0 +1,77 @@
+"""The images: a linter passes them, they take what `make package` makes, and they run as nobody in particular."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkout import CHECKOUT
+
+OWN = CHECKOUT / "conf/image/Dockerfile"
+OPERATORS = CHECKOUT / "conf/kubernetes/spark-operator/Dockerfile"
+HADOLINT = Path(sys.executable).parent / "hadolint"
+
+
+def instructions(file):
+    """Return the instructions of a Dockerfile in order, each as its name and the rest."""
+    text = re.sub(r"^#.*\n", "", file.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    return [tuple(" ".join(line.split()).split(" ", 1)) for line in text.splitlines() if line.strip()]
+
+
+def lint(file):
+    command = [HADOLINT, "--failure-threshold", "style", file]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("file", [OWN, OPERATORS], ids=["own", "operator"])
+def test_a_linter_finds_nothing(file):
+    done = lint(file)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_linter_finds_a_fault(tmp_path):
+    (tmp_path / "Dockerfile").write_text("FROM debian\nRUN sudo apt-get install tini\n")
+    done = lint(tmp_path / "Dockerfile")
+    assert done.returncode == 1
+    assert {"DL3004", "DL3006"} <= set(re.findall(r"DL\d+", done.stdout))
+
+
+@pytest.mark.parametrize("file", [OWN, OPERATORS], ids=["own", "operator"])
+def test_it_copies_what_make_package_puts_into_dist(file):
+    """By the recipe of the Makefile: its targets below dist."""
+    made = (CHECKOUT / "Makefile").read_text()
+    recipe = made[made.index("\npackage:") : made.index("\nclients:")]
+    for name, rest in instructions(file):
+        if name not in {"COPY", "ADD"} or "--from" in rest:
+            continue
+        *sources, _ = rest.split()
+        for source in sources:
+            wanted = "dist/*.whl" if source.endswith(".whl") else f"dist/{source.strip('/')}"
+            in_conf = source.startswith("conf/") and re.search(rf"cp .*{re.escape(source)} .*dist/conf", recipe)
+            in_dist = re.search(rf"cp .*/{re.escape(source)} dist\n", recipe)
+            assert wanted in recipe or in_conf or in_dist, source
+
+
+def test_its_base_has_a_version_to_the_patch():
+    bases = [rest.split()[0] for name, rest in instructions(OWN) if name == "FROM"]
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", bases[0])
+
+
+def test_it_runs_as_a_user_without_a_name_by_an_init_that_forwards_signals():
+    last = dict(instructions(OWN))
+    assert last["USER"] == "10001:10001"
+    assert last["ENTRYPOINT"] == '["tini", "--", "mutation-quota"]'
+
+
+def test_packages_are_installed_in_the_versions_that_are_tested():
+    (install,) = [rest for name, rest in instructions(OWN) if name == "RUN" and "pip install" in rest]
+    assert "--constraint constraints.txt" in install
+    assert "--no-cache-dir" in install
+
+
+def test_there_is_no_secret_in_an_image():
+    for file in (OWN, OPERATORS):
+        assert not re.search(r"(?i)(password|secret|token)\w*=", file.read_text())

@@ -1,0 +1,213 @@
+"""The manifests of Kubernetes: what it takes, settings that the programs take, and rights that end where they must."""
+
+import json
+
+import kubernetes_validate
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.support.checkout import CHECKOUT
+from tests.unit.deployment.manifests import (
+    FOLDER,
+    SERVICES,
+    container,
+    documents,
+    environment_of,
+    of_kind,
+    pod_template,
+    read_settings,
+)
+
+ALL = (*SERVICES, "minutes")
+OLDEST, NEWEST = "1.32", "1.37"
+"""Versions of Kubernetes whose schemas are tried."""
+
+FILES = sorted(FOLDER.glob("*.yaml"))
+NATIVE = [each for file in FILES for each in documents(file.stem) if each["kind"] != "ServiceMonitor"]
+
+
+def config_map_of(name):
+    (volume,) = [each for each in pod_template(name)["spec"]["volumes"] if each["name"] == "settings"]
+    found = volume["configMap"]["name"]
+    return "settings" if found == "mutation-quota" else name
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Return a function from a service to the settings that it reads."""
+
+    def read(name):
+        return read_settings(config_map_of(name), tmp_path, environment_of(name))
+
+    return read
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("document", NATIVE, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
+def test_kubernetes_knows_every_field(document, version):
+    """By its own schemas, in which a field that they do not know is an error."""
+    kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_a_field_that_kubernetes_does_not_know_is_found():
+    document = of_kind("enforce", "Deployment")
+    document["spec"]["template"]["spec"]["containers"][0]["livenesProbe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="livenesProbe"):
+        kubernetes_validate.validate(document, NEWEST, strict=True)
+
+
+def closed(schema):
+    """Return a schema in which objects have no fields that it does not name."""
+    if isinstance(schema, dict):
+        found = {name: closed(each) for name, each in schema.items()}
+        return {"additionalProperties": False, **found} if "properties" in schema else found
+    return [closed(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def test_the_prometheus_operator_knows_every_field():
+    schema = json.loads((CHECKOUT / "tests/data/schemas/servicemonitor.json").read_text())
+    monitor = of_kind("monitoring", "ServiceMonitor")
+    del monitor["metadata"]  # which its schema leaves to Kubernetes
+    schema["properties"].pop("metadata")
+    Draft202012Validator(closed(schema)).validate(monitor)
+    monitor["spec"]["endpoints"][0]["intervall"] = "15s"
+    assert not Draft202012Validator(closed(schema)).is_valid(monitor)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_service_has_an_account_of_its_own_without_a_token(name):
+    account = of_kind(name, "ServiceAccount")
+    spec = pod_template(name)["spec"]
+    assert spec["serviceAccountName"] == account["metadata"]["name"] == f"mutation-quota-{name}"
+    assert account["automountServiceAccountToken"] is spec["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_service_runs_as_nobody_in_particular_and_writes_to_its_volumes_alone(name):
+    """As Kubernetes' restricted policy for pods asks, and with a read-only root file system."""
+    spec = pod_template(name)["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["runAsUser"] == spec["securityContext"]["runAsGroup"] == 10001
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container(name)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    writable = {each["mountPath"] for each in container(name)["volumeMounts"] if not each.get("readOnly")}
+    assert writable == ({"/tmp", "/data"} if name in {"enforce", "audit", "minutes"} else {"/tmp"})  # noqa: S108
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_mount_has_its_volume_and_every_memory_its_limit(name):
+    spec = pod_template(name)["spec"]
+    assert {each["name"] for each in container(name)["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
+    resources = container(name)["resources"]
+    assert {"cpu", "memory"} == resources["requests"].keys()
+    assert resources["limits"].keys() == {"memory"}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_secret_is_in_a_manifest_and_each_service_has_one_of_its_own(name, settings):
+    secrets = [each["secret"]["secretName"] for each in pod_template(name)["spec"]["volumes"] if "secret" in each]
+    assert secrets[0] == f"mutation-quota-{name}"
+    assert all(each.startswith(f"mutation-quota-{name}") for each in secrets)
+    found = settings(name).kafka
+    assert found.sasl_username == name
+    assert found.security.sasl_password == "secret"  # noqa: S105 of the test's file
+    assert not any("PASSWORD" in each or "SECRET" in each for each in environment_of(name))
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_probed_where_it_answers(name, settings):
+    found = settings(name)
+    (port,) = [each["containerPort"] for each in container(name)["ports"] if each["name"] == "http"]
+    assert port == (found.dashboard.port if name == "dashboard" else found.metrics.port)
+    probes = {kind: container(name)[kind]["httpGet"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert probes == {
+        "startupProbe": {"path": "/healthz", "port": "http"},
+        "livenessProbe": {"path": "/healthz", "port": "http"},
+        "readinessProbe": {"path": "/readyz", "port": "http"},
+    }
+    assert found.metrics.address == "0.0.0.0"  # noqa: S104 whoever reaches the pod
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_program_is_told_to_read_the_settings_that_are_mounted(name, settings):
+    settings(name)
+    assert container(name)["args"][0] == name
+    (file,) = of_kind(config_map_of(name), "ConfigMap")["data"]
+    assert container(name)["args"][-2:] == ["--settings", f"/etc/mutation-quota/{file}"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_log_is_json_and_the_jars_are_those_of_the_image(name, settings):
+    found = settings(name)
+    assert found.logging.format == "json"
+    assert found.spark.jars == "/opt/mutation-quota/jars"
+    assert found.gateway.kafka_clients == "/opt/mutation-quota/kafka-clients"
+
+
+@pytest.mark.parametrize("name", ["enforce", "audit", "applier", "observe"])
+def test_a_service_that_must_be_alone_is_stopped_before_the_next_one_starts(name):
+    spec = of_kind(name, "Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_minutes_are_added_up_by_one_at_a_time():
+    job = of_kind("minutes", "CronJob")["spec"]
+    assert job["concurrencyPolicy"] == "Forbid"
+    assert "--once" in container("minutes")["args"]
+
+
+@pytest.mark.parametrize("name", ["enforce", "audit", "minutes"])
+def test_jobs_share_the_volume_of_the_settings(name, settings):
+    claim = of_kind("settings", "PersistentVolumeClaim")["metadata"]["name"]
+    (volume,) = [each for each in pod_template(name)["spec"]["volumes"] if "persistentVolumeClaim" in each]
+    (mount,) = [each for each in container(name)["volumeMounts"] if each["name"] == volume["name"]]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim
+    assert mount["mountPath"] == settings(name).storage.root
+
+
+def test_each_broker_has_a_port_of_the_gateways_service_that_leads_to_its_listener(settings):
+    named = {each["name"]: each["containerPort"] for each in container("gateway")["ports"]}
+    ports = of_kind("gateway", "Service")["spec"]["ports"]
+    found = settings("gateway").gateway
+    assert {each["port"]: named[each["targetPort"]] for each in ports} == {port: port for port, _ in found.ports}
+    assert found.address == "0.0.0.0"  # noqa: S104 whoever reaches the pod
+
+
+def test_the_gateway_is_not_killed_while_mutations_are_under_way(settings):
+    _, waits = container("gateway")["lifecycle"]["preStop"]["exec"]["command"]
+    grace = pod_template("gateway")["spec"]["terminationGracePeriodSeconds"]
+    assert grace > int(waits) + settings("gateway").gateway.drain_seconds + 5
+
+
+def test_of_two_gateways_one_stays_while_nodes_are_drained():
+    labels = pod_template("gateway")["metadata"]["labels"]
+    budget = of_kind("gateway", "PodDisruptionBudget")["spec"]
+    assert budget["minAvailable"] < of_kind("gateway", "Deployment")["spec"]["replicas"]
+    for selector in (budget["selector"], of_kind("gateway", "Service")["spec"]["selector"]):
+        assert selector.get("matchLabels", selector).items() <= labels.items()
+
+
+def test_prometheus_is_led_to_every_service_that_has_metrics():
+    service, monitor = of_kind("monitoring", "Service"), of_kind("monitoring", "ServiceMonitor")
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (port,) = service["spec"]["ports"]
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert (endpoint["port"], port["targetPort"]) == (port["name"], 9404)
+    for name in SERVICES:
+        assert service["spec"]["selector"].items() <= pod_template(name)["metadata"]["labels"].items()
+    (keep,) = endpoint["relabelings"]
+    assert keep["regex"] == "mutation-quota-(enforce|audit|applier|observe|gateway)"  # the dashboard has none
+
+
+def test_whoever_may_reach_a_port_is_let_through_and_nobody_else():
+    policies = {each["metadata"]["name"]: each["spec"] for each in documents("network")}
+    ports = {name: [port["port"] for port in spec["ingress"][0]["ports"]] for name, spec in policies.items()}
+    assert ports == {"mutation-quota": [9404], "mutation-quota-gateway": [19092], "mutation-quota-dashboard": [8599]}
+    for name in ALL:
+        labels = pod_template(name)["metadata"]["labels"].items()
+        chosen = [each for each, spec in policies.items() if spec["podSelector"]["matchLabels"].items() <= labels]
+        assert chosen == ["mutation-quota", *([f"mutation-quota-{name}"] if name in {"gateway", "dashboard"} else [])]
