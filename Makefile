@@ -13,7 +13,7 @@ S3_SERVER := .moto/.installed
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references docs docs-serve lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -51,6 +51,9 @@ bench-quick: setup ## the same of less, in three minutes, for the terminal
 
 bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
 	@$(BIN)/python -m tests.evidence.bench.quotas
+
+bench-tables: setup ## the audit's tables after a day and after a year; about a minute
+	@$(BIN)/python -m tests.evidence.bench.tables
 
 bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about two minutes
 	@$(BIN)/python -m tests.evidence.bench.repeats

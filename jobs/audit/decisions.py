@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.audit.tables.reader import at_source, open_table, to_epoch_ms
+from jobs.audit.tables.reader import open_table, to_epoch_ms
 from jobs.audit.tables.specs import DECISIONS
 from quota.records.decision import Decision, Outcome
 from quota.records.entity import QuotaEntity
@@ -86,7 +86,7 @@ class AuditedDecisions:
 
     def find(self, source: Source) -> Decision | None:
         """Return the decision on the request at this position."""
-        rows = self._table.to_table(filter=at_source(source)).to_pylist()
+        rows = self._table.at(source)
         return row_to_decision(rows[0]) if rows else None
 
     def before(self, decision: Decision) -> Iterator[Decision]:
@@ -105,25 +105,23 @@ class AuditedDecisions:
             limit: the largest number of decisions.
         """
         found: list[Decision] = []
-        for day in reversed(self._days()):
+        for day in reversed(self._table.dates()):
             if len(found) == limit:
                 break
             if not selection.includes(day):
                 continue
-            of_day = selection.condition() & (ds.field("date") == day)
+            of_day = self._table.dataset(day, day).filter(selection.condition())
             # Of each day the positions first: it may have millions of decisions.
-            positions = self._table.to_table(columns=_POSITION, filter=of_day).sort_by(
-                [(each, "ascending") for each in _ORDER]
-            )
+            positions = of_day.to_table(columns=_POSITION).sort_by([(each, "ascending") for each in _ORDER])
             ids = positions["decision_id"].to_pylist()[-(limit - len(found)) :]
             if ids:
-                found = [*self._read(of_day, ids), *found]
+                found = [*_read(of_day, ids), *found]
         return found
 
     def observed(self) -> Iterator[Decision]:
         """Return the decisions on observed requests by their time, day by day."""
-        for day in self._days():
-            of_day = self._table.to_table(filter=(ds.field("date") == day) & ds.field("observed").is_valid())
+        for day in self._table.dates():
+            of_day = self._table.dataset(day, day).to_table(filter=ds.field("observed").is_valid())
             decisions = [row_to_decision(row) for batch in of_day.to_batches(_ROWS) for row in batch.to_pylist()]
             yield from sorted(decisions, key=lambda each: (each.timestamp, msgspec.structs.astuple(each.source)))
 
@@ -132,41 +130,39 @@ class AuditedDecisions:
         left = _MAX_DECISIONS
         of_bucket = _of_bucket(decision)
         own_day = _moment(decision.timestamp).date()
-        for day in reversed(self._days()) if backwards else self._days():
+        days = self._table.dates()
+        for day in reversed(days) if backwards else days:
             if day > own_day if backwards else day < own_day:
                 continue
-            of_day = of_bucket & (ds.field("date") == day)
-            ids = self._ordered_ids(of_day, decision.more_tags)
+            of_day = self._table.dataset(day, day).filter(of_bucket)
+            ids = _ordered_ids(of_day, decision.more_tags)
             if backwards:
                 ids.reverse()
             if day == own_day:
                 ids = ids[ids.index(decision.decision_id) + 1 :]
             ids = ids[:left]
             for start in range(0, len(ids), _CHUNK):
-                yield from self._read(of_day, ids[start : start + _CHUNK])
+                yield from _read(of_day, ids[start : start + _CHUNK])
             left -= len(ids)
             if left <= 0:
                 return
 
-    def _ordered_ids(self, condition: ds.Expression, more_tags: Mapping[str, str]) -> list[str]:
-        """Return the ids of decisions of one bucket in the order in which they were made."""
-        positions = self._table.to_table(columns=_POSITION, filter=condition)
-        same_tags = [dict(tags or ()) == more_tags for tags in positions[_TAGS].to_pylist()]
-        frame = positions.filter(pa.array(same_tags, pa.bool_())).drop_columns([_TAGS]).to_pandas()
-        # In a partition the offset decides, even where a clock stepped back (`quota.admission.order.in_order`).
-        frame = frame.sort_values("offset")
-        frame["timestamp"] = frame.groupby(["topic", "partition"])["timestamp"].cummax()
-        return list(frame.sort_values(_ORDER)["decision_id"])
 
-    def _read(self, condition: ds.Expression, ids: list[str]) -> Iterator[Decision]:
-        rows = self._table.to_table(filter=condition & ds.field("decision_id").isin(ids)).to_pylist()
-        by_id = {row["decision_id"]: row for row in rows}
-        return (row_to_decision(by_id[each]) for each in ids)
+def _ordered_ids(of_day: ds.Dataset, more_tags: Mapping[str, str]) -> list[str]:
+    """Return the ids of decisions of one bucket in the order in which they were made."""
+    positions = of_day.to_table(columns=_POSITION)
+    same_tags = [dict(tags or ()) == more_tags for tags in positions[_TAGS].to_pylist()]
+    frame = positions.filter(pa.array(same_tags, pa.bool_())).drop_columns([_TAGS]).to_pandas()
+    # In a partition the offset decides, even where a clock stepped back (`quota.admission.order.in_order`).
+    frame = frame.sort_values("offset")
+    frame["timestamp"] = frame.groupby(["topic", "partition"])["timestamp"].cummax()
+    return list(frame.sort_values(_ORDER)["decision_id"])
 
-    def _days(self) -> list[date]:
-        """Return the days that have decisions."""
-        keys = (ds.get_partition_keys(part.partition_expression) for part in self._table.get_fragments())
-        return sorted({each["date"] for each in keys})
+
+def _read(of_day: ds.Dataset, ids: list[str]) -> Iterator[Decision]:
+    rows = of_day.to_table(filter=ds.field("decision_id").isin(ids)).to_pylist()
+    by_id = {row["decision_id"]: row for row in rows}
+    return (row_to_decision(by_id[each]) for each in ids)
 
 
 def _moment(epoch_ms: int) -> datetime:

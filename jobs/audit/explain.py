@@ -6,7 +6,7 @@ from confluent_kafka import KafkaException
 
 from jobs.audit.decisions import AuditedDecisions
 from jobs.audit.quota_changes import read_quota_log
-from jobs.audit.tables.reader import at_source, open_table, read_errors
+from jobs.audit.tables.reader import open_table, read_errors
 from jobs.audit.tables.specs import DEAD_LETTERS
 from quota.errors import BadInput, BadRecord, MutationQuotaError, NotFound
 from quota.explanation.explanation import Explanation, Neighbours, explain
@@ -57,7 +57,7 @@ def parse_decision_id(decision_id: str) -> Source:
 
 def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:
     """Return the error that says why the table has no decision on this request."""
-    letters = open_table(settings, DEAD_LETTERS).to_table(columns=["error"], filter=at_source(source)).to_pylist()
+    letters = open_table(settings, DEAD_LETTERS).at(source)
     if letters:
         return NotFound(f"{source} is not a decision but a dead letter: {letters[0]['error']}")
     topic, cluster = settings.topics.decisions, settings.kafka.connection

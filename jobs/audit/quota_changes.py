@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from jobs.audit.quota_change_rows import row_to_record
-from jobs.audit.tables.reader import open_table, to_epoch_ms, to_timestamp
+from jobs.audit.tables.reader import open_table, to_datetime, to_epoch_ms, to_timestamp
 from jobs.audit.tables.specs import QUOTA_CHANGES
 from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
@@ -28,7 +28,8 @@ def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> li
     condition = ds.field("timestamp") <= to_timestamp(until)
     if not with_clusters:
         condition &= ds.field("kind") != _CLUSTER
-    rows = open_table(settings, QUOTA_CHANGES).to_table(filter=condition).to_pylist()
+    last = to_datetime(until).date()
+    rows = open_table(settings, QUOTA_CHANGES).dataset(last=last).to_table(filter=condition).to_pylist()
     return [row_to_entry(row) for row in sorted(rows, key=_log_position)]
 
 

@@ -37,7 +37,7 @@ def make_report(
     candidates = None if comparison is None else read_candidates(comparison)
     library = load_library()
     if tables is None:
-        tables = {table.name: open_table(settings, table) for table in TABLES}
+        tables = {table.name: open_table(settings, table).dataset() for table in TABLES}
     with read_errors(settings.storage.tables):
         figures = replace(compute_figures(tables, scope), candidates=candidates)
     return render_page(figures, library), figures

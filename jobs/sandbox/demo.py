@@ -125,9 +125,9 @@ class _Example:
         with self._console.status("auditing into Delta"):
             query = start_audit(self._spark, self._settings, once=True)
             run_until(threading.Event(), [query])
-            rows = open_table(self._settings, DECISIONS).to_table().to_pylist()
+            rows = open_table(self._settings, DECISIONS).dataset().to_table().to_pylist()
             stored = sorted(map(row_to_decision, rows), key=lambda each: (each.timestamp, each.source.offset))
-            dead = open_table(self._settings, DEAD_LETTERS).count_rows()
+            dead = open_table(self._settings, DEAD_LETTERS).dataset().count_rows()
         shown = Table("at s", "request", "user", "mode", "outcome", "K", "throttle ms", box=box.SIMPLE_HEAD)
         for each in stored:
             seconds = (each.timestamp - self._started_at) / 1000

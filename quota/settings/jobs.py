@@ -76,7 +76,7 @@ class MinutesSettings(Section):
     """Time between micro-batches in seconds, up to 86,400. Each recomputes the minutes that received new decisions."""
 
     upkeep_seconds: SecondsOrZero = 300.0
-    """Time between upkeeps of the table in seconds, as for the audit's tables. 0: never."""
+    """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0: never."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     """Days for which rows of `tenant_minutes` are kept. 0 keeps all."""

@@ -64,7 +64,7 @@ class StorageSettings(Section):
     """deltalake's options for the root's file system that do not follow from `options`, which has those of S3."""
 
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
-    """Time after which a job that has stopped renewing its lease on the root is replaced by another one, s."""
+    """Time in seconds, 3 to 3,600, after which a job that no longer renews its lease on the root may be replaced."""
 
     @property
     def url(self) -> str:

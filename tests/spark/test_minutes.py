@@ -4,17 +4,20 @@ import shutil
 import threading
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
 
+import jobs.audit.upkeep.schedule
 from jobs.audit.effective import SPARK, count_topics, sum_mutations
 from jobs.audit.minutes import start_minutes, update_minutes
 from jobs.audit.tables.frames import read_table
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
+from jobs.audit.upkeep.plan import THOROUGH, plan_upkeep
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import check_queries, run_until
 from quota.errors import MutationQuotaError
@@ -209,16 +212,12 @@ def test_small_files_joined_to_large_ones_are_no_new_decisions(settings, work_of
     assert kept(settings) == before
 
 
-def test_the_small_files_of_minutes_are_joined_as_they_come(spark, settings, work_off):
-    """Delta's own number is 50: a batch of each minute would make 1440 files a day."""
-    at_so_many = "spark.databricks.delta.autoCompact.minNumFiles"
-    spark.conf.set(at_so_many, "3")
-    try:
-        for minute in range(3):
-            write_tables(settings, decisions=[decision(NOON + minute * MINUTE, admitted=[minute])])
-            work_off()
-    finally:
-        spark.conf.unset(at_so_many)
+def test_the_small_files_of_minutes_are_compacted_as_they_come(settings, work_off, monkeypatch):
+    """A batch of each minute would make 1440 files a day."""
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "plan_upkeep", partial(plan_upkeep, limits=THOROUGH))
+    for minute in range(3):
+        write_tables(settings, decisions=[decision(NOON + minute * MINUTE, admitted=[minute])])
+        work_off()
     assert kept(settings, "admitted") == {(0, ALICE): (0,), (1, ALICE): (1,), (2, ALICE): (2,)}
     assert len(DeltaTable(settings.storage.table("tenant_minutes")).file_uris()) == 1
 

@@ -217,7 +217,7 @@ def test_each_tenant_by_the_minute(ask):
 
 def test_the_report_adds_up_the_same(root):
     settings = load_settings([f"storage.root={root}"], environment={})
-    found = compute_figures({table.name: open_table(settings, table) for table in TABLES}, ReportScope())
+    found = compute_figures({table.name: open_table(settings, table).dataset() for table in TABLES}, ReportScope())
     assert (sum(found.total.admitted), sum(found.total.refused)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
     assert sum(found.total.throttled) == 9000 + 8500
     assert {each.name for each in found.tenants} == {

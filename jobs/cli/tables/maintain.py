@@ -26,7 +26,7 @@ def maintain(
     output: OutputOptions,
     where: SettingsOptions,
 ) -> None:
-    """Compact the audit's tables, and delete expired rows, now.
+    """Compact the audit's tables, and delete expired rows.
 
     The audit does the same by itself (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
     deleted; small files are compacted; files that no version of the last two days uses are removed from the storage.

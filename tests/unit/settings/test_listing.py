@@ -106,4 +106,10 @@ def test_the_target_has_the_security_of_kafka_while_its_own_section_is_empty(lis
 
 
 def test_tables_are_named():
-    assert table_names() == ["storage.options", "storage.table_options", "quota.callback_configs", "spark.conf"]
+    assert table_names() == [
+        "storage.options",
+        "storage.table_options",
+        "quota.callback_configs",
+        "audit.keep_days",
+        "spark.conf",
+    ]

@@ -59,6 +59,10 @@ class Decisions:
     def keep_up(self, now=NOON, limits=OFTEN):
         return keep_up(TableStore.of(self.settings), DECISIONS, self.plan(now, limits), now)
 
+    def remove_unused_files_at_once(self):
+        """Keep no files for readers of earlier versions, which tests cannot make older."""
+        self.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+
     def age(self, days):
         """Have all files of the table be older by some days."""
         for each in self.path.rglob("*"):

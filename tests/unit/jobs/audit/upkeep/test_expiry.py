@@ -95,6 +95,15 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
     assert kept.offsets == [1, 2, 3]
 
 
+def test_files_that_were_compacted_are_removed_when_their_time_is_over(kept):
+    kept.remove_unused_files_at_once()
+    kept.commit(3)
+    kept.keep_up(limits=THOROUGH)
+    assert kept.keep_up(limits=THOROUGH).files_removed == 3
+    assert len(list(kept.path.rglob("*.parquet"))) == 1 + len(list(kept.path.rglob("*.checkpoint.parquet")))
+    assert kept.offsets == [1, 2, 3]
+
+
 def test_the_daily_part_is_due_once_a_day_whoever_carries_it_out(kept, now):
     kept.commit(1)
     assert not kept.plan(now).daily

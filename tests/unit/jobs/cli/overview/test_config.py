@@ -37,6 +37,8 @@ def test_sections_and_single_settings_can_be_chosen(config):
         ["SETTING", "VALUE", "FROM"],
         ["quota.shadow", "false", "default"],
         ["minutes.trigger_seconds", "60.0", "default"],
+        ["minutes.upkeep_seconds", "300.0", "default"],
+        ["minutes.keep_days", "0", "default"],
     ]
 
 

@@ -23,10 +23,11 @@ def leaves(command=ROOT, words=()):
 
 COMMANDS = dict(leaves())
 WITHOUT_KAFKA = {
-    ("backtest",),  # reads the tables or files, as the next ten
+    ("backtest",),  # reads the tables or files, as the next eleven
     ("buckets", "export"),
     ("buckets", "list"),
     ("decisions", "list"),
+    ("maintain",),
     ("minutes",),
     ("observe", "compare"),
     ("observe", "import"),
