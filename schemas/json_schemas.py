@@ -106,7 +106,7 @@ def _quota_log() -> dict[str, Any]:
     return {
         **_head("quota-log"),
         "title": "QuotaLogRecord",
-        "description": "A change of the quotas, of buckets, of the callback or of the cluster: one of them. "
+        "description": "One change: of quotas, buckets, the callback or the cluster. "
         "A record without a value removes the quota of the entity in its key.",
         "type": "object",
         "oneOf": kinds,

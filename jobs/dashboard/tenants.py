@@ -125,7 +125,7 @@ class Tenants:
             self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
 
     def refresh(self, now: int, quotas: Quotas | None, seq: int, *, changed: bool) -> None:
-        """Compute the rows that decisions, or a change of quotas, have changed, and drop who is quiet for an hour.
+        """Compute the rows that decisions, or a quota change, have changed, and drop who is quiet for an hour.
 
         Args:
             now: the present, epoch ms.

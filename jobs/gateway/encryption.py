@@ -1,4 +1,4 @@
-"""TLS: ended at the gateway, and begun anew to the brokers."""
+"""TLS between clients and the gateway, and between the gateway and brokers."""
 
 import ssl
 from collections.abc import Iterator

@@ -26,7 +26,7 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
         told: the addresses that brokers tell clients, by node id.
 
     Raises:
-        BadInput: clients would be led past the gateway, or there are not enough ports.
+        BadInput: clients would bypass the gateway, or there are not enough ports.
     """
     host = settings.advertised_host or settings.address
     if host in _ANY_ADDRESS:

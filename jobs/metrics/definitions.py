@@ -107,7 +107,7 @@ QUOTA_RECORDS = Metric(
     "mutation_quota_quota_records_total",
     "counter",
     "records",
-    "records ever written to the quota topic (its end offset), which rises with each change of a quota",
+    "records ever written to the quota topic (its end offset), which rises with each quota change",
 )
 LAG = Metric(
     "mutation_quota_query_lag_records",

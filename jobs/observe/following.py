@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 0.25
 _PLACE_SECONDS = 5.0
-"""How often the place is written while no line tells of a mutation."""
+"""Interval in seconds between writes of the position while no line has a mutation."""
 
 _MAX_ERRORS_LOGGED = 20
 

@@ -38,7 +38,7 @@ class Found:
     bytes: int = 0
     requests: int = 0
     broken: int = 0
-    """Lines that tell of a mutation and cannot be read."""
+    """Lines of a mutation that cannot be read."""
     first_broken: str | None = None
     is_request_log: bool = False
     is_old: bool = False
@@ -78,7 +78,7 @@ def import_logs(
         out: takes the lines.
 
     Raises:
-        BadInput: a file cannot be read, or is no request log.
+        BadInput: a file cannot be read, or is not a request log.
     """
     files = list({file.resolve(): file for file in reversed(files)}.values())[::-1]  # overlapping patterns
     sizes = TopicSizes(snapshot, settings.default_partitions or None)
@@ -97,7 +97,7 @@ def import_logs(
 
 
 def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
-    """Read all files, and write what they tell of into a folder."""
+    """Read all files, and write the requests into a folder."""
     parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
     total = sum(part.bytes for part in parts)
     found = [Found() for _ in files]

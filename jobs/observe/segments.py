@@ -11,7 +11,7 @@ from quota.errors import BadInput
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 256 * 1024 * 1024
-"""A request may name thousands of topics, and its line have megabytes; what is longer is no log."""
+"""A request may name thousands of topics, and its line have megabytes; a longer line is not one of a log."""
 
 _BLOCK_BYTES = 1024 * 1024
 """A block that fits into a processor's cache is searched faster: 0.9 GB in 0.65 s, and in 1.0 s by blocks of 8 MB."""
@@ -51,7 +51,7 @@ def read_blocks(segment: Segment) -> Iterator[bytes]:
     """Yield the lines of a segment, in blocks of whole lines.
 
     Raises:
-        BadInput: the file cannot be read, or is no log.
+        BadInput: the file cannot be read, or is not a log.
     """
     file = segment.file
     try:

@@ -98,7 +98,7 @@ class LogTail:
         return self._read_lines()
 
     def _read_lines(self) -> bytes:
-        """Return whole lines up to the end of the file; a line that is too long is passed over."""
+        """Return whole lines up to the end of the file; a line that is too long is skipped."""
         try:
             while not (end := self._rest.rfind(b"\n") + 1):
                 block = self._stream.read(_BLOCK_BYTES)
@@ -118,7 +118,7 @@ class LogTail:
         return lines
 
     def _pass_over_line(self) -> None:
-        """Pass over the rest of a line that is too long."""
+        """Skip the rest of a line that is too long."""
         self.skipped_lines += 1
         _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
         self._offset += len(self._rest)

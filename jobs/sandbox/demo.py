@@ -108,7 +108,9 @@ class _Example:
         self._check(decisions["old again"], "and one more: throttled, never refused", Outcome.ADMITTED, -140.0, 28_000)
         self._expect("the old client's mode", decisions["old"].mode, Mode.PERMISSIVE)
         self._expect("dead letters", len(letters), 1)
-        self._console.print(f"  a bad record is a dead letter: {letters[0].error}" if letters else "  no dead letter")
+        self._console.print(
+            f"  an invalid record is a dead letter: {letters[0].error}" if letters else "  no dead letter"
+        )
 
         self._wait_until(decisions["next"].retry_at)
         writer.send(_request("waited", "alice", _NEW_API, 1))

@@ -34,7 +34,7 @@ def run_gateway(settings: Settings) -> None:
     """Serve clients until stopped.
 
     Raises:
-        BadInput: the settings do not fit the cluster, such as addresses that lead past the gateway.
+        BadInput: the settings do not fit the cluster, such as addresses that bypass the gateway.
         ClusterError: a cluster does not answer, or topics are not as the gateway needs them.
     """
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME) as endpoint:

@@ -29,7 +29,7 @@ class Repair(Enum):
 
     NONE = "none"
     KNOWN = "known"
-    """Changes of quotas that the log has, or had."""
+    """Quota changes that are, or were, in the log."""
     ALL = "all"
     """Quotas that the log never had, too."""
 
@@ -117,7 +117,7 @@ class Follower:
             self._compared_position = log.position
 
     def _read_log(self) -> QuotaLog:
-        """Return the log, read to its end; one that fails is opened anew the next time."""
+        """Return the log, read to its end; a log that fails is opened again the next time."""
         log, self._log = self._log, None
         if log is None:
             log = QuotaLog(KafkaQuotas.from_settings(self._settings, self._settings.kafka.timeout_seconds))

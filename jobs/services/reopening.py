@@ -32,7 +32,7 @@ def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | 
     Args:
         opened: the work, as it is begun at first.
         run: does it.
-        reopen: returns it anew, to go on as after a crash (`open_again`); None to stop.
+        reopen: opens it again, to continue as after a crash (`open_again`); None to stop.
         stats: counts how often it was begun again.
 
     Raises:

@@ -63,7 +63,7 @@ def load_file_requests(
 
 
 def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
-    """Add the audited changes of quotas to a timeline, in the log's order.
+    """Add the audited quota changes to a timeline, in the log's order.
 
     Raises:
         MutationQuotaError: the table of quota changes does not exist, or has a version that this program does not know.

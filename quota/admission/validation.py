@@ -64,7 +64,7 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
 
 
 def _check_observed(observed: Observed, topics: int, record: Record, policy: Policy) -> None:
-    """Check what a request tells of the cluster's answer.
+    """Check the cluster's answer in an observed request.
 
     Raises:
         BadRecord: it does not fit the request, is too old, or users write their requests themselves.

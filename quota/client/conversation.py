@@ -73,7 +73,7 @@ class Conversation:
             who: user and client-id.
             prefix: the prefix of this client's request ids, which no other client uses.
             applied_by: who carries admitted mutations out.
-            open_after_seconds: the time to wait for a decision before proceeding without one; None to fail instead.
+            open_after_seconds: how long to wait for a decision before proceeding without one; None to fail instead.
         """
         self._effects = effects
         self._user, self._client_id = who

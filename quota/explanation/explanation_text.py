@@ -21,7 +21,7 @@ _MODES = {
 
 
 class ExplanationRow(NamedTuple):
-    """A line of an explanation: the part that it tells of, empty where that goes on, and the text."""
+    """A line of an explanation: the name of its part, which is empty if the part continues, and the text."""
 
     part: str
     text: str
@@ -46,7 +46,7 @@ def explanation_title(decision: Decision) -> str:
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
-    """Yield what an explanation tells of the decision itself, in the order in which it was made."""
+    """Yield the lines on the decision itself, in the order in which it was made."""
     decision = explanation.decision
     mutations = sum(topic.partitions for topic in decision.topics)
     yield _line("operation", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")

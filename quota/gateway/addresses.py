@@ -36,7 +36,7 @@ class Addresses:
         return list(self._by_told)
 
     def foreign(self, told: Iterable[Address]) -> list[Address]:
-        """Return the addresses that lead past the gateway."""
+        """Return the addresses that bypass the gateway."""
         return [each for each in told if each not in self._by_told]
 
     def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:

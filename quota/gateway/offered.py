@@ -36,7 +36,10 @@ _PRODUCE_ADDS_PARTITIONS = 12
 
 
 class OfferedApis:
-    """The versions of each API that both the gateway and a broker know, without those that lead past the gateway."""
+    """The versions of each API that both the gateway and a broker know.
+
+    Versions whose responses would make clients bypass the gateway are left out.
+    """
 
     def __init__(self, protocol: Protocol, *, rewritten: bool, permissive: bool) -> None:
         """Choose versions.

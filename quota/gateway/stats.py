@@ -46,7 +46,7 @@ class GatewayStats:
     muted_ms: int = 0
     """The sum of these mutes [ms]."""
     foreign_addresses: int = 0
-    """Addresses in brokers' answers that lead past the gateway, and were left out."""
+    """Addresses in brokers' answers that bypass the gateway, and were removed."""
     decision_seconds: float = 0.0
     """The sum of the times from a question to its decision [s]."""
     is_serving: bool = False
@@ -78,7 +78,7 @@ class GatewayStats:
         return zip((*_BOUNDS, float("inf")), accumulate(self._decisions.copy()), strict=True)
 
     def add_foreign(self, addresses: Sequence[Address]) -> None:
-        """Count addresses that lead past the gateway, and log each once."""
+        """Count addresses that bypass the gateway, and log each once."""
         self.foreign_addresses += len(addresses)
         for host, port in set(addresses) - self._logged:
             self._logged.add((host, port))

@@ -88,7 +88,7 @@ class PlacedWriter:
             self.producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
 
     def place(self, decoder: msgspec.json.Decoder[T]) -> T | None:
-        """Return the latest place of the group; a record that is none is passed over."""
+        """Return the latest place of the group; an invalid record is skipped."""
         place = None
         for message in read_places(self._connection, self._topic, self._group, self._timeout):
             try:

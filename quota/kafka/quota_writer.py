@@ -1,4 +1,4 @@
-"""A writer of the quota log: each change of a quota, of the callback or of the cluster's metadata is a record."""
+"""A writer of the quota log: each change of quotas, callback or cluster metadata is a record."""
 
 import getpass
 import os

@@ -140,7 +140,7 @@ class AnswerReader:
             from_beginning: whether to read existing records, too.
             since: the moment from which on existing records are read, too [epoch ms].
             results: whether to read results, too.
-            only: how the request ids begin whose decisions are read; the others are passed over without being parsed.
+            only: how the request ids begin whose decisions are read; the others are skipped without being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
 
         Raises:

@@ -55,7 +55,7 @@ class Observer:
         self._rules = rules
 
     def observe(self, logged: LoggedRequest) -> MutationRequest | None:
-        """Return the request that quotas would have judged; None if all of it failed for other reasons."""
+        """Return the request that quotas would have decided; None if all of it failed for other reasons."""
         topics: list[TopicMutation] = []
         codes, assumed = [], []
         for topic in logged.topics:

@@ -1,4 +1,4 @@
-"""A line of a broker's request log (`kafka.request.logger` at DEBUG, KIP-673), as the mutation that it tells of.
+"""A line of a broker's request log (`kafka.request.logger` at DEBUG, KIP-673), as a mutation.
 
 [2026-11-22 17:39:55,315] DEBUG Completed request:{"isForwarded":false,"requestHeader":{…},"request":{…},
 "response":{…},"connection":"…","totalTimeMs":50.183,…,"principal":"User:alice",…} (kafka.request.logger)
@@ -122,9 +122,9 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the begin and the end of each line of a block that may tell of a mutation.
+    """Yield the start and the end of each line of a block that may contain a mutation.
 
-    All others, of a busy broker nearly all, are passed over without being looked at.
+    All others, which are nearly all lines of a busy broker, are skipped.
     """
     end = 0
     for found in _NAMES.finditer(block):
@@ -137,7 +137,7 @@ def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
 
 
 def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
-    """Parse a line; return None if it tells of something else.
+    """Parse a line; return None if it is not about a mutation.
 
     Args:
         line: the line.

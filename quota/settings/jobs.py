@@ -111,4 +111,4 @@ class PushSettings(Section):
     """The service that keeps a cluster's own quotas as the log has them (`quotas push --follow`)."""
 
     compare_seconds: Seconds = 30.0
-    """Time in seconds, above 0 and up to 86,400, after which the cluster's quotas are compared anew."""
+    """Time in seconds, above 0 and up to 86,400, between comparisons of the cluster's quotas with the log."""

@@ -137,7 +137,7 @@ class QueryStatus(msgspec.Struct, frozen=True):
     lag: int | None = None
     """The sum over the partitions; for `minutes` the number of commits to the table that it has not read."""
     overdue: int | None = None
-    """Likewise of those that have waited for more than a minute."""
+    """The number of those that have waited for more than a minute."""
     partitions: list[PartitionLag] | None = None
     """Each partition that it reads; null for `minutes`."""
 

@@ -13,7 +13,7 @@ class TopicChange(msgspec.Struct, frozen=True):
     error: str | None = None
     """The reason why the change was refused or failed; null if it succeeded."""
     throttle_time_ms: int = 0
-    """The time to wait before another attempt, in ms, if the quota refused the change."""
+    """The throttle time until another attempt, in ms, if the quota refused the change."""
     retry_at: int | None = None
     """The end of that time, epoch ms; null if the quota did not refuse the change."""
 

@@ -12,7 +12,7 @@ def read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> Dat
     """Return the rows of an existing table; columns that an older version lacks are null.
 
     Raises:
-        MutationQuotaError: it does not exist, is no table, or has a version that this program does not know.
+        MutationQuotaError: it does not exist, is not a table, or has a version that this program does not know.
     """
     path = _known_path(settings, table)
     return _with_all_columns(spark.read.format("delta").load(path), table)

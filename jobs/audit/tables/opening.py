@@ -89,7 +89,7 @@ def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
     """Open a deployment's table, and return it with its version.
 
     Raises:
-        MutationQuotaError: it does not exist, cannot be read, or is no table of ours or that of a newer program.
+        MutationQuotaError: it does not exist, cannot be read, or is not a table of this project, or of a newer program.
     """
     check_store(settings)  # deltalake tries for three minutes, and tells little
     store = TableStore.of(settings)

@@ -21,7 +21,7 @@ PROPERTIES = {
 """The properties of a table that bound its log, unless an operator has set others. `minutes` may be behind as long."""
 
 _REBUILT = {
-    "audit": "the audit keeps anew what its topics still hold",
+    "audit": "the audit then stores again all records that are still in its topics",
     "minutes": "all minutes are made again of the decisions that are there",
 }
 """What each query does if its tables and its checkpoint are moved away."""

@@ -24,7 +24,7 @@ _MAX_MS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """The change of a quota that `--add-config` and `--delete-config` request."""
+    """The quota change that `--add-config` and `--delete-config` request."""
 
     added: Mapping[str, Any]
     deleted: frozenset[str]

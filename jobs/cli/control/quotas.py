@@ -88,7 +88,7 @@ def cancel(
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
-    """Cancel a scheduled change of a quota.
+    """Cancel a scheduled quota change.
 
     quotas describe lists the scheduled changes and their times.
 

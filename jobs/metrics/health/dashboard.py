@@ -27,7 +27,7 @@ class Feed(Protocol):
 
 
 class FeedHealth(Health):
-    """Judges the thread that reads the topics; the server shows by its answer that it goes on."""
+    """Checks the thread that reads the topics; the server shows by its answer that it goes on."""
 
     def __init__(self, feed: Feed, stalled_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin.

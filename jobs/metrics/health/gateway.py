@@ -10,7 +10,7 @@ _MAX_TURN_SECONDS = 10.0
 
 
 class GatewayHealth(Health):
-    """Judges a gateway by its counts."""
+    """Checks a gateway by its counts."""
 
     def __init__(self, stats: GatewayStats) -> None:
         self._stats = stats

@@ -1,4 +1,4 @@
-"""The health of running queries, judged by whether they make progress."""
+"""The health of running queries, by whether they make progress."""
 
 import threading
 import time

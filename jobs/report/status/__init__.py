@@ -1,4 +1,4 @@
-"""The state of a deployment, read without Spark and without a JVM, and judged.
+"""The state of a deployment, read without Spark and without a JVM, with its problems.
 
 May import: quota, schemas, jobs.audit, metrics and storage.
 """

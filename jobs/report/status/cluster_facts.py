@@ -1,4 +1,4 @@
-"""What the cluster tells of a deployment: its topics, how far they reach, and the applier's position."""
+"""The facts about a deployment on the cluster: its topics, how far they reach, and the applier's position."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class ClusterFacts:
 
 
 def read_cluster_facts(settings: Settings) -> ClusterFacts:
-    """Read what the cluster tells of the deployment.
+    """Read the facts about the deployment from the cluster.
 
     Raises:
         ClusterError: the cluster cannot be reached.

@@ -1,4 +1,4 @@
-"""What the storage root tells of a deployment: its file, its checkpoints and its tables."""
+"""The facts about a deployment in the storage root: its file, its checkpoints and its tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

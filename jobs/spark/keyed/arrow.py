@@ -4,7 +4,7 @@ PySpark makes pandas frames of each key's rows, of its state and of its answers,
 function itself (docs/decisions/0019). Here the rows of a key are a slice of Spark's record batch, and the answers and
 states of many keys are one record batch. What Spark sends and what it gets is the same.
 
-This stands in for functions inside PySpark, in Python workers, and for a `KeyedStage` alone.
+This replaces functions inside PySpark, in Python workers, and for a `KeyedStage` alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A time to wait."""
+    """A pause before the next call to the broker, in ms."""
 
     ms: int
 
@@ -74,7 +74,7 @@ class Checked:
     once: bool = False
     """Whether `content` can happen only once in the world, as the deletion of a topic with a certain id."""
     content: bytes = b""
-    """A digest by which these mutations are recognized when they are asked for again."""
+    """A digest by which these mutations are recognized in a retry."""
 
 
 Check = Generator[Call | Pause, dict[str, Any], Checked]

@@ -36,7 +36,7 @@ class ClientOptions:
 
     @property
     def open_after_seconds(self) -> float | None:
-        """The time to wait for a decision before proceeding without one; None to fail instead."""
+        """How long to wait for a decision, in seconds, before proceeding without one; None to fail instead."""
         client = self.settings.client
         return client.open_after_ms / 1000 if client.when_silent == "open" else None
 

@@ -86,7 +86,7 @@ class BrokerCalls:
             max_elements: of all arrays of the answer together.
 
         Raises:
-            MutationQuotaError: the request cannot be written, or what comes is no answer to it.
+            MutationQuotaError: the request cannot be written, or the bytes received are not an answer to it.
             OSError: the connection broke, or EOFError where the broker closed it.
         """
         header = RequestHeader(key, version, 0, self._client_id)

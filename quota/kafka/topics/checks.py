@@ -26,7 +26,7 @@ def faults(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator
     if name in topics and topics[name].partitions != 1:
         yield (
             f"topic {name} has {topics[name].partitions} partitions, so that its changes have no order; "
-            "make it anew with one"
+            "create it again with one"
         )
 
 
@@ -64,6 +64,6 @@ def _risks(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator
         yield f"topic {name} is not compacted: quotas are forgotten when its retention ends"
     elif int(lag_ms) < QUOTAS_RETAINED_MS:
         yield (
-            f"topic {name} may be compacted after {lag_ms} ms: requests that are older may be judged by later quotas; "
+            f"topic {name} may be compacted after {lag_ms} ms: older requests may be decided with later quotas; "
             f"set min.compaction.lag.ms={QUOTAS_RETAINED_MS} on the topic"
         )

@@ -1,0 +1,46 @@
+"""One idea has one word on pages, in docstrings, help and messages."""
+
+import subprocess
+import sys
+
+import pytest
+
+from conf.docs import wording
+from conf.docs.wording import findings_in_prose, findings_in_python, rules
+from tests.support.checkout import CHECKOUT
+
+RULES = rules()
+
+
+def words(found):
+    return [(each.line, each.word) for each in found]
+
+
+def test_the_words_of_this_project_are_used_throughout():
+    done = subprocess.run(
+        [sys.executable, "-m", wording.__name__], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.use)
+def test_each_rule_finds_its_example(rule):
+    assert len(list(findings_in_prose(rule.example, [rule]))) == 1
+
+
+def test_a_word_is_found_at_its_line_also_across_the_end_of_a_line():
+    text = "# A page\n\nThe job passes\nover the others, and begins Anew.\n"
+    assert words(findings_in_prose(text, RULES)) == [(4, "Anew"), (3, "passes over")]
+
+
+@pytest.mark.parametrize("text", ["Run `anew`.", "```sh\nanew\n```\n", "[again](anew.md#anew)", "a canewood"])
+def test_code_and_links_and_parts_of_words_do_not_count(text):
+    assert words(findings_in_prose(text, RULES)) == []
+
+
+def test_docstrings_comments_help_and_messages_of_python_count():
+    source = (
+        '"""Begins all anew."""\n\nfrom a import anew\n\nx = Option(help="Begin it anew.")  # anew\n'
+        'raise BadInput(f"{x}: the state is begun anew")\n'
+    )
+    assert sorted(words(findings_in_python(source, RULES))) == [(1, "anew"), (5, "anew"), (5, "anew"), (6, "anew")]
