@@ -32,10 +32,10 @@ __all__ = ["CallbackHarness"]
 
 
 class CallbackHarness:
-    """A callback in the code of the jobs, with a quota log and buckets of its own, and a clock that the test advances.
+    """Runs a callback with the code of the jobs, on its own quota log, buckets and clock.
 
-    The log is passed to the callback as in the jobs: up to the moment of a request, in order, and to a new instance
-    for a request from before a change.
+    The callback gets the log as in the jobs: in order, up to the time of a request. A request from before a change is
+    resolved by a new instance. The test advances the clock.
 
     Example:
         >>> from quota.callbacks import GroupQuotaCallback, Quota, QuotaEntity
@@ -100,7 +100,7 @@ class CallbackHarness:
         self.close()
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock."""
+        """Advance the clock by a number of seconds."""
         self.now += round(seconds * 1000)
 
     def write(self, record: QuotaLogRecord) -> None:
@@ -137,7 +137,7 @@ class CallbackHarness:
         return self._quotas.resolve(user, client_id, self.now if at is None else at)
 
     def decide(self, user: str, client_id: str, *partitions: int, at: int | None = None) -> Decision:
-        """Decide a request to create topics, of a client that knows THROTTLING_QUOTA_EXCEEDED.
+        """Decide a request to create topics, from a client that knows THROTTLING_QUOTA_EXCEEDED (strict mode).
 
         Args:
             user: the user of the request.

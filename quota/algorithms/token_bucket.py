@@ -21,17 +21,20 @@ from quota.timeline.resolution import ResolvedRequest
 MAX_THROTTLE_MS = 2**31 - 1
 """`throttle_time_ms` is an int32 in Kafka's protocol."""
 
-# A debt this small is a rounding error of floats and counts as none: whoever waited the throttle time is admitted.
+# A debt this small is a rounding error of floats and counts as none: waiting for the throttle time is sufficient.
 _ROUNDING_ABSOLUTE = 1e-9
 _ROUNDING_RELATIVE = 1e-12
 
 
 class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge makes a new one
-    """The state of a bucket: the tokens (K) as written at `updated_at` (T), and the quota that was applied then."""
+    """The state of a bucket, as of the last request that changed it."""
 
     tokens: float
+    """K, in partition mutations; negative for a debt."""
     updated_at: int
+    """T, the time at which K was written [epoch ms]."""
     quota: Quota
+    """The quota that was applied at that time."""
     reset_at: int | None = None
     """The latest reset by an operator that this bucket has seen [epoch ms]."""
     admitted_requests: AdmittedRequests = {}
@@ -56,16 +59,19 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
 
 @dataclass(frozen=True, slots=True)
 class TokenBucket:
-    """A topic is admitted if K >= 0 before it, and takes its partitions from K; the throttle time is -K / R.
+    """The algorithm of KIP-599: a topic is admitted if K >= 0, and its partitions are subtracted from K.
 
-    Of all algorithms only this one knows a quota's own burst and maximum debt, and deduplicates requests.
+    The throttle time is -K / R seconds. Only this algorithm supports a quota's own burst and maximum debt, and
+    deduplicates requests.
     """
 
     window: Window
+    """S and W, which determine the burst of a quota without its own."""
     deduplication: Deduplication = NO_DEDUPLICATION
+    """Which repeated requests are charged once."""
 
     def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> tuple[Bucket | None, Admission]:
-        """Charge one request to a bucket (`quota.algorithms.interface.Algorithm`)."""
+        """Charge one request to a bucket; see `Algorithm.admit`."""
         resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
         limit = resolution.limit
         if limit is None:
@@ -97,7 +103,7 @@ class TokenBucket:
         # A refused request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.
         if bucket is None:
             bucket = Bucket(tokens, now, quota, resolution.reset_at, remembered)
-        elif now < bucket.updated_at:  # a late request may know an older quota, which is not the bucket's any more
+        elif now < bucket.updated_at:  # a late request may know an older quota, which is no longer the bucket's
             bucket = msgspec.structs.replace(bucket, tokens=tokens, admitted_requests=remembered)
         elif changed or bucket.differs(quota):
             bucket = Bucket(tokens, now, quota, bucket.reset_at, remembered)
@@ -133,9 +139,9 @@ def charge(
 def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:
     """Return K at `now`: the stored tokens and those gained since T, at most the burst B.
 
-    A bucket that was never charged is full. Time never runs backwards: an earlier `now` adds nothing and takes
-    nothing. If the quota has changed, the bucket gained tokens by the old quota until the change and by the present one
-    from then on, so that raising a quota does not grant tokens for the past.
+    A bucket that was never charged is full. Time never runs backwards: an earlier `now` does not change
+    the tokens. If the quota has changed, the bucket gained tokens at the old rate until the change and at the present
+    rate from then on, so that a raised quota does not grant tokens for the past.
     """
     burst = window.burst(limit.quota.rate, limit.quota.burst)
     return burst if bucket is None else _refilled(now, bucket, limit, burst, window)
@@ -167,7 +173,7 @@ def in_debt(tokens: float, stored: float) -> bool:
 def throttle_ms(tokens: float, stored: float, rate: float) -> int:
     """Return the time until K is zero again: -K / R seconds, in ms rounded up, at most `MAX_THROTTLE_MS`.
 
-    Kafka rounds half up; this rounds up, because a client that waits the throttle time must not be refused again.
+    Kafka rounds half up; this rounds up, because a client that waits for the throttle time must not be refused again.
     The rounding error of the stored K is subtracted first, or its last bit would cost a millisecond.
     """
     wait = (-tokens - _rounding(stored) / 2) / rate * 1000

@@ -56,7 +56,10 @@ class _Attempt:
 
 
 class Conversation:
-    """All calls of one user and client-id. Not thread-safe."""
+    """All calls of one user and client-id, without clock and I/O.
+
+    The caller passes the time as `now`, in seconds of any monotonic clock. Not thread-safe.
+    """
 
     def __init__(
         self,
@@ -66,11 +69,11 @@ class Conversation:
         applied_by: AppliedBy,
         open_after_seconds: float | None = None,
     ) -> None:
-        """Start without calls.
+        """Create a conversation without calls.
 
         Args:
-            effects: the caller's side of the conversation.
-            who: user and client-id.
+            effects: functions that send requests, carry out tasks and report outcomes.
+            who: the user and the client-id.
             prefix: the prefix of this client's request ids, which no other client uses.
             applied_by: who carries admitted mutations out.
             open_after_seconds: how long to wait for a decision before proceeding without one; None to fail instead.

@@ -34,15 +34,15 @@ class AIOQuotaAdminClient:
         await asyncio.to_thread(self._client.close, wait=kind is None)
 
     def create_topics(self, new_topics: list[NewTopic], **options: Any) -> AIOFutures:  # noqa: ANN401
-        """Create topics."""
+        """Create topics; see `QuotaAdminClient.create_topics`."""
         return _awaitable(self._client.create_topics(new_topics, **options))
 
     def create_partitions(self, new_partitions: list[NewPartitions], **options: Any) -> AIOFutures:  # noqa: ANN401
-        """Add partitions to topics."""
+        """Add partitions to topics; see `QuotaAdminClient.create_partitions`."""
         return _awaitable(self._client.create_partitions(new_partitions, **options))
 
     def delete_topics(self, topics: list[str], **options: Any) -> AIOFutures:  # noqa: ANN401
-        """Delete topics."""
+        """Delete topics; see `QuotaAdminClient.delete_topics`."""
         return _awaitable(self._client.delete_topics(topics, **options))
 
     @property

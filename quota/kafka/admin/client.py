@@ -21,19 +21,23 @@ class QuotaAdminClient(AdminClient):
 
     With `retry_on_quota_violation`, the default as in Kafka's own client, refused topics are requested again after
     the throttle time, until the time limit. While the client is throttled, no thread sends a request. Share one
-    client among threads: two clients do not know of each other's throttles.
+    client among threads: two clients do not know each other's throttle times.
 
-    Next to librdkafka's settings it takes `default.api.timeout.ms` (60,000), and any setting of the project, as in
-    `mutation.quota.client.user`. Those of the section `client` say who carries out admitted mutations, and what to do
-    when no decision arrives.
+    In addition to librdkafka's properties, it takes `default.api.timeout.ms` (60,000), and every setting of this
+    project, such as `mutation.quota.client.user`. The settings of the section `client` determine who carries out
+    admitted mutations, and what happens if no decision arrives.
     """
 
     def __init__(self, conf: dict[str, Any] | ClientOptions | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
-        """Connect, with the configuration of an AdminClient.
+        """Connect to the cluster whose topics are changed, and to the cluster that decides.
+
+        Args:
+            conf: librdkafka's properties, as for AdminClient, and settings of this project.
+            kwargs: the same, by keyword.
 
         Raises:
             BadInput: the configuration is invalid.
-            ClusterError: the cluster that decides does not answer, or lacks the topics.
+            ClusterError: the cluster that decides does not answer, or its topics are missing.
         """
         options = conf if isinstance(conf, ClientOptions) else ClientOptions.from_config({**(conf or {}), **kwargs})
         super().__init__(options.target)
@@ -57,7 +61,7 @@ class QuotaAdminClient(AdminClient):
         """Create topics.
 
         Args:
-            new_topics: topics to create.
+            new_topics: the topics to create.
             request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
             validate_only: whether the request is only validated, which costs nothing.
             retry_on_quota_violation: whether refused topics are requested again, within the time limit.
@@ -88,7 +92,18 @@ class QuotaAdminClient(AdminClient):
         retry_on_quota_violation: bool = True,
         operation_timeout: float | None = None,  # noqa: ARG002 as AdminClient's
     ) -> Futures:
-        """Add partitions to topics; arguments and futures are those of `create_topics`."""
+        """Add partitions to topics.
+
+        Args:
+            new_partitions: the topics, each with its new total number of partitions.
+            request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
+            validate_only: whether the request is only validated, which costs nothing.
+            retry_on_quota_violation: whether refused topics are requested again, within the time limit.
+            operation_timeout: accepted for compatibility; a future completes when the partitions exist.
+
+        Returns:
+            The future of each topic, by its name.
+        """
 
         def find(seconds: float) -> list[TopicMutation]:
             current = self._dispatcher.target.partitions([topic.topic for topic in new_partitions], seconds)
@@ -109,7 +124,17 @@ class QuotaAdminClient(AdminClient):
         retry_on_quota_violation: bool = True,
         operation_timeout: float | None = None,  # noqa: ARG002 as AdminClient's
     ) -> Futures:
-        """Delete topics; arguments and futures are those of `create_topics`."""
+        """Delete topics.
+
+        Args:
+            topics: the names of the topics.
+            request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
+            retry_on_quota_violation: whether refused topics are requested again, within the time limit.
+            operation_timeout: accepted for compatibility; a future completes when the topic is deleted.
+
+        Returns:
+            The future of each topic, by its name.
+        """
 
         def find(seconds: float) -> list[TopicMutation]:
             current = self._dispatcher.target.partitions(topics, seconds)

@@ -6,7 +6,9 @@ from confluent_kafka import KafkaError, KafkaException
 class ThrottlingQuotaExceededError(KafkaException):
     """A topic was refused because its client has exceeded its mutation quota (KIP-599).
 
-    It can be retried after `throttle_time_ms`.
+    Attributes:
+        throttle_time_ms: the remaining throttle time in milliseconds, after which the topic can be requested again.
+        retryable: always true.
     """
 
     retryable = True
