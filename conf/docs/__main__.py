@@ -6,6 +6,7 @@ from pathlib import Path
 
 from conf.docs.commands_page import command_sections
 from conf.docs.figures_page import figure_table
+from conf.docs.floors_picture import floors_picture
 from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
 from conf.docs.records_page import record_sections
@@ -28,10 +29,13 @@ def generated() -> Mapping[str, Mapping[str, str]]:
 
 
 def pages() -> dict[Path, str]:
-    """Return the pages as they should be."""
+    """Return the pages, and the picture, as they should be."""
     return {
-        DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
-        for name, sections in generated().items()
+        DOCS / "explanation/floors.svg": floors_picture(),
+        **{
+            DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
+            for name, sections in generated().items()
+        },
     }
 
 

@@ -1,8 +1,9 @@
-"""A hook of MkDocs: links to files of the repository outside docs/ lead to pages of the site.
+"""Hooks of MkDocs: links to files of the repository outside docs/ lead to pages of the site, which works offline.
 
 Pages link as GitHub wants it, by paths in the repository. The Markdown files at its top become pages of `project/`; any
 other file that is linked, and each file of a linked folder, becomes a page of `source/` with its text. A link to a file
-that does not exist stays as it is, so that the strict build reports it.
+that does not exist stays as it is, so that the strict build reports it. A page that would load something from another
+host, as diagrams by Mermaid do, fails the strict build too.
 """
 
 import logging
@@ -20,6 +21,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 _DOCS, _PROJECT, _SOURCE = "docs/", "project/", "source/"
 _LINK = re.compile(r"(?P<start>\]\()(?P<target>(?![a-z]+:)[^)#\s]+)(?P<end>(?:#[^)\s]*)?\))")
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
+_FOREIGN = re.compile(
+    r"""<(?:script|img|iframe|source|link (?=[^>]*rel="?(?:stylesheet|preload|preconnect|icon)))[^>]*"""
+    r"""(?:src|href)="?(?:https?:)?//[^>]*>|class="?mermaid"""
+)
 _LANGUAGES = {"": "docker", "jsonl": "json", "py": "python", "sh": "bash"}
 
 
@@ -58,6 +63,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     parts = _CODE.split(markdown)
     return "".join(part if number % 2 else _LINK.sub(relink, part) for number, part in enumerate(parts))
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
+    """Warn of a page that loads a script, a style, a font or a picture from another host."""
+    del config
+    for found in foreign_loads(output):
+        logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, found)
+
+
+def foreign_loads(html: str) -> list[str]:
+    """Return what a page loads from other hosts by itself; links that a reader follows do not count."""
+    return [found[0] for found in _FOREIGN.finditer(html)]
 
 
 def _linked(file: File) -> Iterator[str]:

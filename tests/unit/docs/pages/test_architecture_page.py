@@ -2,7 +2,6 @@
 
 import ast
 import re
-import tomllib
 
 import pytest
 
@@ -15,8 +14,6 @@ FUNCTIONS = sorted(set(re.findall(r"`((?:quota|jobs|schemas)/[\w/]+\.py):([\w.]+
 FOLDERS = {path.parent for half in ("quota", "jobs", "schemas") for path in (CHECKOUT / half).rglob("__init__.py")}
 
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
-
-CONTRACTS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
 def defined(path):
@@ -57,20 +54,3 @@ def test_no_folder_has_more_than_a_dozen_or_so_entries(folder):
     entries = [each for each in folder.iterdir() if each.name not in {"__pycache__", "__init__.py", "_renamed.py"}]
     halves = CHECKOUT / "quota", CHECKOUT / "jobs"
     assert len(entries) <= (16 if folder in halves else 14)  # each half is a house of floors
-
-
-def test_the_picture_has_each_floor_above_what_it_may_import():
-    """By the contracts that `make lint` checks; what is private or has no floor of its own is not drawn."""
-    picture = PAGE[PAGE.index("```mermaid") : PAGE.index("```\n", PAGE.index("```mermaid") + 3)]
-    halves = {"jobs": picture[: picture.index("subgraph quota")], "quota": picture[picture.index("subgraph quota") :]}
-    for contract in CONTRACTS:
-        half = contract.get("containers", [None])[0]
-        if half not in halves:
-            continue
-        places = [
-            [halves[half].index(name) for name in re.findall(r"\w+", layer) if not name.startswith("_renamed")]
-            for layer in contract["layers"]
-            if layer != "__main__"
-        ]
-        highest, lowest = [min(each) for each in places], [max(each) for each in places]
-        assert all(above < below for above, below in zip(highest, lowest[1:], strict=False))

@@ -1,0 +1,43 @@
+"""The site works without a network, and its picture of the floors shows each package."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from conf.docs.floors_picture import floors_picture
+from conf.docs.site_links import foreign_loads
+from tests.support.checkout import CHECKOUT
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script src="https://unpkg.com/mermaid@11/dist/mermaid.min.js"></script>',
+        '<link href="//fonts.example/a.css" rel="stylesheet">',
+        "<link rel=preconnect href=https://fonts.gstatic.com>",
+        '<img alt="a" src="http://example.org/a.png">',
+        '<pre class="mermaid"><code>flowchart</code></pre>',
+    ],
+)
+def test_what_a_page_loads_from_another_host_is_found(html):
+    assert len(foreign_loads(f"<p>{html}</p>")) == 1
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<a href="https://kroxylicious.io">a proxy</a>',
+        '<script src="../assets/javascripts/bundle.js"></script>',
+        '<link rel="canonical" href="https://example.org/page.html">',
+        '<img src="floors.svg">',
+    ],
+)
+def test_what_a_reader_follows_and_files_of_the_site_do_not_count(html):
+    assert foreign_loads(html) == []
+
+
+@pytest.mark.parametrize("half", ["jobs", "quota"])
+def test_the_picture_shows_each_package(half):
+    texts = {each.text for each in ET.fromstring(floors_picture()).iter("{http://www.w3.org/2000/svg}text")}  # noqa: S314
+    packages = {init.parent.name for init in (CHECKOUT / half).glob("*/__init__.py")}
+    assert packages <= texts
