@@ -29,7 +29,7 @@ _RETRY_SECONDS = 0.2
 
 
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
-    """Check what can be told of a storage root within a second, before anything is started.
+    """Check a storage root as far as possible within a second, before anything is started.
 
     Raises:
         LeaseError: another process of this machine runs one of the queries there.
