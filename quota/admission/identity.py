@@ -26,7 +26,7 @@ def topic_of(user: str, requests: str) -> str:
 
 
 def user_of(topic: str, requests: str) -> str | None:
-    """Return the user to whom a topic belongs; None if it belongs to nobody."""
+    """Return the user to whom a topic belongs; None if it is not a user's topic."""
     prefix, user = topic[: len(requests) + 1], topic[len(requests) + 1 :]
     return user if prefix == f"{requests}." and _LEGAL.fullmatch(user) else None
 

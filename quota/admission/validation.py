@@ -13,7 +13,7 @@ from quota.text import quoted
 _SHOWN_CHARS = 40  # of a name in an error
 
 MAX_OBSERVED_AGE_MS = 7 * 24 * 3600 * 1000
-"""How long after a request was observed it may be written: so long the quota topic holds all changes."""
+"""The maximum age of an observed request when it is written: for this time, the quota topic keeps all changes."""
 
 
 def valid_request(record: Record, policy: Policy) -> MutationRequest:

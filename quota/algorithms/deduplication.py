@@ -59,6 +59,6 @@ NO_DEDUPLICATION = Deduplication()
 
 
 def _digest(request: MutationRequest) -> bytes:
-    """Return the digest of what is requested by whom; timing fields are excluded."""
+    """Return the digest of a request's sender and mutations; timing fields are excluded."""
     content = (request.user, request.client_id, request.request_id, request.operation, request.topics)
     return blake2b(codec.encode(content), digest_size=_DIGEST_BYTES).digest()

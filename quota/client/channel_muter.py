@@ -1,7 +1,7 @@
 """Muting of throttled channels (KIP-219), for a gateway between clients and the request topic.
 
 A response is sent at once with its throttle time, to strict and permissive clients alike. Its channel is then muted
-until that time has passed: requests that the client sends meanwhile are held.
+until that time has passed: requests that the client sends before that are held.
 
 Times are milliseconds of the gateway's own clock, which the caller passes as `now`. The clock should be monotonic,
 since setting it lengthens or shortens every mute.

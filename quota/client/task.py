@@ -21,7 +21,7 @@ class Task:
     topic: TopicMutation | TopicDecision
     validate_only: bool = False
     expires_at: int | None = None
-    """The time (epoch ms) from which the task must not be started any more; None for no limit."""
+    """The time (epoch ms) from which the task must not be started; None for no limit."""
     maybe_done: bool = False
     """Whether an earlier attempt with an unknown result may have carried it out."""
     repeats: str | None = None

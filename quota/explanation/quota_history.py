@@ -47,7 +47,7 @@ class QuotaHistory:
         """
         try:
             resolution = self._quotas.resolve(decision.user, decision.client_id, decision.timestamp)
-        except BadRecord:  # the callback fails here, or does not exist any more
+        except BadRecord:  # the callback fails here, or no longer exists
             return None
         limit = resolution.limit
         same_origin = (resolution.callback, resolution.entity) == (decision.callback, decision.quota_entity)

@@ -12,7 +12,7 @@ from quota.records.fields import EpochMs
 from quota.records.request import MutationRequest, Observed, Operation, TopicMutation
 
 ASSUMED_PARTITIONS = 1
-"""The cost of a topic where the log does not tell: the least that it can be."""
+"""The assumed cost of a topic whose cost is not in the log: the smallest one possible."""
 
 
 class TimedRequest(MutationRequest, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class TimedRequest(MutationRequest, frozen=True, kw_only=True):
 
 @dataclass
 class Counts:
-    """What a log was found to tell."""
+    """The content of a log."""
 
     requests: Counter[Operation] = field(default_factory=Counter)
     """Requests with a mutation that the cluster has carried out or refused by a quota."""
@@ -47,7 +47,7 @@ class Observer:
         """Begin a log.
 
         Args:
-            sizes: the topics that are there before it.
+            sizes: the topics that exist before the log.
             rules: the names of users by their principals.
         """
         self.counts = Counts()

@@ -33,7 +33,7 @@ class LoggedTopic(msgspec.Struct, frozen=True, array_like=True):
     """A topic of a request, and the answer for it."""
 
     name: str | None
-    """None where it was given by an id and the answer does not tell the name."""
+    """None if the topic was given by id, and the response does not have its name."""
     topic_id: str | None
     count: int
     """CREATE_TOPICS: the partitions asked for, or -1 for the default; CREATE_PARTITIONS: those to be there then."""
@@ -41,7 +41,7 @@ class LoggedTopic(msgspec.Struct, frozen=True, array_like=True):
     """The number of partitions with assigned brokers; 0 where the cluster assigns them."""
     error_code: int
     partitions: int
-    """CREATE_TOPICS: the partitions of the topic as the answer tells; -1 where it does not."""
+    """CREATE_TOPICS: the partitions of the topic in the response; -1 if it has none."""
 
 
 class LoggedRequest(msgspec.Struct, frozen=True, array_like=True):

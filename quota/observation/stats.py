@@ -16,7 +16,7 @@ class FollowStats:
     refused_topics: int = 0
     """Topics that the cluster itself has refused by a quota."""
     assumed_topics: int = 0
-    """Topics whose cost the log does not tell."""
+    """Topics whose cost is not in the log."""
     broken_lines: int = 0
     skipped_lines: int = 0
     """Lines that are too long to be read, since the last start or reopening."""

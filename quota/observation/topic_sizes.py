@@ -1,4 +1,4 @@
-"""The partitions of topics, as far as a log tells, from which the costs of mutations follow."""
+"""The partitions of topics as known from a log, which determine the costs of mutations."""
 
 from collections.abc import Mapping
 
@@ -12,9 +12,9 @@ _IDS_SINCE = 7
 
 
 def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
-    """Return whether a mutation is carried out, or was refused by nothing: what timed out may go on.
+    """Return whether a mutation was carried out; after a timeout it may still be.
 
-    With ZooKeeper it goes on, and the answer to a creation has the topic's id; a KRaft controller gives it up.
+    With ZooKeeper it continues, and the response to a creation has the topic's id; a KRaft controller aborts it.
     """
     if topic.error_code == REQUEST_TIMED_OUT:
         tells_ids = request.operation is Operation.CREATE_TOPICS and request.api_version >= _IDS_SINCE
@@ -26,7 +26,7 @@ class TopicSizes:
     """The numbers of partitions of topics; requests are to come in the order of time."""
 
     def __init__(self, known: Mapping[str, int] | None = None, default_partitions: int | None = None) -> None:
-        """Start with the topics that are there before the first request.
+        """Start with the topics that exist before the first request.
 
         Args:
             known: their partitions by name.

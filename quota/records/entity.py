@@ -59,7 +59,7 @@ class Tags(NamedTuple):
     user: str
     client_id: str
     more: tuple[tuple[str, str], ...] = ()
-    """The tags of a callback's own, sorted by name."""
+    """The custom tags of a callback, sorted by name."""
 
     def items(self) -> list[tuple[str, str]]:
         """Return the tags in use, by KIP-257's names."""

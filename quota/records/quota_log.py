@@ -142,7 +142,7 @@ class _Key(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Kind(msgspec.Struct):
-    """The fields that tell the four kinds of records apart: a record has one of them that is not null.
+    """The fields that distinguish the four kinds of records: exactly one of them is not null.
 
     The null of `callback` has a meaning where it is alone: it stands for the callback in the settings.
     """

@@ -72,11 +72,11 @@ class Observed(msgspec.Struct, frozen=True):
     error_codes: list[Int16]
     """The cluster's answer for each topic, in the request's order: 0, or 89 (THROTTLING_QUOTA_EXCEEDED)."""
     throttle_time_ms: Int32 = 0
-    """How long the cluster told the client to wait [ms]."""
+    """The throttle time that the cluster sent to the client [ms]."""
     took_ms: Int32 = 0
     """How long the cluster took to answer [ms]."""
     assumed: list[Int32] = []
-    """The indexes of topics whose cost the log does not tell; `partitions` is an assumption there."""
+    """The indexes of topics whose cost is not in the log; `partitions` is an assumption there."""
 
 
 class MutationRequest(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class MutationRequest(msgspec.Struct, frozen=True):
     apply: bool = True
     """Whether an applier carries the mutation out; false if the sender does."""
     expires_at: EpochMs | msgspec.UnsetType = msgspec.UNSET
-    """The moment from which on the mutation must not be carried out any more [epoch ms]: nobody waits for it then."""
+    """The time from which the mutation must not be carried out [epoch ms], since its sender no longer waits."""
 
     observed: Observed | msgspec.UnsetType = msgspec.UNSET
     """What the cluster answered, if the mutation is carried out already: it is decided in shadow, and never applied."""

@@ -1,4 +1,4 @@
-"""What brokers that enforce quotas themselves cannot hold of a quota log: told before anything is pushed."""
+"""The parts of a quota log that brokers cannot enforce; they are reported before anything is pushed."""
 
 import math
 from collections.abc import Collection, Iterator
@@ -18,14 +18,14 @@ from quota.timeline.levels import levels
 from quota.timeline.timeline import QuotaTimeline
 
 MAX_THROTTLE_MS = 2**31 - 1
-"""The longest throttle time that Kafka's protocol carries; where it is longer, a broker tells another one."""
+"""The longest throttle time that Kafka's protocol carries; brokers report a wrong value for a longer one."""
 
 _ZOOKEEPER_DEFAULT = "<default>"
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that will be otherwise on the cluster than here."""
+    """A difference between a quota in the log and its effect on the cluster."""
 
     kind: str
     """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `name`, `rate`, `callback`, `exempt_user` or
@@ -39,7 +39,7 @@ class Note:
 
 
 def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[Note]:
-    """Yield what is otherwise of single quotas as of `at` (epoch ms), in a stable order.
+    """Yield the differences of single quotas as of `at` (epoch ms), in a stable order.
 
     Args:
         timeline: the quota log.
@@ -64,7 +64,7 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
 
 
 def exemption_notes(exempt: Collection[str], wanted: Wanted) -> Iterator[Note]:
-    """Yield the users that are exempt here, and for whom a quota holds on the cluster."""
+    """Yield the exempt users to whom a quota applies on the cluster."""
     unnamed = _unnamed(wanted)
     for user in sorted(set(exempt)):
         any_client = (entity for entity, rate in wanted.items() if rate is not None and entity.user in {user, UNSET})
@@ -77,7 +77,7 @@ def exemption_notes(exempt: Collection[str], wanted: Wanted) -> Iterator[Note]:
 
 
 def callback_note(setting: CallbackSetting) -> Iterator[Note]:
-    """Yield that another callback than the default one decides here."""
+    """Yield a note if the jobs use another callback than the default one."""
     if not setting.is_default:
         yield Note(
             "callback",
@@ -87,7 +87,7 @@ def callback_note(setting: CallbackSetting) -> Iterator[Note]:
 
 
 def window_note(own: Window, brokers: Window) -> Iterator[Note]:
-    """Yield that the brokers' window is another one, so that bursts are others."""
+    """Yield a note if the brokers have another window, and therefore other bursts."""
     if own.total_ms != brokers.total_ms:
         yield Note(
             "window",
@@ -117,7 +117,7 @@ def _quota_notes(entity: QuotaEntity, quota: Quota, brokers: Window) -> Iterator
 
 
 def _wider(entity: QuotaEntity, wanted: Wanted, unnamed: str) -> QuotaEntity | None:
-    """Return the entity whose rate holds where this one has none, for a part without a name by one that none names."""
+    """Return the entity whose rate applies if this entity has none."""
     user = entity.user if isinstance(entity.user, str) else unnamed
     client_id = entity.client_id if isinstance(entity.client_id, str) else unnamed
     candidates = levels(user, client_id)

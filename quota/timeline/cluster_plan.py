@@ -1,4 +1,4 @@
-"""Plans between the quota log and a cluster whose brokers enforce quotas themselves: they have rates, and no more."""
+"""Plans between the quota log and a cluster whose brokers enforce quotas; brokers have only rates."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ Rates: TypeAlias = Mapping[QuotaEntity, float]
 """The rates of a cluster [mutations/s], by entity."""
 
 Wanted: TypeAlias = Mapping[QuotaEntity, float | None]
-"""The rates that a cluster should have by the log, which knows nothing of other entities; None for none."""
+"""The rates that a cluster should have according to the log, by entity; None for a removed rate."""
 
 Kind: TypeAlias = Literal["changed", "missing", "not_removed", "only_there"]
 
@@ -29,7 +29,7 @@ MAX_NAME_BYTES = 32_767
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An entity whose rate on the cluster is not that of the log."""
+    """An entity whose rate on the cluster differs from that of the log."""
 
     entity: QuotaEntity
     kind: Kind
@@ -40,12 +40,12 @@ class Difference:
 
     @property
     def step(self) -> Step:
-        """The step that makes the cluster's rate that of the log."""
+        """The step that sets the cluster's rate to that of the log."""
         return _step(self.entity, self.present, self.wanted)
 
     @property
     def drift(self) -> Step:
-        """The step by which the cluster became what it is, beside the log."""
+        """The step from the log's rate to that of the cluster."""
         return _step(self.entity, self.wanted, self.present)
 
 
@@ -68,7 +68,7 @@ def fits_protocol(entity: QuotaEntity) -> bool:
 
 
 def differences(wanted: Wanted, present: Rates) -> list[Difference]:
-    """Return where a cluster is not as the log has it, in a stable order."""
+    """Return the differences between a cluster and the log, in a stable order."""
     entities = sorted({*wanted, *present}, key=lambda entity: entity.key)
     found = (Difference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities)
     return [each for each in found if each.wanted != each.present]
@@ -84,7 +84,7 @@ def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> list[Step]:
 
 
 def is_rate(rate: float) -> bool:
-    """Return whether the log takes a rate: Kafka takes NaN and infinity, too, and then admits everything."""
+    """Return whether a rate is valid in the log; Kafka also accepts NaN and infinity, and then admits everything."""
     return math.isfinite(rate) and rate > 0
 
 

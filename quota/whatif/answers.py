@@ -12,7 +12,7 @@ _NAMES = {each.value: each.name for each in ErrorCode}
 def as_answered(decision: Decision) -> Decision:
     """Return a decision with what the cluster has answered, if its request was observed.
 
-    Without a quota here nobody shares a bucket; each sender, a user and client-id, has tags of its own.
+    Without a quota, buckets are not shared: each sender (user and client-id) has its own tags.
     """
     observed = decision.observed
     if decision.quota is None:

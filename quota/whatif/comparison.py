@@ -33,7 +33,7 @@ _FAILOVER_MS = 3_600_000
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """A request that the cluster has answered otherwise."""
+    """A request that the cluster answered differently."""
 
     request_id: str
     at: int
@@ -60,17 +60,17 @@ class Comparison:
     agreeing: int = 0
     refused_by_both: int = 0
     causes: Counter[str] = field(default_factory=Counter)
-    """Requests that were answered otherwise, by each cause."""
+    """The number of requests that were answered differently, by cause."""
     shown: list[Disagreement] = field(default_factory=list)
 
     @property
     def differing(self) -> int:
-        """Requests that were answered otherwise."""
+        """The number of requests that were answered differently."""
         return self.limited - self.agreeing
 
     @property
     def unexplained(self) -> int:
-        """Requests that were answered otherwise for no reason that is known."""
+        """The number of requests that were answered differently for an unknown reason."""
         return self.causes[UNEXPLAINED]
 
 
@@ -105,7 +105,7 @@ class _Case(NamedTuple):
     def agrees(self, answer: Callable[[int], KafkaAnswer], slack_ms: int = 0) -> bool:
         """Return whether the cluster's answer is this one at some time while it worked on the request.
 
-        The client is told how long is left when it is answered, which is up to `took_ms` less.
+        The client gets the throttle time that remains when it is answered, which is up to `took_ms` shorter.
 
         Args:
             answer: the answer at a moment [epoch ms].
@@ -119,7 +119,7 @@ class _Case(NamedTuple):
         return min(waits) - took - _ROUNDED_MS <= self.observed.throttle_time_ms <= max(waits) + _ROUNDED_MS
 
     def is_in_another_order(self, answer: KafkaAnswer) -> bool:
-        """Return whether the cluster may have admitted other topics with the same tokens, in an order of its own."""
+        """Return whether the cluster may have admitted other topics with the same tokens, in another order."""
         request, admitted, tokens = self.resolved.request, self.admitted, answer.tokens
         if admitted == answer.admitted:
             return False
@@ -183,7 +183,7 @@ class Comparer:
         self._charge(buckets, case)
 
     def _causes(self, buckets: _Buckets, case: _Case) -> list[str]:
-        """Return why the cluster has answered otherwise."""
+        """Return why the cluster answered differently."""
         request, limit = case.resolved.request, case.kafka_limit
         if case.observed.assumed:
             return [ASSUMED]
@@ -194,7 +194,7 @@ class Comparer:
         return [UNEXPLAINED] if limit is None else self._causes_in(buckets, case, limit.quota)
 
     def _causes_in(self, buckets: _Buckets, case: _Case, quota: Quota) -> list[str]:
-        """Return why the cluster has answered otherwise by the same quota: its bucket holds other tokens."""
+        """Return why the cluster answered differently with the same quota: its bucket has other tokens."""
         request, bucket = case.resolved.request, buckets.kafka
         now = case.observed.at + case.observed.took_ms
         if case.is_in_another_order(self._answer(buckets.ours, case.resolved, now)):

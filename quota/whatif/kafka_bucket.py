@@ -18,7 +18,7 @@ _EQUAL = 1e-6
 
 
 class Difference(Enum):
-    """A rule by which Kafka decides otherwise; the value is its row in docs/explanation/differences-from-kafka.md."""
+    """A rule by which Kafka decides differently; the value is its row in docs/explanation/differences-from-kafka.md."""
 
     STATE = "state of the buckets"
     ORDER = "the topics of a request"

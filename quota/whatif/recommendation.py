@@ -53,7 +53,7 @@ class Share(msgspec.Struct, frozen=True):
     demand: Demand
     quota: float
     own: bool
-    """Whether the tenant needs a quota of its own; the others have the default."""
+    """Whether the tenant needs its own quota; the others have the default."""
 
 
 class Rules(msgspec.Struct, frozen=True):

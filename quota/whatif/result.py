@@ -4,7 +4,7 @@ import msgspec
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The totals of requests; in partition mutations, unless stated otherwise."""
+    """The totals of requests; in partition mutations, unless another unit is given."""
 
     requests: int
     """The number of requests."""

@@ -1,4 +1,4 @@
-"""Tenancy: the entities that count as one tenant and have a quota of their own (KIP-257)."""
+"""Tenancy: the entities that count as one tenant and have their own quota (KIP-257)."""
 
 import enum
 
@@ -21,6 +21,6 @@ class Tenancy(enum.Enum):
 
     @property
     def default(self) -> QuotaEntity:
-        """The entity of the default quota, for tenants without a quota of their own."""
+        """The entity of the default quota, for tenants without their own quota."""
         by_user, by_client = self is not Tenancy.CLIENT, self is not Tenancy.USER
         return QuotaEntity(None if by_user else UNSET, None if by_client else UNSET)
