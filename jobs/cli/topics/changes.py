@@ -1,7 +1,9 @@
 """Topic changes of the command line, and the report of their outcomes."""
 
+import logging
 import re
 from collections.abc import Sequence
+from concurrent.futures import wait
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +25,11 @@ from schemas.documents.topics import TopicChange
 
 FAILED, REFUSED = 1, 3
 """Exit codes: a change failed; no change failed, but the quota refused one."""
+
+_SILENT_SECONDS = 3.0
+"""How long a change may take before the command says what it waits for."""
+
+_log = logging.getLogger(__name__)
 
 
 class TopicChanges:
@@ -100,6 +107,10 @@ class TopicChanges:
             done: the outcome of a change that succeeds, such as `created`.
             futures: the changes, by topic.
         """
+        _, waiting = wait(futures.values(), _SILENT_SECONDS)
+        if waiting:
+            names = [name for name, future in futures.items() if future in waiting]
+            _log.info("%s", waiting_line(names, self._settings))
         results = [_result(name, futures[name].exception(), done) for name in futures]
         self._print(results)
         outcomes = {each.outcome for each in results}
@@ -107,6 +118,15 @@ class TopicChanges:
             raise typer.Exit(FAILED)
         if "refused" in outcomes:
             raise typer.Exit(REFUSED)
+
+
+def waiting_line(names: Sequence[str], settings: Settings) -> str:
+    """Return what a change waits for, and who has to answer."""
+    which = f"topic {names[0]}" if len(names) == 1 else f"{len(names)} topics"
+    return (
+        f"waiting for the decision on {which}: is mutation-quota enforce running on "
+        f"{settings.kafka.bootstrap_servers}? Ctrl-C stops waiting"
+    )
 
 
 def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:

@@ -29,7 +29,7 @@ def outcome_error(outcome: TopicOutcome, servers: str) -> KafkaException | None:
             return ThrottlingQuotaExceededError(name, throttle_time_ms)
         case NoAnswer(name, Wait.DECISION):
             reason = f"no decision on topic {name} in time; is mutation-quota enforce running on {servers}?"
-            return kafka_error(KafkaError._TIMED_OUT, f"{reason} It is not begun any more")  # noqa: SLF001
+            return kafka_error(KafkaError._TIMED_OUT, f"{reason} The change will not be made later")  # noqa: SLF001
         case NoAnswer(name, Wait.RESULT):
             reason = f"topic {name} was admitted, but nobody told in time that it was carried out"
             return kafka_error(KafkaError._TIMED_OUT, f"{reason}; it may still be")  # noqa: SLF001
