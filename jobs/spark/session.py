@@ -21,7 +21,7 @@ from jobs.spark.jvm.process import Jvm
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.settings import Settings
-from quota.settings.secrets import is_secret
+from quota.settings.secrets import is_secret, mask_logins
 from quota.settings.security.oauth import ALLOWED_URLS
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
@@ -186,7 +186,8 @@ def _own_jvm(
     java_program()  # else spark-submit would tell it in its own way
     conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
     # All users of the machine can read the JVM's command line.
-    hidden = settings.storage.hadoop().keys() | {key for key in properties if is_secret(key)}
+    secret = {key for key, value in properties.items() if is_secret(key) or mask_logins(value) != value}
+    hidden = settings.storage.hadoop().keys() | secret
     visible = SparkConf(loadDefaults=False).setAll([each for each in conf.getAll() if each[0] not in hidden])
     if settings.spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from quota.settings.loading import ENV_BOOTSTRAP_SERVERS, ENV_PREFIX, LoadedSettings
 from quota.settings.model import Settings
-from quota.settings.secrets import MASK, is_secret
+from quota.settings.secrets import MASK, is_secret, mask_logins
 
 Value: TypeAlias = bool | int | float | str | list[str]
 Origin: TypeAlias = Literal["default", "file", "environment", "option", "kafka"]
@@ -69,10 +69,10 @@ def _shown(name: str, value: object) -> Value:
     if isinstance(value, SecretStr):
         return MASK if value.get_secret_value() else ""
     if isinstance(value, list):
-        return [str(each) for each in value]
+        return [mask_logins(str(each)) for each in value]
     if is_secret(name) and value:
         return MASK
-    return value if isinstance(value, bool | int | float) else str(value)
+    return value if isinstance(value, bool | int | float) else mask_logins(str(value))
 
 
 def _origin(origin: str | None) -> tuple[Origin, str | None]:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from quota.errors import BadInput
 from quota.settings.model import Settings
-from quota.settings.secrets import MASK, is_secret, mask_secrets
+from quota.settings.secrets import MASK, is_secret, mask_logins, mask_secrets
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
@@ -147,10 +147,10 @@ def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
 
 
 def _masked(override: str) -> str:
-    """Mask an override whose name is a secret's, even if it is malformed."""
+    """Mask an override whose name is a secret's, even if it is malformed, and the logins of URLs in others."""
     name, equals, _ = override.partition("=")
     if not is_secret(name):
-        return override
+        return mask_logins(override)
     return f"{name}={MASK}" if equals else MASK
 
 

@@ -1,4 +1,4 @@
-"""Secrets: which settings and properties they are, by name, and the mask printed in their place."""
+"""Secrets: settings and properties of certain names, and logins in URLs, and the mask printed in their place."""
 
 import re
 
@@ -11,6 +11,9 @@ SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sa
 _PATH_NAME = re.compile(r"(?i)[._-](file|location|endpoint[._-]url)$")
 _SECRET_NAME = re.compile(rf"{SECRET_NAME}|^storage[.](table_)?options")
 
+_LOGIN = re.compile(r"(?i)\b(https?://)[^\s/?#@]+@|\b([a-z][a-z0-9+.-]*://)[^\s/?#@]*:\S*@")
+"""The login of a URL, `user:password@`; of HTTP also a token alone. `abfss://container@account` has none."""
+
 
 def is_secret(name: str) -> bool:
     """Return whether a setting or property of this name is a secret; the path of its file and a URL are not."""
@@ -21,4 +24,11 @@ def mask_secrets(name: str, value: object) -> object:
     """Return the value of a setting with its secrets masked."""
     if isinstance(value, dict):
         return {key: mask_secrets(f"{name}.{key}", each) for key, each in value.items()}
-    return MASK if is_secret(name) else value
+    if is_secret(name):
+        return MASK
+    return mask_logins(value) if isinstance(value, str) else value
+
+
+def mask_logins(text: str) -> str:
+    """Return a text with the logins of the URLs in it masked."""
+    return _LOGIN.sub(lambda match: f"{match[1] or match[2]}{MASK}@", text)

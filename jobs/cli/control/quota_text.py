@@ -7,6 +7,7 @@ from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import to_configs
+from quota.settings.secrets import mask_secrets
 from quota.text import display_name, format_time, printable
 from quota.timeline.change import QuotaChange
 from quota.timeline.plan import Step
@@ -76,8 +77,8 @@ def planned_change(step: Step) -> PlannedChange:
 
 
 def format_callback(setting: CallbackSetting | None) -> str:
-    """Format a callback and its configs; None is the callback in the settings."""
+    """Format a callback and its configs, with secrets masked; None is the callback in the settings."""
     if setting is None:
         return "the one in the settings"
-    configs = " ".join(f"{name}={value}" for name, value in sorted(setting.configs.items()))
+    configs = " ".join(f"{name}={mask_secrets(name, value)}" for name, value in sorted(setting.configs.items()))
     return printable(f"{setting.class_name} {configs}".rstrip())

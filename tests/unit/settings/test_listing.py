@@ -2,6 +2,7 @@
 
 import pytest
 
+from quota.errors import BadInput
 from quota.settings.listing import listed_settings, table_names
 from quota.settings.loading import load_with_origins
 
@@ -38,6 +39,29 @@ def test_every_setting_has_its_default_where_nothing_is_set():
     assert not [each.name for each in found if each.is_changed]
     assert found[0].name == "kafka.security_protocol"
     assert {"quota.window_num", "metrics.port", "topics.retired_users"} <= {each.name for each in found}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("https://ann:s3cret@registry:8081/quotas", "https://********@registry:8081/quotas"),
+        ("https://ghp_token@github.com/x", "https://********@github.com/x"),
+        ("first=redis://:p@ss@cache:6379, second=none", "first=redis://********@cache:6379, second=none"),
+        ("postgres://ann:a/b?c@db/x", "postgres://********@db/x"),
+        ("https://registry:8081/a", "https://registry:8081/a"),
+        ("abfss://container@account.dfs.core.windows.net/x", "abfss://container@account.dfs.core.windows.net/x"),
+    ],
+)
+def test_the_login_in_a_url_is_masked_in_any_value(listed, value, shown):
+    found = listed(f"quota.callback_configs.registry={value}", f"storage.root={value}")
+    assert found["quota.callback_configs.registry"].value == shown
+    assert found["storage.root"].value == shown
+
+
+def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
+    assert listed("quota.exempt_users=http://a:b@c")["quota.exempt_users"].value == ["http://********@c"]
+    with pytest.raises(BadInput, match=r"got 'http://\*+@c' \(--set topics.partitions=http://\*+@c\)"):
+        listed("topics.partitions=http://a:b@c")
 
 
 def test_each_setting_tells_where_it_comes_from(listed, tmp_path):
