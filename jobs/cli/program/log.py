@@ -18,6 +18,13 @@ _OWN = ("jobs", "quota")
 _FORMAT_VARIABLE = "MUTATION_QUOTA__LOGGING__FORMAT"
 
 
+_RUST_LOG, _QUIET = "RUST_LOG", "error"
+"""The variable from which deltalake takes the level of its own log when it is imported.
+
+Its warnings, such as a page on each attempt to find credentials in the cloud, come before an error that says the same.
+"""
+
+
 class LogLevel(enum.Enum):
     """A level of the log."""
 
@@ -41,6 +48,7 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
     Where the environment sets the format, errors of the settings have it, too.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    os.environ.setdefault(_RUST_LOG, _QUIET)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if environment.get(_FORMAT_VARIABLE) == "json":
         log_as_json(program)
@@ -67,6 +75,8 @@ def follow_settings(settings: LoggingSettings, service: str) -> None:
 
 
 def _set_level(level: LogLevel) -> None:
+    if level is LogLevel.DEBUG and os.environ.get(_RUST_LOG) == _QUIET:
+        os.environ[_RUST_LOG] = "warn"
     number = logging.getLevelNamesMapping()[level.name]
     logging.getLogger().setLevel(max(number, logging.INFO))
     for name in _OWN:

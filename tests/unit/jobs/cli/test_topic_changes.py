@@ -3,9 +3,10 @@
 import logging
 from concurrent.futures import Future
 
+from jobs.cli.topic_changes import TopicChanges
+
 from jobs.cli import topic_changes
 from jobs.cli.output import OutputOptions
-from jobs.cli.topic_changes import TopicChanges
 from quota.settings import load_settings
 
 

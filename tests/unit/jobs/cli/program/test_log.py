@@ -1,9 +1,11 @@
 """How much the program logs, and where an error comes from."""
 
 import json
+import os
 
 import pytest
 
+from jobs.cli.program.log import set_log_level, start_log
 from tests.support.programs import run
 
 UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
@@ -55,3 +57,27 @@ def test_the_level_of_the_settings_counts_unless_an_option_says_otherwise(level,
     done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
     assert ("Traceback" in done.stderr) == traced
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
+
+
+@pytest.fixture
+def deltalake_level(monkeypatch):
+    """The level that deltalake would log from, of a program that is started with options."""
+
+    def _level(*, verbose=False, **environment):
+        monkeypatch.setenv("RUST_LOG", "")
+        monkeypatch.delenv("RUST_LOG")  # which is undone, as the line before is
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
+        start_log("test")
+        set_log_level(None, verbose=verbose)
+        return os.environ["RUST_LOG"]
+
+    return _level
+
+
+def test_deltalake_logs_errors_alone_unless_an_operator_wants_more(deltalake_level):
+    """Its warnings fill pages where credentials are missing, before the error that says so."""
+    assert deltalake_level() == "error"
+    assert deltalake_level(verbose=True) == "warn"
+    assert deltalake_level(RUST_LOG="trace") == deltalake_level(RUST_LOG="trace", verbose=True) == "trace"
