@@ -14,6 +14,7 @@ from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quota_log import KafkaQuotas, QuotaLog
 from quota.kafka.requests import AnswerReader
 from quota.kafka.timing import Every, now_ms
+from quota.kafka.topics.layouts import LayoutReader
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -21,6 +22,8 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2
 _REFRESH_SECONDS = 0.5
 _RETRY_SECONDS = 1.0
+_CHECK_SECONDS = 5.0
+"""How often to look whether the topics are still the ones that are read."""
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -46,7 +49,6 @@ class Feed:
         self.turned_at = time.monotonic()
         """The last time that its thread was seen to go on, by the monotonic clock [s]."""
         self._log: QuotaLog | None = None
-        self._entries_read = 0
         self._position = -1
         self._next_moment: float = 0
 
@@ -74,20 +76,28 @@ class Feed:
     def _follow_until_failure(self, stop: threading.Event) -> None:
         """Read the last hour into a new state, and go on with what comes; the old state is shown meanwhile.
 
+        A topic that was deleted and created again has other records at the same offsets: it returns then.
+
         Raises:
             ClusterError: Kafka cannot be reached, or a topic is missing.
         """
         settings = self._settings
+        names = [settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas]
+        topics = LayoutReader(settings.kafka.connection, settings.kafka.timeout_seconds)
+        ids = topics.ids(names)
         now = now_ms()
         with closing(AnswerReader(settings, since=now - KEPT_MS)) as reader:
             self._log = QuotaLog(KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds), with_entries=True)
-            self._entries_read, self._position = 0, -1
+            self._position = -1
             state = LiveState(settings, now)
             self._refresh(state, self._log)
             self.state = state
-            due = Every(_REFRESH_SECONDS)
+            due, check = Every(_REFRESH_SECONDS), Every(_CHECK_SECONDS, at_once=False)
             while not stop.is_set():
                 self.turned_at = time.monotonic()
+                if check.is_due() and topics.ids(names) != ids:
+                    _log.warning("one of the topics %s was created again: the dashboard starts over", ", ".join(names))
+                    return
                 for received in reader.read(_POLL_SECONDS):
                     state.record(received)
                 if due.is_due():
@@ -99,8 +109,8 @@ class Feed:
         now = log.now
         changed = log.position != self._position
         if changed:
-            state.add_changes(log.entries[self._entries_read :])
-            self._entries_read, self._position = len(log.entries), log.position
+            state.add_changes(log.take_entries())
+            self._position = log.position
         changed = changed or now >= self._next_moment
         if changed:
             self._next_moment = min((each.moment for each in log.timeline.scheduled(now)), default=float("inf"))

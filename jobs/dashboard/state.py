@@ -5,7 +5,7 @@ import threading
 from typing import Any, NamedTuple
 
 from jobs.dashboard.changes import QuotaChanges
-from jobs.dashboard.decisions import RecentDecisions
+from jobs.dashboard.decisions import KEPT_MS, RecentDecisions
 from jobs.dashboard.load import Load
 from jobs.dashboard.tenants import MAX_TENANTS, Tenants
 from jobs.metrics.counts import MutationCounts
@@ -14,9 +14,10 @@ from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
-from quota.records.quota_log import QuotaLogEntry
+from quota.records.quota_log import ClusterRecord, QuotaLogEntry
 from quota.settings import Settings
 from quota.text import printable
+from quota.timeline.change import to_change
 
 _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
@@ -82,6 +83,8 @@ class LiveState:
             self._tenants.refresh(now, quotas, self._seq, changed=changed)
             self._load.expire(now)
             self._decisions.expire(now)
+            if changed:
+                self._entries = without_old_clusters(self._entries, now - KEPT_MS)
 
     def news(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
         """Return what is new for a page since its cursor, and the cursor after it; all for a new page."""
@@ -115,10 +118,26 @@ class LiveState:
             return None if decision is None else (decision, self._decisions.neighbours(decision, neighbours))
 
     def entries(self) -> list[QuotaLogEntry]:
-        """Return the records of the quota log, in its order."""
+        """Return the records of the quota log, in its order, without old metadata of clusters."""
         return self._entries
 
     def records(self) -> list[bytes]:
         """Return the records of all decisions, in the order of their requests."""
         with self._lock:
             return self._decisions.records()
+
+
+def without_old_clusters(entries: list[QuotaLogEntry], since: int) -> list[QuotaLogEntry]:
+    """Return entries without the metadata of clusters that had been replaced by `since` (epoch ms).
+
+    Each may have megabytes, and a scheduled `cluster publish` may write one every minute.
+    """
+    moments = {
+        number: to_change(entry.record, entry.timestamp).moment
+        for number, entry in enumerate(entries)
+        if isinstance(entry.record, ClusterRecord)
+    }
+    old = [number for number, moment in moments.items() if moment <= since]
+    in_force = max(old, key=lambda number: (moments[number], number), default=None)
+    replaced = {*old} - {in_force}
+    return [entry for number, entry in enumerate(entries) if number not in replaced]

@@ -112,6 +112,11 @@ class QuotaLog:
         self._consumer = Consumer(self._config)
         self._positions = dict.fromkeys(self._partitions(), 0)
 
+    def take_entries(self) -> list[QuotaLogEntry]:
+        """Return the records of `entries`, which are not retained any longer."""
+        taken, self.entries = self.entries, []
+        return taken
+
     @property
     def timeline(self) -> QuotaTimeline:
         """The quotas as they are set, without the callback."""

@@ -9,7 +9,7 @@ from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
-from quota.records.quota_log import QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.records.quota_log import Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.records.record import Source
 from quota.settings import load_settings
 from quota.timeline.change import to_change
@@ -226,3 +226,17 @@ def test_the_decisions_of_a_bucket_are_found_by_its_key():
 def test_an_entity_in_the_log_needs_no_request():
     news = told(filled(entries=(FIVE, QuotaLogEntry(1, START, QuotaRecord(QuotaEntity(None), 1.0)))))
     assert (news["buckets"], len(news["changes"])) == (0, 2)
+
+
+def cluster_at(moment, partitions, effective_at=None):
+    record = ClusterRecord(Cluster({"orders": [1] * partitions}), effective_at=effective_at)
+    return QuotaLogEntry(partitions, moment, record)
+
+
+def test_metadata_that_was_replaced_more_than_an_hour_ago_is_dropped_and_what_held_since_is_kept():
+    """The one of -30 min is scheduled since long ago; the one that was in force an hour ago is needed for decisions."""
+    hour = 3_600_000
+    old, in_force = cluster_at(START - 3 * hour, 1), cluster_at(START - 2 * hour, 2)
+    scheduled, new = cluster_at(START - 4 * hour, 3, START - hour // 2), cluster_at(START - 60_000, 4)
+    state = filled(entries=(scheduled, old, FIVE, in_force, new))
+    assert state.entries() == [scheduled, FIVE, in_force, new]
