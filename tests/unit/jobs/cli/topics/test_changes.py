@@ -3,10 +3,9 @@
 import logging
 from concurrent.futures import Future
 
-from jobs.cli.topic_changes import TopicChanges
-
-from jobs.cli import topic_changes
 from jobs.cli.output import OutputOptions
+from jobs.cli.topics import changes as topic_changes
+from jobs.cli.topics.changes import TopicChanges
 from quota.settings import load_settings
 
 
