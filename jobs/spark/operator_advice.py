@@ -9,6 +9,7 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from jobs.spark.failures import QueryFailed
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+from quota.settings.secrets import mask_values
 from quota.settings.store_errors import store_problem
 
 _AGAIN = "then start it again: it continues from its checkpoint, and nothing is lost"
@@ -91,6 +92,7 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
     try:
         yield
     except QueryFailed as failure:
+        failure.args = (mask_values(str(failure), [each.get_secret_value() for each in settings.kafka.java.values()]),)
         for pattern, advice in (_QUERY_ADVICE.get(failure.name, {}) | _ADVICE).items():
             if re.search(pattern, failure.text):
                 what_to_do = advice.format(

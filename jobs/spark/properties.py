@@ -151,7 +151,8 @@ def _overriding(settings: Settings, others: Mapping[str, str]) -> dict[str, str]
             "%s=%s is ignored; enforce.state_partitions=%s applies", _PARTITIONS, others[_PARTITIONS], partitions
         )
     # Spark shows properties and options in its log, its event log and its web pages.
-    hidden = [SECRET_NAME, *map(re.escape, hadoop), *([others[_REDACTED]] if _REDACTED in others else [])]
+    kafka = [f"^(kafka[.])?{re.escape(name)}$" for name in settings.kafka.java]
+    hidden = [SECRET_NAME, *kafka, *map(re.escape, hadoop), *([others[_REDACTED]] if _REDACTED in others else [])]
     overriding = {_PARTITIONS: partitions, _REDACTED: "|".join(hidden), **hadoop}
     if url := settings.kafka.sasl_oauthbearer_token_endpoint_url:
         given = others.get(_EXECUTORS_JAVA_OPTIONS, "")

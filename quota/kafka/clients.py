@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from quota.errors import ClusterError
+from quota.errors import BadInput, ClusterError
 from quota.kafka.brokers.tokens import credentials_in, fetch_token
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
+from quota.settings.secrets import mask_values
 
 T = TypeVar("T")
 
@@ -28,8 +30,23 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
     """Return librdkafka's configuration for a cluster.
 
     librdkafka's own log stays quiet: errors that matter reach the caller as exceptions.
+
+    Raises:
+        BadInput: librdkafka does not take a property of the settings.
     """
+    if connection.security.more_librdkafka:
+        _check_properties(connection)
     return {**connection.librdkafka(), "log_level": 2, **(overrides or {})}
+
+
+@lru_cache
+def _check_properties(connection: Connection) -> None:
+    """Check by a client that is thrown away that librdkafka takes the further properties of the settings."""
+    more = dict(connection.security.more_librdkafka)
+    try:
+        AdminClient({**connection.librdkafka(), "log_level": 2})
+    except KafkaException as error:
+        raise BadInput(f"librdkafka refuses a property: {mask_values(reason(error), more.values())}") from None
 
 
 def reason(error: KafkaException | KafkaError) -> str:

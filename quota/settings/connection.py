@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from quota.errors import BadInput
 from quota.settings.security.jaas import jaas_config
 from quota.settings.security.oauth import ClientCredentials
+from quota.settings.security.properties import Pairs
 
 _PORT = 9092
+
+_MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
+"""The property of the mechanism; librdkafka has two names for it."""
 
 _PASSWORD_MODULES = {
     "PLAIN": "plain.PlainLoginModule",
@@ -32,6 +37,10 @@ class Security:
     ssl_endpoint_identification: str = "https"
     oauth: ClientCredentials | None = None
     """The client credentials, if the mechanism is OAUTHBEARER."""
+    more_librdkafka: Pairs = field(default=(), repr=False)
+    """Further properties of librdkafka, which override the others."""
+    more_java: Pairs = field(default=(), repr=False)
+    """Further properties of Kafka's Java client, which override the others."""
 
     @property
     def has_tls(self) -> bool:
@@ -43,14 +52,19 @@ class Security:
         """Whether the client authenticates by SASL."""
         return has_sasl(self.protocol)
 
+    @property
+    def has_mechanism(self) -> bool:
+        """Whether a SASL mechanism is given, by the settings or by further properties of librdkafka."""
+        return bool(self.sasl_mechanism or _MECHANISMS & dict(self.more_librdkafka).keys())
+
     def librdkafka(self) -> dict[str, str | float]:
         """Return the properties for librdkafka."""
         config: dict[str, str | float] = {"security.protocol": self.protocol}
-        if self.has_sasl:
+        if self.has_sasl and self.sasl_mechanism:
             config["sasl.mechanism"] = self.sasl_mechanism
         if self.has_sasl and self.oauth:
             config |= self.oauth.librdkafka()
-        elif self.has_sasl:
+        elif self.has_sasl and self.sasl_mechanism:
             config |= {"sasl.username": self.sasl_username, "sasl.password": self.sasl_password}
         if self.has_tls:
             config["ssl.endpoint.identification.algorithm"] = self.ssl_endpoint_identification
@@ -62,16 +76,22 @@ class Security:
                     "ssl.key.password": self.ssl_key_password,
                 }
             )
-        return config
+        return config | dict(self.more_librdkafka)
 
     def java(self) -> dict[str, str]:
-        """Return the properties for Kafka's Java client."""
+        """Return the properties for Kafka's Java client.
+
+        Raises:
+            BadInput: the mechanism is given for librdkafka alone.
+        """
         config = {"security.protocol": self.protocol}
-        if self.has_sasl:
+        if self.has_sasl and not self.sasl_mechanism and not _MECHANISMS & dict(self.more_java).keys():
+            raise BadInput("kafka.java needs sasl.mechanism and sasl.jaas.config, as kafka.librdkafka has a mechanism")
+        if self.has_sasl and self.sasl_mechanism:
             config["sasl.mechanism"] = self.sasl_mechanism
         if self.has_sasl and self.oauth:
             config |= self.oauth.java()
-        elif self.has_sasl:
+        elif self.has_sasl and self.sasl_mechanism:
             login = {"username": self.sasl_username, "password": self.sasl_password}
             config["sasl.jaas.config"] = jaas_config(_PASSWORD_MODULES[self.sasl_mechanism], login)
         if self.has_tls:
@@ -86,7 +106,7 @@ class Security:
                 "ssl.keystore.key": self.ssl_key,
             }
             config |= _without_empty({"ssl.key.password": self.ssl_key_password})
-        return config
+        return config | dict(self.more_java)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,10 @@ def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
         for key in type(keys).model_fields:
             default = getattr(getattr(defaults, section), key)
             value = getattr(keys, key)
-            if isinstance(value, dict):
+            if section == _TARGET and isinstance(inherited.get(key), dict):
+                for name, entry in inherited[key].items():
+                    yield _listed((section, key, name), entry, None, "kafka", None)
+            elif isinstance(value, dict):
                 yield from _entries(loaded.origins, section, key, value)
             elif section == _TARGET and key in inherited:
                 yield _listed((section, key), inherited[key], default, "kafka", None)

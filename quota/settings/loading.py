@@ -24,6 +24,9 @@ ENV_PREFIX = "MUTATION_QUOTA__"
 ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
 _TABLES = {
+    ("kafka", "librdkafka"),
+    ("kafka", "java"),
+    ("target", "librdkafka"),
     ("spark", "conf"),
     ("quota", "callback_configs"),
     ("storage", "options"),

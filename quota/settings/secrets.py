@@ -1,6 +1,7 @@
 """Secrets: settings and properties of certain names, and logins in URLs, and the mask printed in their place."""
 
 import re
+from collections.abc import Iterable
 
 MASK = "********"
 """The text printed in place of a secret."""
@@ -9,7 +10,9 @@ SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sa
 """A regular expression for names of secrets, in the syntax that Python and Java share."""
 
 _PATH_NAME = re.compile(r"(?i)[._-](file|location|endpoint[._-]url)$")
-_SECRET_NAME = re.compile(rf"{SECRET_NAME}|^storage[.](table_)?options")
+_SECRET_NAME = re.compile(SECRET_NAME)
+_SECRET_TABLES = re.compile(r"^(storage[.](table_)?options|kafka[.](librdkafka|java)|target[.]librdkafka)\b")
+_SHORTEST_MASKED = 6  # shorter values are words such as true, and parts of others
 
 _LOGIN = re.compile(r"(?i)\b(https?://)[^\s/?#@]+@|\b([a-z][a-z0-9+.-]*://)[^\s/?#@]*:\S*@")
 """The login of a URL, `user:password@`; of HTTP also a token alone. `abfss://container@account` has none."""
@@ -17,6 +20,8 @@ _LOGIN = re.compile(r"(?i)\b(https?://)[^\s/?#@]+@|\b([a-z][a-z0-9+.-]*://)[^\s/
 
 def is_secret(name: str) -> bool:
     """Return whether a setting or property of this name is a secret; the path of its file and a URL are not."""
+    if _SECRET_TABLES.search(name):
+        return True
     return _SECRET_NAME.search(name) is not None and _PATH_NAME.search(name) is None
 
 
@@ -32,3 +37,11 @@ def mask_secrets(name: str, value: object) -> object:
 def mask_logins(text: str) -> str:
     """Return a text with the logins of the URLs in it masked."""
     return _LOGIN.sub(lambda match: f"{match[1] or match[2]}{MASK}@", text)
+
+
+def mask_values(text: str, values: Iterable[str]) -> str:
+    """Return a text, such as an error of a client, without the values of properties that are all treated as secrets."""
+    for value in values:
+        if len(value) >= _SHORTEST_MASKED:
+            text = text.replace(value, MASK)
+    return text

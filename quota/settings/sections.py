@@ -9,6 +9,7 @@ from quota.admission.policy import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DE
 from quota.records.callback import DEFAULT_CLASS, Callbacks
 from quota.records.quota import Window
 from quota.settings.connection import Connection
+from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.security.settings import SecuritySettings
 from quota.settings.types import Count, Memory, Name, NameList, Seconds, SecondsOrZero, Section, TopicName
 
@@ -25,10 +26,16 @@ class KafkaSettings(SecuritySettings):
     target_servers: str = ""
     """Bootstrap servers of the target cluster, whose topics are created, grown and deleted. Empty for this cluster."""
 
+    java: ClientProperties = {}
+    """Further properties of Kafka's Java client, which Spark uses. All values are treated as secrets."""
+
     @property
     def connection(self) -> Connection:
         """The connection to this cluster."""
         return Connection(self.bootstrap_servers, self.security)
+
+    def _java(self) -> Pairs:
+        return as_pairs(self.java)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

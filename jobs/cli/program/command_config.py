@@ -90,7 +90,7 @@ def _read(file: Path, option: str) -> dict[str, str]:
         raise BadInput(f"{option}: {', '.join(unknown)} is not supported; remove it from the file")
     if not _OIDC.fullmatch(handler := found.get(_HANDLER, OIDC_HANDLER)):
         raise BadInput(f"{option}: {_HANDLER}={handler} is not supported; librdkafka cannot run it")
-    settings = dict.fromkeys(SecuritySettings.model_fields, "")
+    settings = dict.fromkeys(SecuritySettings.model_fields.keys() - {"librdkafka"}, "")
     settings |= {"security_protocol": "PLAINTEXT", "ssl_endpoint_identification_algorithm": "https"}
     settings |= {setting: found[name] for name, setting in _DIRECT.items() if name in found}
     if _HOST_CHECK in found:

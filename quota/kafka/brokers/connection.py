@@ -141,6 +141,8 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
     """
     if not security.has_sasl:
         return
+    if not security.sasl_mechanism:
+        raise ClusterError("sasl_mechanism is empty, and properties of librdkafka do not count for this connection")
     handshake = await calls.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": security.sasl_mechanism})
     if handshake["errorCode"]:
         raise ClusterError(f"{security.sasl_mechanism} is not enabled there, but {', '.join(handshake['mechanisms'])}")

@@ -18,6 +18,7 @@ from quota.settings.security.files import (
     secret_value,
 )
 from quota.settings.security.oauth import MECHANISM, ClientCredentials, extension_pairs
+from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.types import Section
 
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
@@ -99,6 +100,9 @@ class SecuritySettings(Section):
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = "https"
     """Check of a broker's certificate: `https` requires the host name connected to, `none` accepts any trusted one."""
 
+    librdkafka: ClientProperties = {}
+    """Further properties of librdkafka, which commands and workers use. All values are treated as secrets."""
+
     @property
     def security(self) -> Security:
         """Protocol and credentials, read from their files now.
@@ -123,7 +127,13 @@ class SecuritySettings(Section):
             secret_value(self.ssl_key_password, self.ssl_key_password_file),
             self.ssl_endpoint_identification_algorithm,
             self._credentials(),
+            as_pairs(self.librdkafka),
+            self._java(),
         )
+
+    def _java(self) -> Pairs:
+        """Return further properties of Kafka's client in Java."""
+        return ()
 
     def _credentials(self) -> ClientCredentials | None:
         if self.sasl_mechanism != MECHANISM:
@@ -164,8 +174,10 @@ class SecuritySettings(Section):
 
     def _missing(self, security: Security) -> Iterator[str]:
         protocol, mechanism = f"security_protocol {self.security_protocol}", f"sasl_mechanism {self.sasl_mechanism}"
-        if not security.sasl_mechanism:
+        if not security.has_mechanism:
             yield f"{protocol} needs sasl_mechanism"
+        elif not security.sasl_mechanism:
+            return
         elif security.oauth is None:
             yield from (f"{protocol} needs {name}" for name in _LOGINS if not getattr(security, name))
         else:

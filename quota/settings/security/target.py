@@ -7,6 +7,7 @@ from quota.settings.connection import has_sasl, has_tls
 from quota.settings.security.oauth import MECHANISM
 from quota.settings.security.settings import SecuritySettings
 
+_PROPERTIES = "librdkafka"
 _CLIENT = ("sasl_oauthbearer_client_id", "sasl_oauthbearer_token_endpoint_url")
 _BELONGS_TO = {
     "sasl_password": ("sasl_username", "sasl_password_file"),
@@ -31,7 +32,8 @@ class TargetSettings(SecuritySettings):
     def inherited(self, kafka: SecuritySettings) -> dict[str, Any]:
         """Return the keys that have their values in `[kafka]`, with these values.
 
-        Keys that the protocol or the mechanism has no use for are left out.
+        Keys that the protocol or the mechanism has no use for are left out. Properties are taken over only where
+        nothing is set here: they would override it.
         """
         protocol = (self if "security_protocol" in self.model_fields_set else kafka).security_protocol
         by_token = (self if "sasl_mechanism" in self.model_fields_set else kafka).sasl_mechanism == MECHANISM
@@ -43,7 +45,7 @@ class TargetSettings(SecuritySettings):
         return {
             key: getattr(kafka, key)
             for key in SecuritySettings.model_fields
-            if key not in self.model_fields_set
+            if (key not in self.model_fields_set if key != _PROPERTIES else not self.model_fields_set)
             and not key.startswith(tuple(unused))
             and self.model_fields_set.isdisjoint(_BELONGS_TO.get(key, ()))
         }

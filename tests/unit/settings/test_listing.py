@@ -131,6 +131,9 @@ def test_the_target_has_the_security_of_kafka_while_its_own_section_is_empty(lis
 
 def test_tables_are_named():
     assert table_names() == [
+        "kafka.librdkafka",
+        "kafka.java",
+        "target.librdkafka",
         "storage.options",
         "storage.table_options",
         "quota.callback_configs",

@@ -126,6 +126,9 @@ def test_the_shipped_file_shows_every_setting_and_its_default():
     defaults = Settings().model_dump(mode="json")
     for section, table in (
         ("spark", "conf"),
+        ("kafka", "librdkafka"),
+        ("kafka", "java"),
+        ("target", "librdkafka"),
         ("quota", "callback_configs"),
         ("storage", "options"),
         ("storage", "table_options"),
