@@ -47,7 +47,7 @@ def table_folder(name: str) -> str:
 
 def _check_root(root: str) -> str:
     if _ESCAPED.search(root):
-        raise ValueError("a percent sign with two hexadecimal digits is ambiguous for some programs; rename it")
+        raise ValueError("a percent sign and two hexadecimal digits mean one character to some programs; rename it")
     return root
 
 
@@ -64,7 +64,7 @@ class StorageSettings(Section):
     """deltalake's options for the root's file system that do not follow from `options`, which has those of S3."""
 
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
-    """Time in seconds, 3 to 3,600, after which a job that no longer renews its lease on the root may be replaced."""
+    """Time after which a job of another machine that no longer renews its lease is replaced, s; at most 3,600."""
 
     @property
     def url(self) -> str:
