@@ -117,14 +117,13 @@ docs: $(PACKAGES) ## the documentation as a site, in .site; any broken link is a
 docs-serve: $(PACKAGES) ## the same on http://127.0.0.1:8000, built again with each change; Ctrl-C ends it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
 
-lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, the documentation (links, generated parts, wording), and the Dockerfiles
+lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, and the documentation: links, generated parts, wording
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m conf.docs --check
 	@$(BIN)/python -m conf.docs.wording
-	@$(BIN)/hadolint --failure-threshold style conf/image/Dockerfile conf/kubernetes/spark-operator/Dockerfile
 
 format: $(PACKAGES) ## let ruff lay out the code
 	@$(BIN)/ruff format .
