@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterator
 
 from conf.docs.markdown import code, table
+from quota.kafka.topics.durability import replicated
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import Settings
 
 _SERVERS = "kafka-1:9092"
+_BROKERS = 3
 _HEAD = ("topic", "setting", "partitions", "timestamps", "cleanup", "other configs")
 _SHOWN = ("message.timestamp.type", "cleanup.policy")
 
@@ -37,9 +39,12 @@ def topic_commands() -> Iterator[str]:
     yield "```sh"
     yield f'topics() {{ kafka-topics.sh --bootstrap-server {_SERVERS} --command-config admin.properties "$@"; }}'
     yield ""
-    for spec in topic_specs(Settings()):
+    settings = Settings()
+    for each in topic_specs(settings):
+        spec = replicated(each, settings.topics.replication_factor, _BROKERS)
         configs = "".join(f" \\\n  --config {name}={value}" for name, value in spec.configs.items())
-        yield f"topics --create --topic {spec.name} --partitions {spec.partitions}{configs}"
+        layout = f"--partitions {spec.partitions} --replication-factor {spec.replication_factor}"
+        yield f"topics --create --topic {spec.name} {layout}{configs}"
     yield "```"
 
 

@@ -73,6 +73,7 @@ def sink_options(settings: Settings) -> dict[str, str]:
         "max.request.size": largest,
         "buffer.memory": _PRODUCER_BYTES + 2 * largest,
         "acks": "all",
+        "enable.idempotence": "true",  # a retry of the producer's, when a leader changes, writes an answer once
         "compression.type": settings.enforce.compression,
     }
     return kafka_options(settings) | {f"kafka.{name}": str(value) for name, value in own.items()}

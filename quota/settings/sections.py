@@ -78,7 +78,8 @@ class TopicSettings(Section):
     """Number of partitions of topics created, up to 10,000. The quota topic always has one, to order its changes."""
 
     replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1)] = -1
-    """Replication factor of topics created, up to 32,767. -1 uses the cluster's default."""
+    """Replication factor of topics created, up to 32,767. With -1 it is 3 on a cluster of three brokers or more,
+    otherwise the cluster's default. From 3 on, topics are created with min.insync.replicas=2."""
 
     trust_producer_timestamps: bool = False
     """Whether topics with CreateTime are accepted. Their producers set the time, and so can give themselves tokens."""

@@ -7,6 +7,7 @@ from jobs.report.status.cluster_facts import ClusterFacts, deployment_topics
 from jobs.storage.deployment import Deployment
 from quota.admission.identity import user_of
 from quota.kafka.topics.checks import faults
+from quota.kafka.topics.durability import weaknesses
 from quota.kafka.topics.layouts import TopicConfig
 from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
 from quota.kafka.topics.topic_admin import DescribedTopic
@@ -46,9 +47,10 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 cleanup_policy=_value(configs, "cleanup.policy"),
                 retention_ms=None if (found := _value(configs, "retention.ms")) is None else int(found),
                 timestamp_type=_value(configs, "message.timestamp.type"),
-                differences=_differences(
-                    specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs
-                ),
+                differences=[
+                    *_differences(specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs),
+                    *_weaknesses(_described(cluster, name), len(cluster.layout.brokers)),
+                ],
             )
         )
     return rows
@@ -67,15 +69,7 @@ def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicSt
                 f"topic {row.name}: {row.under_replicated} of {row.partitions} partitions have replicas that are not "
                 "in sync: check the brokers"
             )
-    described = {
-        name: DescribedTopic(
-            cluster.ids.get(name, ""),
-            len(cluster.layout.topics[name].partitions),
-            {config: found.value or "" for config, found in configs.items()},
-        )
-        for name, configs in cluster.configs.items()
-    }
-    yield from faults(described, settings)
+    yield from faults({name: _described(cluster, name) for name in cluster.configs}, settings)
 
 
 def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
@@ -93,6 +87,21 @@ def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deploy
                 f"topic {name} of a user was deleted; if this is intended, start enforce once with the user in "
                 "topics.retired_users"
             )
+
+
+def _described(cluster: ClusterFacts, name: str) -> DescribedTopic:
+    """Return a topic as the cluster has it, with the configs that could be read."""
+    layout, configs = cluster.layout.topics[name], cluster.configs.get(name, {})
+    return DescribedTopic(
+        cluster.ids.get(name, ""),
+        len(layout.partitions),
+        {config: found.value or "" for config, found in configs.items()},
+        layout.replication_factor,
+    )
+
+
+def _weaknesses(topic: DescribedTopic, brokers: int) -> list[ConfigDifference]:
+    return [ConfigDifference(each.name, each.wanted, each.found) for each in weaknesses(topic, brokers)]
 
 
 def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, TopicConfig]) -> list[ConfigDifference]:

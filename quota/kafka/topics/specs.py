@@ -27,6 +27,8 @@ class TopicSpec:
     name: str
     partitions: int
     configs: Mapping[str, str]
+    replication_factor: int = -1
+    """The number of replicas of each partition; -1 for the cluster's default."""
 
 
 def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:

@@ -30,6 +30,14 @@ _ADVICE = (
 
 
 @dataclass(frozen=True, slots=True)
+class Inventory:
+    """The number of brokers that run, and the names of all topics."""
+
+    brokers: int
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class DescribedTopic:
     """A topic as the cluster has it."""
 
@@ -37,6 +45,8 @@ class DescribedTopic:
     """The id that the cluster gave the topic; a topic that is deleted and created again gets another."""
     partitions: int
     configs: dict[str, str]
+    replication_factor: int = 1
+    """The smallest number of replicas of a partition."""
 
 
 class TopicAdmin:
@@ -49,21 +59,21 @@ class TopicAdmin:
             ClusterError: the TLS settings are invalid.
         """
         self._timeout = settings.kafka.timeout_seconds
-        self._replication_factor = settings.topics.replication_factor
         self._config = client_config(settings.kafka.connection)
         self._reach = f"reach Kafka at {settings.kafka.bootstrap_servers}"
         self._advice = _ADVICE if settings.kafka.security_protocol == "PLAINTEXT" else ""  # else the reason says enough
         with cluster_errors(self._reach, self._config, self._advice):
             self._client = AdminClient(self._config)
 
-    def names(self) -> set[str]:
-        """Return the names of all topics.
+    def inventory(self) -> Inventory:
+        """Return the number of brokers and the names of all topics.
 
         Raises:
             ClusterError: the cluster does not answer.
         """
         with cluster_errors(self._reach, self._config, self._advice):
-            return set(self._client.list_topics(timeout=self._timeout).topics)
+            found = self._client.list_topics(timeout=self._timeout)
+        return Inventory(len(found.brokers), frozenset(found.topics))
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
         """Create topics, unless another program creates them at the same time.
@@ -74,7 +84,7 @@ class TopicAdmin:
         if not specs:
             return
         new = [
-            NewTopic(spec.name, spec.partitions, self._replication_factor, config=dict(spec.configs)) for spec in specs
+            NewTopic(spec.name, spec.partitions, spec.replication_factor, config=dict(spec.configs)) for spec in specs
         ]
         for name, future in self._client.create_topics(new, operation_timeout=self._timeout).items():
             try:
@@ -101,7 +111,12 @@ class TopicAdmin:
             topics = retry(lambda: self._descriptions(names), Deadline(self._timeout), unknown)
             configs = retry(lambda: self._configs(names), Deadline(self._timeout), unknown)
         return {
-            name: DescribedTopic(str(topic.topic_id), len(topic.partitions), configs[name])
+            name: DescribedTopic(
+                str(topic.topic_id),
+                len(topic.partitions),
+                configs[name],
+                min((len(partition.replicas) for partition in topic.partitions), default=1),
+            )
             for name, topic in topics.items()
         }
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from quota.kafka.topics.checks import problems
+from quota.kafka.topics.durability import replicated
 from quota.kafka.topics.specs import requests_spec, user_topic_names
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
@@ -32,9 +33,10 @@ class UserTopics:
         """
         topics = {user: self._settings.topics.requests_of(user) for user in users}
         specs = [requests_spec(self._settings, topic) for topic in topics.values()]
-        existing = self._admin.names()
-        self._admin.create([spec for spec in specs if spec.name not in existing])
-        self._admin.configure([spec for spec in specs if spec.name in existing])
+        cluster, factor = self._admin.inventory(), self._settings.topics.replication_factor
+        missing = [spec for spec in specs if spec.name not in cluster.topics]
+        self._admin.create([replicated(spec, factor, cluster.brokers) for spec in missing])
+        self._admin.configure([spec for spec in specs if spec.name in cluster.topics])
         return topics
 
     def check(self) -> dict[str, str]:
@@ -45,7 +47,7 @@ class UserTopics:
         Raises:
             ClusterError: the cluster does not answer.
         """
-        topics = self._admin.describe(user_topic_names(self._admin.names(), self._settings))
+        topics = self._admin.describe(user_topic_names(self._admin.inventory().topics, self._settings))
         for problem in problems(topics, self._settings):
             if problem not in self._logged:
                 self._logged.add(problem)

@@ -82,6 +82,7 @@ def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
             "cleanup.policy": "compact",
             "min.compaction.lag.ms": "604800000",
             "max.message.bytes": "8388608",
+            "min.insync.replicas": "2",
         },
     )
     defaults = {

@@ -1,5 +1,7 @@
 """What a deployment's state is judged to be, by what its parts tell."""
 
+from dataclasses import replace
+
 import pytest
 
 from jobs.report.status.assembly import Facts, assemble
@@ -118,6 +120,17 @@ def test_a_topic_that_differs_from_what_the_jobs_create_is_told_and_no_problem(s
     assert differences[REQUESTS] == [("partitions", "2", "6")]
     assert differences["mutation-results"] == [("retention.ms", "604800000", "1000")]
     assert found.ok
+
+
+def test_a_topic_that_is_lost_with_one_of_three_brokers_is_told_and_no_problem(settings):
+    found = cluster(configs={REQUESTS: {"unclean.leader.election.enable": "true"}})
+    three = replace(found, layout=replace(found.layout, brokers=(1, 2, 3)))
+
+    (row,) = [each for each in assemble(settings, facts(three)).topics if each.name == REQUESTS]
+
+    assert [(one.config, one.created, one.found) for one in row.differences if one.config != "max.message.bytes"] == [
+        ("replication.factor", "3", "1")
+    ]
 
 
 def test_a_topic_with_which_no_job_starts_is_a_problem(settings):

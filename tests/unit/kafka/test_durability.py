@@ -1,0 +1,101 @@
+"""What a replicated cluster's topics get, and what is said of those that are less safe."""
+
+import pytest
+
+from quota.kafka.topics import preparation
+from quota.kafka.topics.durability import durability_warnings, replicated
+from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.specs import TopicSpec
+from quota.kafka.topics.topic_admin import DescribedTopic, Inventory
+from quota.settings import load_settings
+
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "brokers", "factor", "in_sync"),
+    [
+        (-1, 1, -1, None),
+        (-1, 2, -1, None),
+        (-1, 3, 3, "2"),
+        (-1, 9, 3, "2"),
+        (2, 3, 2, None),
+        (1, 3, 1, None),
+        (5, 5, 5, "2"),
+    ],
+)
+def test_a_new_topic_survives_the_loss_of_a_broker_where_there_are_three(setting, brokers, factor, in_sync):
+    made = replicated(TopicSpec("t", 2, {"cleanup.policy": "compact"}), setting, brokers)
+    assert made.replication_factor == factor
+    assert made.configs.get("min.insync.replicas") == in_sync
+    assert made.configs["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "configs", "told"),
+    [
+        (3, 1, {"min.insync.replicas": "1"}, ["a single replica on a cluster of 3 brokers", "replication factor to 3"]),
+        (3, 3, {"min.insync.replicas": "1"}, ["min.insync.replicas=1, so", "set min.insync.replicas=2"]),
+        (2, 2, {"unclean.leader.election.enable": "true"}, ["set unclean.leader.election.enable=false"]),
+    ],
+)
+def test_a_topic_that_is_less_safe_than_the_cluster_allows_is_told_with_what_to_do(brokers, replicas, configs, told):
+    (warning,) = durability_warnings({"t": DescribedTopic("id", 2, SAFE | configs, replicas)}, brokers)
+    assert warning.startswith("topic t: ")
+    assert "\n" not in warning
+    assert [each in warning for each in told] == [True] * len(told)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "configs"),
+    [
+        (3, 3, {}),
+        (1, 1, {"min.insync.replicas": "1"}),
+        (2, 1, {}),
+        (3, 2, {"min.insync.replicas": "1"}),
+        (1, 1, {"unclean.leader.election.enable": "true"}),
+        (3, 3, {"min.insync.replicas": "3"}),
+    ],
+)
+def test_topics_as_safe_as_the_cluster_allows_are_not_warned_of(brokers, replicas, configs):
+    assert list(durability_warnings({"t": DescribedTopic("id", 2, SAFE | configs, replicas)}, brokers)) == []
+
+
+def test_topics_with_the_same_weakness_share_a_line_that_stays_short():
+    topics = {f"t{number}": DescribedTopic("id", 1, SAFE, 1) for number in range(1000)}
+    (warning,) = durability_warnings(topics, 3)
+    assert warning.startswith("topics t0, t1, t10, t100, t101 and 995 more: a single replica")
+
+
+class Cluster:
+    """A cluster of three brokers, whose quota topic has one replica; the other topics do not exist."""
+
+    def __init__(self, settings):
+        self.quotas = settings.topics.quotas
+        self.created = []
+
+    def __call__(self, _):
+        return self
+
+    def inventory(self):
+        return Inventory(3, frozenset({self.quotas}))
+
+    def create(self, specs):
+        self.created += specs
+
+    def describe(self, names):
+        stamped = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "9999999"}
+        compacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": "604800000"}
+        configs = SAFE | stamped | compacted
+        return {name: DescribedTopic("id", 1, configs, 1 if name == self.quotas else 3) for name in names}
+
+
+def test_a_start_creates_replicated_topics_and_warns_of_those_that_are_not(monkeypatch, caplog):
+    settings = load_settings([], environment={}, with_default_file=False)
+    cluster = Cluster(settings)
+    monkeypatch.setattr(preparation, "TopicAdmin", cluster)
+    prepare_topics(settings)
+    assert {(each.replication_factor, each.configs["min.insync.replicas"]) for each in cluster.created} == {(3, "2")}
+    assert len(cluster.created) == 5
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert f"topic {settings.topics.quotas}: a single replica" in caplog.text
