@@ -114,7 +114,7 @@ def _check_features(path: str, verb: str, found: Collection[str] | None, support
         raise MutationQuotaError(
             f"the table {path} has the Delta feature {' and '.join(others)}, "
             f"and this program cannot {verb} such tables; remove it by ALTER TABLE delta.`{path}` DROP FEATURE "
-            f"{others[0]}, or move the table away"
+            f"{others[0]} TRUNCATE HISTORY, now and when the table's log has forgotten it, or move the table away"
         )
 
 
