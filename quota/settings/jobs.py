@@ -53,7 +53,7 @@ class AuditSettings(Section):
     """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted. 0: never."""
 
     keep_days: dict[AuditTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
-    """Days for which rows are kept: `decisions`, `dead_letters`, `quota_changes`. A table without an entry keeps all.
+    """Days, up to 36,500, for which rows of `decisions`, `dead_letters` or `quota_changes` are kept. By default all.
 
     Of quota changes, the last one of each entity is kept at any age. They must be kept as long as decisions.
     """
@@ -79,7 +79,7 @@ class MinutesSettings(Section):
     """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0: never."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Days for which rows of `tenant_minutes` are kept. 0 keeps all."""
+    """Days for which rows of `tenant_minutes` are kept, up to 36,500. 0 keeps all."""
 
 
 class ApplierSettings(Section):
