@@ -16,7 +16,7 @@ _NO_NODE = {"nodeId": -1, "host": "", "port": -1}
 
 
 class Addresses:
-    """The gateway's address for each address that brokers tell clients.
+    """The gateway's address for each address that brokers advertise.
 
     Where brokers advertise the gateway's addresses themselves, the two are the same.
     """
@@ -32,7 +32,7 @@ class Addresses:
 
     @property
     def told(self) -> list[Address]:
-        """The addresses that brokers may tell."""
+        """The addresses that brokers may advertise."""
         return list(self._by_told)
 
     def foreign(self, told: Iterable[Address]) -> list[Address]:

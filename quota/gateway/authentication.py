@@ -6,7 +6,7 @@ from quota.wire.codec import Message
 
 
 class Authentication:
-    """Overhears a client's exchanges, the first one and those of re-authentication (KIP-368)."""
+    """Reads a client's SASL exchanges: the first one, and those of re-authentication (KIP-368)."""
 
     __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "session_ends_at", "user")
 

@@ -88,7 +88,7 @@ class Channel:
         self._go_on(None)
 
     def resume(self) -> None:
-        """Begin the request that was held back: its channel is neither busy nor muted any more."""
+        """Begin the request that was held, when its channel is neither busy nor muted."""
         self._waiting, self._accepted = False, True
         self._advance()
 

@@ -52,7 +52,7 @@ class FrameStream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the next frame is there."""
+        """Whether the next frame is complete."""
         length = self.length
         return length is not None and len(self._buffer) >= LENGTH_BYTES + length
 

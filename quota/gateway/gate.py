@@ -25,7 +25,7 @@ class Gate:
     stats: GatewayStats = field(default_factory=GatewayStats)
     recent: RecentTopics = field(default_factory=RecentTopics)
     authenticates: bool = False
-    """Whether the brokers' listeners authenticate clients by SASL; otherwise all are ANONYMOUS."""
+    """Whether the brokers' listeners authenticate clients with SASL; otherwise all are ANONYMOUS."""
     subject_claim: str = "sub"
     """The claim of an OAUTHBEARER token that names the user."""
     max_request_bytes: int = 100 * 1024 * 1024

@@ -46,7 +46,7 @@ class OfferedApis:
 
         Args:
             protocol: the protocol that the gateway knows.
-            rewritten: whether the gateway rewrites brokers' addresses, and so must not let any pass.
+            rewritten: whether the gateway rewrites brokers' addresses, and must not pass on any other.
             permissive: whether clients may create, grow and delete topics by versions that are never refused.
         """
         self._protocol = protocol
@@ -84,7 +84,7 @@ class OfferedApis:
     def of_broker(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return a broker's answer to ApiVersions, with only what the gateway offers, too.
 
-        Brokers tell that they take Produce v0, for librdkafka compresses only then (KAFKA-18659).
+        Brokers advertise Produce v0, because librdkafka compresses only then (KAFKA-18659).
         """
         kept = []
         for api in answer["apiKeys"]:

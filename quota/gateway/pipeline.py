@@ -51,7 +51,7 @@ class Pipeline:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more requests may begin until answers have come."""
+        """Whether no request may begin until an answer arrives."""
         return len(self._expected) >= _MAX_EXPECTED
 
     # Requests
@@ -61,7 +61,7 @@ class Pipeline:
         self._expected.append(_Expected(header, handle))
 
     def forward(self, header: RequestHeader, frame: bytes, handle: Handler | None = None) -> None:
-        """Send a request to the broker as it came."""
+        """Send a request to the broker unchanged."""
         self.to_broker.append(_INT.pack(len(frame)) + frame)
         self.expect(header, handle)
 

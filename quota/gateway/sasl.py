@@ -1,4 +1,4 @@
-"""Who a client is: its SASL exchange with the broker, overheard. The broker alone decides whether it is accepted."""
+"""The identity of a client, read from its SASL exchange with the broker. Only the broker accepts or rejects it."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ _JWT_PARTS = 3
 
 
 class AuthenticationRefused(MutationQuotaError):
-    """An exchange that the gateway does not pass on, or cannot tell the user of; the message is for the client."""
+    """An exchange that is not passed on, or whose user is unknown; the message is for the client."""
 
 
 class SaslExchange:
@@ -50,7 +50,7 @@ class SaslExchange:
         """Take a message of the client.
 
         Raises:
-            AuthenticationRefused: it authenticates by a delegation token, which does not tell whose it is.
+            AuthenticationRefused: it authenticates with a delegation token, which does not name its owner.
         """
         self._rounds += 1
         if self._mechanism == "OAUTHBEARER":  # a broker takes another token after one that it did not accept

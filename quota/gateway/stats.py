@@ -30,7 +30,7 @@ class GatewayStats:
     closed: Counter[str] = field(default_factory=Counter)
     """Connections that the gateway closed itself, by reason."""
     relayed: int = 0
-    """Requests passed on as they came."""
+    """The number of requests passed on unchanged."""
     client_bytes: int = 0
     """Bytes from clients."""
     broker_bytes: int = 0
@@ -74,7 +74,7 @@ class GatewayStats:
         self.decision_seconds += seconds
 
     def decisions(self) -> Iterator[tuple[float, int]]:
-        """Yield upper bounds [s], the last one infinite, and the number of decisions that took up to so long."""
+        """Yield upper bounds [s], the last one infinite, with the number of decisions that took at most this time."""
         return zip((*_BOUNDS, float("inf")), accumulate(self._decisions.copy()), strict=True)
 
     def add_foreign(self, addresses: Sequence[Address]) -> None:

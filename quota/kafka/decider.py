@@ -52,7 +52,7 @@ class Decider:
         self._thread.start()
 
     def ask(self, request: MutationRequest) -> None:
-        """Enqueue a request, whose answer is told by the function given to `start`.
+        """Enqueue a request, whose answer is passed to the function given to `start`.
 
         Raises:
             BadInput: users have topics of their own, and this user's name cannot be part of a topic name.

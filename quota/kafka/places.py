@@ -1,7 +1,7 @@
 """Records and the place up to which a program has come, written in one transaction.
 
-A place is a record of the compacted topic of places. A program that starts reads its place and goes on from there, and
-whatever an earlier one of its group still wants to write is refused by the broker.
+A place is a record of the compacted topic of places. A program that starts reads its place and continues from there.
+The broker then rejects all further writes of an earlier program of its group.
 """
 
 import logging

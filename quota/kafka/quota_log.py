@@ -119,7 +119,7 @@ class QuotaLog:
 
     @property
     def timeline(self) -> QuotaTimeline:
-        """The quotas as they are set, without the callback."""
+        """The quotas in the log, without the callback."""
         return self.quotas.timeline
 
     @property

@@ -81,7 +81,7 @@ def load_with_origins(
     *,
     with_default_file: bool = True,
 ) -> LoadedSettings:
-    """Load settings as `load_settings` does, and tell where they come from.
+    """Load settings as `load_settings` does, with the origin of each value.
 
     Raises:
         BadInput: an invalid setting.

@@ -36,7 +36,7 @@ class ObserveSettings(Section):
     """Users by their principals, as Kafka's `ssl.principal.mapping.rules`. By default `alice` of `User:alice`."""
 
     default_partitions: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """`num.partitions` of the brokers, up to 1,000,000, where a log does not tell it. 0: not known."""
+    """`num.partitions` of the brokers, up to 1,000,000, for logs that do not contain it. 0: unknown."""
 
     group: str = ""
     """Name of the follower of these logs, of which one works at a time. Empty for `observe-` and the host's name."""

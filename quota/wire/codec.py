@@ -11,7 +11,7 @@ from quota.wire.structs import struct_of
 from quota.wire.writer import Write, make_writer
 
 MAX_ELEMENTS = 100_000
-"""Of all arrays of a message together, tagged fields among them, unless a caller says otherwise."""
+"""The default maximum of the elements of all arrays of a message together, including tagged fields."""
 
 _WRONG = (struct.error, TypeError, AttributeError, ValueError, OverflowError)
 """What comes of values of other types; a string with half of a surrogate is a ValueError."""
@@ -27,13 +27,13 @@ not know are under `_tags`, as pairs of the tag and the bytes, if there are any.
 class MessageCodec:
     """Reads and writes a message in one version; each function is compiled when it is first used.
 
-    A field of another version is not in a message read, and is ignored in a message written, if its schema lets it be.
+    A field of another version is absent in a decoded message, and ignored in an encoded one if its schema allows that.
     """
 
     __slots__ = ("_readers", "_struct", "_writers", "name", "version")
 
     def __init__(self, schema: Schema, version: int) -> None:
-        """Take a schema as Kafka has it; `name` is such as `CreateTopicsRequest`."""
+        """Compile one of Kafka's schemas, such as `CreateTopicsRequest`."""
         self.name: str = schema["name"]
         self.version = version
         self._struct = struct_of(schema, version)

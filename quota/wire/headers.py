@@ -71,7 +71,7 @@ def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | Non
 
 
 def read_response_header(frame: bytes, request: RequestHeader, protocol: Protocol) -> ResponseHeader | None:
-    """Return the header of the frame, without its length, that answers a request; None if it is not all there.
+    """Return the header of the frame, without its length, that answers a request; None if it is incomplete.
 
     Raises:
         Malformed: the bytes cannot begin a frame, or the request is unknown.

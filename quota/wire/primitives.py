@@ -60,7 +60,7 @@ def read_string_length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_tags(data: bytes, at: int, left: int) -> tuple[list[Tag], int, int]:
-    """Return the tagged fields at an offset, the offset behind them, and how many more elements may be read.
+    """Return the tagged fields at an offset, the offset after them, and how many more elements may be read.
 
     Raises:
         Malformed: there are more than `left`, they are not in order, or the bytes end before them.

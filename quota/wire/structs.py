@@ -59,7 +59,7 @@ class Field:
     compact: bool
     """Whether its lengths are varints, plus 1."""
     default: Any
-    """As a message has it; of a struct that is not null, an empty mapping."""
+    """The default in a message; an empty mapping for a struct that is not null."""
     tag: int | None
     struct: "Struct | None"
 

@@ -7,7 +7,7 @@ from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
 
 _WITH_DEFAULT_PARTITIONS = 5
-"""The first version whose answer tells the number of partitions."""
+"""The first version whose response has the number of partitions."""
 
 
 class Creation(ValidatedOperation):
@@ -16,7 +16,7 @@ class Creation(ValidatedOperation):
     results = "topics"
 
     def check(self) -> Check:
-        """Ask the cluster to validate; its answer tells the cluster's default number of partitions."""
+        """Ask the cluster to validate; its response has the cluster's default number of partitions."""
         topics = self._request.message["topics"]
         by_default = any(each["numPartitions"] < 0 and not each["assignments"] for each in topics)
         version = max(self._request.version, _WITH_DEFAULT_PARTITIONS) if by_default else self._request.version

@@ -36,8 +36,8 @@ class Deletion(MutationOperation):
     """DeleteTopics: a topic costs the partitions that it has.
 
     The cluster cannot validate a deletion. What it would refuse, because the topic is not there, may not be deleted or
-    is named twice, goes on uncharged, and gets the cluster's own answer. It does so before a decision is awaited, since
-    there could be such a topic by then.
+    is named twice, is passed on uncharged, and gets the cluster's own answer. This is done before waiting for a
+    decision, since such a topic could be created in that time.
     """
 
     results = "responses"

@@ -25,7 +25,7 @@ _PAUSES_MS = (10, 640)
 _LAG_MS = 5000
 """A broker learns of a new topic some ms after the controller has created it; some seconds later if it is busy."""
 SHORT_LAG_MS = 600
-"""The same for topics that may not exist; a client learns that much later that its topic is not there."""
+"""The same for topics that may not exist; the client's error for a missing topic is delayed by this time."""
 
 _ASK_TIMEOUT_MS = 5000
 """The controller's time limit for an answer."""

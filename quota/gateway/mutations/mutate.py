@@ -1,7 +1,7 @@
 """The mutations of one client's request, from its arrival to its answer.
 
 The cluster validates them first, so that what would fail anyway is answered with the cluster's own error and is not
-charged. The others are decided, and only what was admitted goes on, in the client's own version.
+charged. The others are decided, and only admitted topics are passed on, in the version of the client's request.
 """
 
 from collections.abc import Callable, Generator
@@ -34,7 +34,7 @@ _OPERATIONS: dict[ApiKey, type[MutationOperation]] = {
 }
 
 _SHARE_OF_TIMEOUT = 0.8
-"""The part of a client's own time limit, and of its session, that a decision may take, so that the rest is in time."""
+"""The share of a client's timeout, and of its session, that a decision may take."""
 _MIN_WAIT_MS = 100
 _TRY_AGAIN_MS = 1000
 _SILENT = ("went_on", "undecided")
@@ -106,7 +106,7 @@ class _Outcome:
 
 
 def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Callable[[], int]) -> Steps:
-    """Carry out the mutations of a request as far as they are admitted.
+    """Carry out the admitted mutations of a request.
 
     Args:
         request: a request to create, grow or delete topics, not just to validate that, with at least one topic.

@@ -108,7 +108,7 @@ class MutationOperation(ABC):
 
     @abstractmethod
     def forward(self, admitted: frozenset[int], waited_ms: int) -> dict[str, Any] | None:
-        """Return the request that goes on with the admitted topics, or None if nothing does.
+        """Return the request with the admitted topics, or None if there are none.
 
         Args:
             admitted: their indexes among those checked.
@@ -117,7 +117,7 @@ class MutationOperation(ABC):
 
     @abstractmethod
     def refuse(self, index: int, error: int, message: str | None) -> Answer:
-        """Return the answer for a checked topic that does not go on."""
+        """Return the answer for a checked topic that is not passed on."""
 
     @abstractmethod
     def remember(self, results: list[Answer]) -> None:
@@ -151,6 +151,6 @@ class ValidatedOperation(MutationOperation):
 
 
 def content_digest(request: ClientRequest, steps: Sequence[object]) -> bytes:
-    """Return a digest of mutations: what exactly is changed, for whom, and in which version of the request."""
+    """Return a digest of mutations, with their sender and the version of the request."""
     content = (request.user, request.client_id, request.key, request.version, steps)
     return blake2b(codec.encode(content), digest_size=16).digest()

@@ -34,7 +34,7 @@ class RecentTopics:
         self._names: dict[bytes, str] = {}
 
     def record(self, topic: ExistingTopic, now: int) -> None:
-        """Record that a topic is as it is since `now`."""
+        """Record the state of a topic since `now`."""
         self.forget(topic.name)
         self._changes[topic.name] = topic, now
         if topic.topic_id != NO_ID:

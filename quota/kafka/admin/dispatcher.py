@@ -83,7 +83,7 @@ class Dispatcher:
         Args:
             options: the operation and its options.
             names: the names of the topics.
-            find: returns the mutation of each topic; runs on a thread of its own.
+            find: returns the mutation of each topic; runs on a separate thread.
             seconds: the time limit; None for that of the settings.
         """
         limit = self._time_limit if seconds is None else seconds

@@ -86,10 +86,10 @@ def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
-    """Return the user as whom a client logs in at the target cluster.
+    """Return the user with which a client logs in at the target cluster.
 
     Raises:
-        BadInput: it logs in, and the configuration does not say as whom.
+        BadInput: it logs in, and the configuration does not name its user.
         ClusterError: the token server gives no token.
     """
     if user := target.get("sasl.username"):

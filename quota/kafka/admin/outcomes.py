@@ -31,7 +31,7 @@ def outcome_error(outcome: TopicOutcome, servers: str) -> KafkaException | None:
             reason = f"no decision on topic {name} in time; is mutation-quota enforce running on {servers}?"
             return kafka_error(KafkaError._TIMED_OUT, f"{reason} The change will not be made later")  # noqa: SLF001
         case NoAnswer(name, Wait.RESULT):
-            reason = f"topic {name} was admitted, but nobody told in time that it was carried out"
+            reason = f"topic {name} was admitted, but no result arrived in time"
             return kafka_error(KafkaError._TIMED_OUT, f"{reason}; it may still be")  # noqa: SLF001
         case TopicResult(error_code=code, error_message=message) if code:
             return kafka_error(code, message or "")

@@ -98,7 +98,7 @@ class Applier:
             self._consumer.close()
 
     def _before_call(self) -> None:
-        """Note that the applier goes on, however many calls a batch takes.
+        """Note that the applier is working, however many calls a batch takes.
 
         Raises:
             TakenOver: another applier has taken over.

@@ -122,7 +122,7 @@ class Ledger:
             start = first if self._offsets or self._settings.applier.auto_offset_reset == "earliest" else end
             return AppliedOffset(start, start)
         if not first <= stored.offset <= end:
-            lost = "decisions of partition %d from %d on are not there any more: going on at %d"
+            lost = "decisions of partition %d from %d on were deleted: continuing at %d"
             _log.warning(lost, partition, stored.offset, first)
             return AppliedOffset(first, max(first, min(stored.maybe_until, end)))
         return AppliedOffset(stored.offset, min(stored.maybe_until, end))

@@ -35,7 +35,7 @@ _POLL_SECONDS = 0.1
 
 
 class ClusterQuotas:
-    """The rates that are set on a cluster, by entity. Each call makes a connection of its own."""
+    """The rates that are set on a cluster, by entity. Each call uses a new connection."""
 
     def __init__(self, connection: Connection, protocol: Protocol, timeout_seconds: float) -> None:
         """Take a cluster, which is connected to when it is asked.
@@ -55,7 +55,7 @@ class ClusterQuotas:
         Entities without a rate, and those of other kinds than users and client-ids, are left out.
 
         Raises:
-            ClusterError: the cluster cannot be reached, is too old, or does not let this principal.
+            ClusterError: the cluster cannot be reached, is too old, or denies permission.
         """
 
         async def describe(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, float]:
@@ -80,7 +80,7 @@ class ClusterQuotas:
             The entities whose change was refused, and the broker's reason.
 
         Raises:
-            ClusterError: the cluster cannot be reached, is too old, or does not let this principal.
+            ClusterError: the cluster cannot be reached, is too old, or denies permission.
         """
         refused: dict[QuotaEntity, str] = {}
         changes = iter(rates.items())
@@ -97,7 +97,7 @@ class ClusterQuotas:
         refused = self.alter(rates)
         missing = {entity: rate for entity, rate in rates.items() if entity not in refused}
         deadline = Deadline(self._timeout)
-        while missing:  # brokers hear of it from the controller a moment later
+        while missing:  # brokers learn of it from the controller a moment later
             present = self.read()
             missing = {entity: rate for entity, rate in missing.items() if present.get(entity) != rate}
             if missing and deadline.has_passed:

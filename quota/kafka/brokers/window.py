@@ -1,4 +1,4 @@
-"""The window of a broker's controller quotas, by which a rate has its burst there."""
+"""The window of a broker's controller quotas, which determines the bursts there."""
 
 from quota.errors import ClusterError
 from quota.gateway.addresses import Address
@@ -19,7 +19,7 @@ def read_window(cluster: ClusterQuotas) -> Window:
     """Return the window of one of a cluster's brokers, which all should have alike, and the controllers, too.
 
     Raises:
-        ClusterError: no broker can be reached, or it does not tell.
+        ClusterError: no broker can be reached, or it does not return its configs.
     """
     security = cluster.connection.security
 
@@ -31,7 +31,7 @@ def read_window(cluster: ClusterQuotas) -> Window:
             return await _describe(calls, nodes[broker])
         if not nodes:
             raise ClusterError("it names no brokers")
-        address, node = next(iter(nodes.items()))  # only the broker itself tells its configs
+        address, node = next(iter(nodes.items()))  # only the broker itself returns its configs
         async with connected(address, tls_context(security), cluster.protocol, _CLIENT_ID) as own:
             await log_in(own, security)
             return await _describe(own, node)

@@ -41,7 +41,7 @@ class TopicLayout:
 
     @property
     def under_replicated(self) -> int:
-        """The number of partitions with a replica that lags behind or is gone."""
+        """The number of partitions with a replica that lags behind or is offline."""
         return sum(len(each.in_sync) < len(each.replicas) for each in self.partitions)
 
 

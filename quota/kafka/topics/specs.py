@@ -22,7 +22,7 @@ _STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as it is created."""
+    """The specification of a topic to create."""
 
     name: str
     partitions: int

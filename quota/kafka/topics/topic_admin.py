@@ -39,7 +39,7 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTopic:
-    """A topic as the cluster has it."""
+    """A topic on the cluster."""
 
     topic_id: str
     """The id that the cluster gave the topic; a topic that is deleted and created again gets another."""

@@ -1,4 +1,4 @@
-"""The topics that users have of their own for requests (`topics.identity=topic`)."""
+"""The request topics of single users (`topics.identity=topic`)."""
 
 import logging
 from collections.abc import Sequence
