@@ -46,7 +46,7 @@ _RECORDS: dict[str, type[msgspec.Struct]] = {
 }
 
 _WRITTEN_BY_OTHERS = {"request"}
-"""The records that come from others, whose optional fields may be null; our own leave out what is absent."""
+"""The records written by others, whose optional fields may be null; our own omit absent fields."""
 
 _QUOTA_LOG: dict[str, type[msgspec.Struct]] = {
     "entity": QuotaRecord,

@@ -43,7 +43,7 @@ class MicroBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditConfig:
-    """What a worker has to know: the tables, and the topics of the answers; all other topics hold quotas."""
+    """The settings of a worker: the tables, and the topics of the answers; all other topics contain quotas."""
 
     store: TableStore
     decisions_topic: str
@@ -117,7 +117,7 @@ class BatchRows:
 
 
 def _append_new(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:
-    """Append the rows that the table does not hold; again from the start if others have changed it meanwhile."""
+    """Append the rows that the table does not have; start again if others have changed it in the meantime."""
     with table_errors(store.path(table)):
         for _ in range(_ATTEMPTS - 1):
             with suppress(CommitFailedError):

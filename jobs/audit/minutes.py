@@ -1,4 +1,4 @@
-"""The query that sums up each tenant's decisions by the minute, from the audit's table into one of its own.
+"""The query that aggregates each tenant's decisions by minute, from the audit's table into its own table.
 
 It is separate from the audit, because a decision may have to wait for a batch of the audit.
 """
@@ -70,7 +70,7 @@ def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, _batch_id
 
 
 def _update_minutes(settings: Settings, batch: DataFrame) -> None:
-    """Update the minutes; again from the start if others, such as `maintain`, have changed them meanwhile."""
+    """Update the minutes; start again if others, such as `maintain`, have changed them in the meantime."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(*_CONFLICTS):
             return update_minutes(settings, batch)

@@ -75,7 +75,7 @@ def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
 
 
 def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window) -> BucketList:
-    """Return the selected buckets as of `now` (epoch ms); no more than the limit are held in memory."""
+    """Return the selected buckets as of `now` (epoch ms); at most the limit is held in memory."""
     matched = 0
 
     def matching() -> Iterator[ListedBucket]:

@@ -41,7 +41,7 @@ _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 @query_errors(NAME)
 def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
-    """Read the buckets of the enforcing query, which must not run meanwhile, and the offsets up to which they decide.
+    """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged.
 
     Raises:
         MutationQuotaError: there is no checkpoint, it is incomplete, or its last batch is not finished.

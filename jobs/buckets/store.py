@@ -78,7 +78,7 @@ def no_buckets_error(folder: str) -> MutationQuotaError:
 
 
 def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> BucketList:
-    """Return the selected buckets as of the newest finished batch; the enforcing query may run meanwhile.
+    """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time.
 
     Args:
         settings: the settings.

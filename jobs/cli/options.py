@@ -72,7 +72,7 @@ class SettingsOptions:
         return settings
 
     def read_with_origins(self) -> LoadedSettings:
-        """Load the settings as `read` does, and tell where they come from.
+        """Load the settings as `read` does, with the origin of each value.
 
         Raises:
             BadInput: a setting or a file is invalid.

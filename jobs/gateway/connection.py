@@ -21,7 +21,7 @@ _MAX_HELD_BYTES = 64 * 1024
 
 
 class Surroundings(Interface):
-    """What a connection needs of the server that accepted it."""
+    """The interface of the server that a connection needs."""
 
     gate: Gate
     questions: Questions
@@ -33,7 +33,7 @@ class Surroundings(Interface):
         """Forget a connection."""
 
     def holds(self, more: int) -> bool:
-        """Take by how many bytes what a connection holds has changed; return whether all hold too much."""
+        """Add to the bytes that connections hold; return whether they hold too many."""
 
     def watch_mutes(self) -> None:
         """Note that a channel may be due at another time than before."""
@@ -117,7 +117,7 @@ class ClientConnection(asyncio.Protocol):
             self._broker.close()
 
     def pause_writing(self) -> None:
-        """Read no more from the broker than the client takes, nor more requests, which the gateway may answer."""
+        """Pause reading from the broker, and from the client, until the client has read its data."""
         self._client_is_slow = True
         if self._broker is not None:
             self._broker.pause_reading()
@@ -186,7 +186,7 @@ class ClientConnection(asyncio.Protocol):
             self.closing_at = time.monotonic()
 
     def stop_reading(self) -> None:
-        """Take no more requests than the one that is arriving; those that are there are answered."""
+        """Accept no requests after the one that is arriving; complete ones are answered."""
         self._stopped = True
         self._read_as_far_as_allowed()
 
@@ -273,7 +273,7 @@ class BrokerConnection(asyncio.Protocol):
         self._client.close()
 
     def pause_writing(self) -> None:
-        """Tell the client's connection that the broker takes no more now."""
+        """Pause the client's connection while the broker does not read."""
         self._client.broker_is_slow(is_slow=True)
 
     def resume_writing(self) -> None:

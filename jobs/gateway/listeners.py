@@ -1,4 +1,4 @@
-"""The gateway's ports, the broker behind each, and the addresses that clients are told."""
+"""The gateway's ports, the broker behind each, and the addresses that clients get."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A look at the brokers before clients come: the addresses that they tell, asked on the listener that clients will use.
+"""A check of the brokers before clients connect: the addresses that they advertise on the listener for clients.
 
 librdkafka cannot ask this: once it has learnt an address it goes there, and the gateway does not listen yet.
 """
@@ -25,7 +25,7 @@ _CLIENT_ID = "mutation-quota-gateway"
 async def told_addresses(
     brokers: Sequence[Address], security: Security, context: ssl.SSLContext | None, protocol: Protocol, seconds: float
 ) -> dict[int, Address]:
-    """Return the addresses that brokers tell their clients, by node id.
+    """Return the addresses that brokers advertise, by node id.
 
     Args:
         brokers: those to ask; it is enough if one of them answers.

@@ -32,7 +32,7 @@ Tell = Callable[[Verdict], None]
 
 @dataclass(eq=False, slots=True)
 class _Question:
-    """What is awaited, and by whom."""
+    """An awaited decision, with the function that receives it."""
 
     request: MutationRequest
     content: bytes
@@ -41,7 +41,7 @@ class _Question:
 
 
 class Questions:
-    """Asks for decisions, and tells each to those who wait for it; used on one event loop.
+    """Requests decisions, and passes each one to its receiver; used on one event loop.
 
     Request ids begin alike for all gateways. What can happen only once in the world has an id by its content, so that
     a gateway that carries on after another was killed asks for the same; where the job remembers admitted requests
@@ -61,7 +61,7 @@ class Questions:
         return len(self._waiting)
 
     def ask(self, ask: Ask, tell: Tell) -> None:
-        """Have mutations decided; `tell` takes the verdict later, or that there is none in time."""
+        """Request a decision on mutations; `tell` gets the verdict later, or a timeout."""
         request_id = self._undecided.id_of(ask.content) or _new_id(ask)
         question = self._waiting.get(request_id)
         is_new = question is None

@@ -88,7 +88,7 @@ class GatewayServer:
         self.gate.stats.connections = len(self._connections)
 
     def holds(self, more: int) -> bool:
-        """Take by how many bytes what a connection holds has changed; return whether all hold too much."""
+        """Add to the bytes that connections hold; return whether they hold too many."""
         self._held_bytes += more
         return self._held_bytes > _MAX_HELD_BYTES
 

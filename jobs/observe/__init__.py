@@ -1,4 +1,4 @@
-"""Brokers' request logs as files: imported, or followed as they are written.
+"""Brokers' request logs as files: imported, or followed.
 
 May import: quota.
 """

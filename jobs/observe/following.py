@@ -1,4 +1,4 @@
-"""`observe follow`: request logs as they are written, as mutation requests on the request topic."""
+"""`observe follow`: it follows request logs, and writes mutation requests to the request topic."""
 
 import logging
 import threading
@@ -32,16 +32,16 @@ _PLACE_SECONDS = 5.0
 _MAX_ERRORS_LOGGED = 20
 
 _TRANSACTION_SECONDS = 60.0
-"""Requests of all others wait behind a follower that dies, so long at most."""
+"""The maximum time that requests of others wait for the transaction of a follower that was killed."""
 
 _decoder = msgspec.json.Decoder(dict[str, LogPlace])
 
 
 class Follower:
-    """Follows logs; what it has written and how far it has read are one transaction."""
+    """Follows logs; writes requests and positions in one transaction."""
 
     def __init__(self, settings: Settings, logs: Sequence[Path], stats: FollowStats, *, from_beginning: bool) -> None:
-        """Take over from an earlier follower of the group, and go on at its place.
+        """Take over from an earlier follower of the group, and continue at its place.
 
         Args:
             settings: the settings.

@@ -24,13 +24,13 @@ class LogPlace(msgspec.Struct, frozen=True):
     """A place in a log: how far a file of it has been read."""
 
     first_line: str
-    """What tells the file from others, whatever its name has become: a hash of its first line; empty for none yet."""
+    """The identity of the file, independent of its name: a hash of its first line; empty if it has none yet."""
     offset: int
     """The bytes that have been read of it, uncompressed."""
 
 
 class LogTail:
-    """Reads the lines of a log as they are written.
+    """Reads the lines of a log that is being written.
 
     When the log is rotated by a new name, the rest of the old file is read first, then files that were rotated
     meanwhile. When it is cut off in place, the rest is read from the copy that was made of it. A program that starts
@@ -68,7 +68,7 @@ class LogTail:
 
     @property
     def behind_bytes(self) -> int:
-        """What is written of the log and not read yet, without files that were rotated meanwhile [bytes]."""
+        """The bytes of the log that are not read yet, without rotated files."""
         try:
             status = self._path.stat()
         except OSError:
@@ -163,7 +163,7 @@ class LogTail:
         return (status.st_dev, status.st_ino) == self._inode
 
     def _is_cut_off(self) -> bool:
-        """Return whether the file was cut off in place since it was looked at last."""
+        """Return whether the file was truncated in place since the last read."""
         try:
             status = self._path.stat()
         except OSError:
@@ -205,13 +205,13 @@ class LogTail:
         return later[0] if later else self._path
 
     def _rotated(self) -> list[Path]:
-        """Return the rotated files, the oldest first; what is gone by now is left out."""
+        """Return the rotated files, the oldest first; deleted files are left out."""
         others = [(_written(each), each) for each in self._path.parent.glob(f"{self._path.name}?*")]
         return [file for written_at, file in sorted(others) if written_at and file.is_file()]
 
 
 def _written(file: Path) -> int:
-    """Return when a file was written last [ns]; 0 if it is gone."""
+    """Return when a file was written last [ns]; 0 if it does not exist."""
     try:
         return file.stat().st_mtime_ns
     except OSError:

@@ -1,4 +1,4 @@
-"""The report: one HTML page of what the audit has recorded.
+"""The report: one HTML page on the records of the audit.
 
 May import: quota, and jobs.audit and storage.
 """

@@ -22,7 +22,7 @@ from quota.records.fields import MAX_EPOCH_MS
 from quota.text import format_tags, format_time, quoted
 
 TENANTS = 20
-"""The number of the busiest tenants that have figures of their own."""
+"""The number of the busiest tenants that have their own figures."""
 
 _REASONS = 50
 _CHANGES = 200

@@ -173,7 +173,7 @@ class _Example:
 
 
 def _results(decisions: Iterable[Decision]) -> dict[str, tuple[str, Outcome, float | None, int]]:
-    """Return what is compared of decisions, by their request."""
+    """Return the compared fields of decisions, by request."""
     return {each.request_id: (each.decision_id, each.outcome, each.tokens, each.throttle_time_ms) for each in decisions}
 
 

@@ -94,7 +94,7 @@ def run_live(settings: Settings) -> None:
 
 
 def _go_on(client: UnmodifiedClient, view: View) -> None:
-    """Let a client go on as soon as decisions come, and show what it says."""
+    """Let a client continue as soon as decisions arrive, and show its output."""
     now = time.time()
     if view.has_decisions and (said := client.poll(now)):
         view.quote(client.name, said)

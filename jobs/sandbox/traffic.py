@@ -18,7 +18,7 @@ _SEED = 599
 
 @dataclass(slots=True)
 class SimulatedClient:
-    """A client: what it sends, how often, and whether it waits for its throttle time."""
+    """A client: its requests, their interval, and whether it waits for its throttle time."""
 
     user: str
     client_id: str

@@ -1,4 +1,4 @@
-"""Clients that know nothing of this project: through the gateway they are told to wait, as by Kafka itself."""
+"""Unmodified Kafka clients, which the gateway throttles as Kafka would."""
 
 import re
 import shutil
@@ -31,7 +31,7 @@ class UnmodifiedClient(Protocol):
     name: str
 
     def poll(self, now: float) -> str | None:
-        """Go on, as of `now` (seconds since the epoch); return what the client has said since the last call."""
+        """Continue at `now` (seconds since the epoch); return the client's output since the last call."""
 
     def close(self) -> None:
         """End it."""
@@ -72,7 +72,7 @@ class KafkaTopics:
         self._next_at = 0.0
 
     def poll(self, now: float) -> str | None:
-        """Start it if it is due; return what it has said if it has ended."""
+        """Start it if it is due; return its output if it has exited."""
         if self._process is None:
             if now >= self._next_at:
                 self._process = subprocess.Popen(

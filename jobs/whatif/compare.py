@@ -1,4 +1,4 @@
-"""`observe compare`: what a cluster has answered to observed requests, beside our decisions on them."""
+"""`observe compare`: a cluster's answers to observed requests, compared with our decisions."""
 
 import logging
 from pathlib import Path

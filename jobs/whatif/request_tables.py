@@ -1,4 +1,4 @@
-"""The rows of the audit's tables from a file of requests: what a cluster did, or what quotas would have done."""
+"""The rows of the audit's tables from a file of requests: the answers of a cluster, or of quotas."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -17,7 +17,7 @@ class ListedTopic(msgspec.Struct, frozen=True):
     leaderless: int
     """The number of partitions without a leader."""
     under_replicated: int
-    """The number of partitions with a replica that lags behind or is gone."""
+    """The number of partitions with a replica that lags behind or is offline."""
 
 
 class Topics(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ class ChargedQuota(msgspec.Struct, frozen=True):
     max_debt_ms: int | None
     """The longest time in ms that one mutation may throttle its tenant; null for no bound."""
     shadow: bool
-    """Whether what is over the quota is admitted, and only reported."""
+    """Whether mutations above the quota are admitted, and only reported."""
     bucket: dict[str, str] | None
     """The tags of the bucket; null without a quota."""
 

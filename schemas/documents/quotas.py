@@ -104,7 +104,7 @@ class ClusterQuota(msgspec.Struct, frozen=True):
 
 
 class PushNote(msgspec.Struct, frozen=True):
-    """What a cluster enforces otherwise than this project."""
+    """The differences between the enforcement of a cluster and of this project."""
 
     kind: str
     """The kind of difference, such as `window` or `shadow`."""
@@ -124,7 +124,7 @@ class PushedQuotas(msgspec.Struct, frozen=True):
     only_there: list[ClusterQuota]
     """Quotas of the cluster that the log never had; --prune removes them."""
     notes: list[PushNote]
-    """What the cluster enforces otherwise than this project."""
+    """The differences between the enforcement of the cluster and of this project."""
 
 
 class QuotaDifference(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The output of `mutation-quota status`: the parts of a deployment as they were found.
+"""The output of `mutation-quota status`: the state of each part of a deployment.
 
 Times are epoch ms. A field is null where it is unknown: the part cannot be reached, or there is none.
 """
@@ -62,7 +62,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
     name: str
     """Its name."""
     kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
-    """What it is for."""
+    """Its purpose."""
     needed: bool
     """Whether `enforce` and `audit` need it; `results` and `places` are for `applier` and `observe follow`."""
     exists: bool | None = None
@@ -74,7 +74,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
     leaderless: int | None = None
     """The number of partitions without a leader."""
     under_replicated: int | None = None
-    """The number of partitions with a replica that lags behind or is gone."""
+    """The number of partitions with a replica that lags behind or is offline."""
     cleanup_policy: str | None = None
     """`delete`, `compact` or both."""
     retention_ms: int | None = None
@@ -127,9 +127,9 @@ class QueryStatus(msgspec.Struct, frozen=True):
     exists: bool | None = None
     """Whether there is a position: the query has run here."""
     running: bool | None = None
-    """Whether it runs, as far as an endpoint of metrics or a record of the applier tells; null if nothing does."""
+    """Whether it runs, by a metrics endpoint or a record of the applier; null if unknown."""
     running_by: str | None = None
-    """What tells whether it runs."""
+    """The source of this information."""
     last_batch: BatchStatus | None = None
     """The last batch that is finished; of the applier, `started_at` is when it has stored its position last."""
     open_batch: BatchStatus | None = None
@@ -158,7 +158,7 @@ class TableStatus(msgspec.Struct, frozen=True):
     schema_version: int | None = None
     """The version of its columns."""
     rows: int | None = None
-    """The number of rows, if all files tell theirs."""
+    """The number of rows, if it is known for all files."""
     files: int | None = None
     """The number of files."""
     size_bytes: int | None = None
@@ -190,7 +190,7 @@ class Status(msgspec.Struct, frozen=True):
     ok: bool
     """Whether there is no problem."""
     problems: list[str]
-    """What is missing, unreachable or not as the jobs need it: each a sentence that says what to do."""
+    """Problems: parts that are missing, unreachable or unsuitable, each with what to do."""
     program: ProgramStatus
     """The program that reports."""
     kafka: KafkaStatus

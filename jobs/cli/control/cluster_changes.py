@@ -94,7 +94,7 @@ def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
 
 
 def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions) -> bool:
-    """Print what is different on a cluster than in the log, and return whether anything is.
+    """Print the differences between a cluster and the log, and return whether there is one.
 
     Raises:
         ClusterError: a cluster cannot be reached, or this principal is not authorized.

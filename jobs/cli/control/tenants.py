@@ -47,7 +47,7 @@ def prepare(
 
 
 def acl_line(kafka: KafkaSettings, user: str, topic: str) -> str:
-    """Return the command that lets a user write to their topic, and to no other whose name begins like it."""
+    """Return the command that lets a user write only to their own topic."""
     return shlex.join(
         [
             *("kafka-acls.sh", *connection_options(kafka), "--add", "--allow-principal", f"User:{user}"),

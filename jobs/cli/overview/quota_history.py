@@ -105,7 +105,7 @@ def _change_text(entry: HistoryEntry) -> str:
 
 
 def _differences(before: QuotaConfigs | None, after: QuotaConfigs | None) -> Iterator[str]:
-    """Yield what is different in a quota: its rate and options where there was none, else those that have changed."""
+    """Yield the values of a quota that have changed: all of them if the quota is new."""
     if after is None:
         yield "removed"
         return

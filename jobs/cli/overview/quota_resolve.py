@@ -70,7 +70,7 @@ def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Wi
 
 
 def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iterator[tuple[str, str]]:
-    """Yield what is to know of the quota that applies, each with its label."""
+    """Yield the facts about the quota that applies, each with its label."""
     if resolution.exempt:
         yield "Quota", "unlimited: the user is exempt (quota.exempt_users)"
         return

@@ -1,4 +1,4 @@
-"""The versions of this program, of what it runs on, and of what it stores."""
+"""The versions of this program, its dependencies, and its stored data."""
 
 import platform
 import re

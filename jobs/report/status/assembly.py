@@ -1,4 +1,4 @@
-"""The state of a deployment, put together from what its parts tell, and what is wrong with it."""
+"""The state of a deployment, assembled from its parts, with its problems."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus,
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the parts of a deployment tell; an error in place of what cannot be reached."""
+    """The facts about the parts of a deployment; an error for a part that cannot be reached."""
 
     at: int
     """When they were asked, epoch ms."""

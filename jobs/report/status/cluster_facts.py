@@ -38,7 +38,7 @@ class ClusterFacts:
     """The end of the records that are older than `OVERDUE_MS`."""
     applied: AppliedFacts | None = None
     errors: tuple[str, ...] = ()
-    """What cannot be read; the rest is there."""
+    """Errors for facts that cannot be read; the other facts are present."""
 
 
 def read_cluster_facts(settings: Settings) -> ClusterFacts:
@@ -80,7 +80,7 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
 
 
 def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
-    """Return the topics of a deployment; if users have topics of their own, these instead of the shared one."""
+    """Return the topics of a deployment; if users have their own topics, these instead of the shared one."""
     topics = settings.topics
     users = user_topic_names(existing, settings)
     return [name for name in topics.names if topics.by_users is None or name != topics.requests] + users

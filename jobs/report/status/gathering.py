@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class _Part(Generic[T]):
-    """A part that is read on a thread of its own, which does not keep the program from its exit."""
+    """A part that is read on a separate thread, which does not delay the program's exit."""
 
     def __init__(self, name: str, read: Callable[[], T]) -> None:
         """Start to read the part, which errors call by this name."""

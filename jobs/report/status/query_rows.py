@@ -1,4 +1,4 @@
-"""The queries of a deployment, and the applier: how far they have read, and whether they go on."""
+"""The queries of a deployment, and the applier: their positions, lag and problems."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
@@ -134,7 +134,7 @@ def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endp
 def partition_lags(
     cluster: ClusterFacts, topics: Sequence[str], positions: Mapping[Partition, int]
 ) -> list[PartitionLag]:
-    """Return what a query with these positions has not read of topics; without one it begins at the first record."""
+    """Return the lag of a query with these positions; without a position it begins at the first record."""
     return [
         _partition_lag(cluster, partition, positions.get(partition))
         for partition in sorted(cluster.end)

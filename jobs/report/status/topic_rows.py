@@ -1,4 +1,4 @@
-"""The topics of a deployment beside what the jobs need and create."""
+"""The topics of a deployment, compared with those that the jobs need and create."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -57,7 +57,7 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
 
 
 def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicStatus]) -> Iterator[str]:
-    """Yield what is wrong with topics, each with what to do."""
+    """Yield the problems of topics, each with what to do."""
     for row in rows:
         if row.exists is False and row.needed:
             how = "enforce and audit create it when they start" if settings.topics.create else "create it"
@@ -73,7 +73,7 @@ def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicSt
 
 
 def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
-    """Yield the topics that are gone, or not those, by their ids, that the storage root was begun with."""
+    """Yield the topics that were deleted, or whose id is not the one in the storage root."""
     root = settings.storage.root
     for name, topic_id in sorted(deployment.topics.items()):
         if cluster.ids.get(name, topic_id) != topic_id:
