@@ -50,6 +50,17 @@ def _prepare_process() -> None:
     # that Python does at exit; and it sends a hangup, which arrives at about the same time and would be faster.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     os._exit = _exit_closing_callbacks
+    vars(sys.modules["__main__"])["print"] = print_unless_disconnected
+
+
+def print_unless_disconnected(*values: object, **options: Any) -> None:  # noqa: ANN401 those of print
+    """Print as PySpark's daemon does, except that the JVM has disconnected.
+
+    A query that is stopped closes the socket of a worker in the middle of a task. The daemon prints the trace of the
+    write that fails then, and the log of a service that was asked to stop ends with it.
+    """
+    if not isinstance(sys.exception(), BrokenPipeError | ConnectionResetError):
+        print(*values, **options)
 
 
 def _task() -> Mapping[str, Any]:

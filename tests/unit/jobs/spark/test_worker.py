@@ -64,3 +64,37 @@ def _run(code, variables=None):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+DAEMON = """
+import socket
+import sys
+from pyspark import daemon
+from jobs.spark import worker
+
+class Main:
+    @staticmethod
+    def main(_infile, outfile):
+        outfile.write(b"rows")
+        {failing}
+
+sys.argv[1:] = ["pyspark_rows"]
+sys.modules["pyspark_rows"] = Main
+daemon.print = worker.print_unless_disconnected
+ours, jvm = socket.socketpair()
+jvm.close()
+print(daemon.worker(ours, authenticated=True))
+"""
+"""PySpark's own daemon with a stage that writes rows, to a JVM that has closed its socket."""
+
+
+def test_a_worker_whose_query_was_stopped_leaves_no_trace_in_the_log():
+    program = DAEMON.format(failing="raise SystemExit(0)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_worker_that_fails_otherwise_leaves_its_trace():
+    program = DAEMON.format(failing="outfile.flush = None")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "PySpark daemon failed to flush the output" in done.stderr
