@@ -10,12 +10,15 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quota.errors import BadInput, ClusterError
+from quota.kafka.brokers.token_function import TokenFunction, call
 from quota.kafka.brokers.tokens import credentials_in, fetch_token
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
 from quota.settings.secrets import mask_values
 
 T = TypeVar("T")
+
+_CALLBACK = "oauth_cb"
 
 _RETRY_SECONDS = 0.1
 _CAUSE_POLL_SECONDS = 0.1
@@ -26,17 +29,29 @@ _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, Kaf
 """librdkafka's errors for any trouble with all brokers; they do not name the cause."""
 
 
-def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, str | float]:
+def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, Any]:
     """Return librdkafka's configuration for a cluster.
 
     librdkafka's own log stays quiet: errors that matter reach the caller as exceptions.
 
     Raises:
-        BadInput: librdkafka does not take a property of the settings.
+        BadInput: librdkafka does not take a property of the settings, or there is no function for tokens.
+        ClusterError: the function for tokens returns none.
     """
     if connection.security.more_librdkafka:
         _check_properties(connection)
-    return {**connection.librdkafka(), "log_level": 2, **(overrides or {})}
+    return {**login_config(connection), "log_level": 2, **(overrides or {})}
+
+
+def login_config(connection: Connection) -> dict[str, Any]:
+    """Return the servers and the security of librdkafka's configuration for a cluster.
+
+    Raises:
+        BadInput: there is no such function for tokens.
+        ClusterError: the function for tokens returns none.
+    """
+    security = connection.security
+    return connection.librdkafka() | ({_CALLBACK: TokenFunction(security)} if security.token_function else {})
 
 
 @lru_cache
@@ -44,7 +59,7 @@ def _check_properties(connection: Connection) -> None:
     """Check by a client that is thrown away that librdkafka takes the further properties of the settings."""
     more = dict(connection.security.more_librdkafka)
     try:
-        AdminClient({**connection.librdkafka(), "log_level": 2})
+        AdminClient({**login_config(connection), "log_level": 2})
     except KafkaException as error:
         raise BadInput(f"librdkafka refuses a property: {mask_values(reason(error), more.values())}") from None
 
@@ -115,7 +130,9 @@ def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:
 def _token_problem(config: Mapping[str, Any]) -> str:
     """Return why a client gets no token; empty if it gets one, or needs none."""
     try:
-        if credentials := credentials_in(config):
+        if callback := config.get(_CALLBACK):
+            call(callback, "oauth_cb")
+        elif credentials := credentials_in(config):
             fetch_token(credentials, _CAUSE_SECONDS)
     except ClusterError as error:
         return str(error)

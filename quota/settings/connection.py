@@ -37,6 +37,8 @@ class Security:
     ssl_endpoint_identification: str = "https"
     oauth: ClientCredentials | None = None
     """The client credentials, if the mechanism is OAUTHBEARER."""
+    token_function: str = ""
+    """A function that returns tokens (`module:function`), for the mechanism OAUTHBEARER in place of credentials."""
     more_librdkafka: Pairs = field(default=(), repr=False)
     """Further properties of librdkafka, which override the others."""
     more_java: Pairs = field(default=(), repr=False)
@@ -64,7 +66,7 @@ class Security:
             config["sasl.mechanism"] = self.sasl_mechanism
         if self.has_sasl and self.oauth:
             config |= self.oauth.librdkafka()
-        elif self.has_sasl and self.sasl_mechanism:
+        elif self.has_sasl and self.sasl_mechanism and not self.token_function:
             config |= {"sasl.username": self.sasl_username, "sasl.password": self.sasl_password}
         if self.has_tls:
             config["ssl.endpoint.identification.algorithm"] = self.ssl_endpoint_identification
@@ -85,13 +87,18 @@ class Security:
             BadInput: the mechanism is given for librdkafka alone.
         """
         config = {"security.protocol": self.protocol}
+        if self.token_function and not _MECHANISMS & dict(self.more_java).keys():
+            raise BadInput(
+                "Spark's clients cannot call sasl_oauthbearer_token_function; "
+                "set sasl.mechanism in [kafka.java], and what it needs"
+            )
         if self.has_sasl and not self.sasl_mechanism and not _MECHANISMS & dict(self.more_java).keys():
             raise BadInput("kafka.java needs sasl.mechanism and sasl.jaas.config, as kafka.librdkafka has a mechanism")
         if self.has_sasl and self.sasl_mechanism:
             config["sasl.mechanism"] = self.sasl_mechanism
         if self.has_sasl and self.oauth:
             config |= self.oauth.java()
-        elif self.has_sasl and self.sasl_mechanism:
+        elif self.has_sasl and self.sasl_mechanism and not self.token_function:
             login = {"username": self.sasl_username, "password": self.sasl_password}
             config["sasl.jaas.config"] = jaas_config(_PASSWORD_MODULES[self.sasl_mechanism], login)
         if self.has_tls:

@@ -9,7 +9,7 @@ MASK = "********"
 SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore|encryption|api)[._-]?key"  # noqa: S105
 """A regular expression for names of secrets, in the syntax that Python and Java share."""
 
-_PATH_NAME = re.compile(r"(?i)[._-](file|location|endpoint[._-]url)$")
+_PATH_NAME = re.compile(r"(?i)[._-](file|location|endpoint[._-]url|function)$")
 _SECRET_NAME = re.compile(SECRET_NAME)
 _SECRET_TABLES = re.compile(r"^(storage[.](table_)?options|kafka[.](librdkafka|java)|target[.]librdkafka)\b")
 _SHORTEST_MASKED = 6  # shorter values are words such as true, and parts of others

@@ -27,9 +27,10 @@ class Signer:
     """A key of RSA, and tokens signed by it."""
 
     def __init__(self, folder: Path) -> None:
-        """Make a key."""
+        """Make a key, or take the one that is there."""
         self._key = folder / "tokens.key"
-        _openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(self._key))
+        if not self._key.exists():
+            _openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(self._key))
         modulus = _openssl("rsa", "-in", str(self._key), "-noout", "-modulus").decode().strip().partition("=")[2]
         self._modulus = bytes.fromhex(modulus)
 
@@ -48,6 +49,12 @@ class Signer:
         text = ".".join(_base64url(json.dumps(each).encode()) for each in parts)
         signature = _openssl("dgst", "-sha256", "-sign", str(self._key), given=text.encode())
         return f"{text}.{_base64url(signature)}"
+
+
+def signed_token(config: str) -> tuple[str, float]:
+    """Return a token, as a function of the settings does. The config is the signer's folder and the subject."""
+    folder, _, subject = config.rpartition("=")
+    return Signer(Path(folder)).sign(subject), time.time() + _HOUR
 
 
 class TokenServer:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from quota.errors import BadInput
-from quota.kafka.brokers.tokens import credentials_in, fetch_token
-from quota.kafka.clients import client_config
+from quota.kafka.brokers.token_function import call, to_token
+from quota.kafka.brokers.tokens import Token, credentials_in, fetch_token
+from quota.kafka.clients import client_config, login_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
 from quota.settings.security.settings import SecuritySettings
@@ -82,7 +83,7 @@ def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
     if not SecuritySettings.model_fields.keys() & settings.kafka.model_fields_set:
         return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
     plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}
-    return {**plain, **settings.kafka.connection.librdkafka()}
+    return {**plain, **login_config(settings.kafka.connection)}
 
 
 def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
@@ -96,10 +97,17 @@ def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
         return str(user)
     if not str(target.get("security.protocol", "")).upper().startswith("SASL"):
         return ANONYMOUS
-    credentials = credentials_in(target)
-    if credentials and (user := fetch_token(credentials, timeout_seconds).subject):
-        return user
+    token = _token(target, timeout_seconds)
+    if token and token.subject:
+        return token.subject
     raise BadInput(
         "client.user is missing: the principal that brokers know this client by, which "
-        f"{'its token does' if credentials else 'its configuration does'} not say"
+        f"{'its token' if token else 'its configuration'} does not say"
     )
+
+
+def _token(target: Mapping[str, Any], timeout_seconds: float) -> Token | None:
+    if callback := target.get("oauth_cb"):
+        return to_token(call(callback, "oauth_cb"))
+    credentials = credentials_in(target)
+    return fetch_token(credentials, timeout_seconds) if credentials else None

@@ -12,9 +12,9 @@ from scramp import ScramClient, ScramException
 from quota.errors import ClusterError, MutationQuotaError
 from quota.gateway.addresses import Address
 from quota.gateway.api_keys import ApiKey
-from quota.kafka.brokers.tokens import bearer_message, fetch_token
+from quota.kafka.brokers.token_function import TokenFunction, to_token
+from quota.kafka.brokers.tokens import Token, bearer_message, fetch_token
 from quota.settings.connection import Security
-from quota.settings.security.oauth import ClientCredentials, extension_pairs
 from quota.wire.codec import MAX_ELEMENTS, Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request
 from quota.wire.protocol import Protocol
@@ -146,8 +146,8 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
     handshake = await calls.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": security.sasl_mechanism})
     if handshake["errorCode"]:
         raise ClusterError(f"{security.sasl_mechanism} is not enabled there, but {', '.join(handshake['mechanisms'])}")
-    if security.oauth:
-        await _log_in_by_token(calls, security.oauth)
+    if security.oauth or security.token_function:
+        await _send_token(calls, await asyncio.to_thread(_token_of, security))
         return
     if security.sasl_mechanism == "PLAIN":
         await _send(calls, f"\0{security.sasl_username}\0{security.sasl_password}".encode())
@@ -157,9 +157,14 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
     client.set_server_final((await _send(calls, client.get_client_final().encode())).decode())
 
 
-async def _log_in_by_token(calls: BrokerCalls, credentials: ClientCredentials) -> None:
-    token = await asyncio.to_thread(fetch_token, credentials, _TOKEN_SECONDS)
-    problem = await _send(calls, bearer_message(token, extension_pairs(credentials.extensions)))
+def _token_of(security: Security) -> Token:
+    if security.oauth:
+        return fetch_token(security.oauth, _TOKEN_SECONDS)
+    return to_token(TokenFunction(security)())
+
+
+async def _send_token(calls: BrokerCalls, token: Token) -> None:
+    problem = await _send(calls, bearer_message(token))
     if problem:  # the broker says the reason in words once this is acknowledged
         await _send(calls, b"\x01")
         raise ClusterError(f"the token is not accepted: {problem.decode(errors='replace')}")

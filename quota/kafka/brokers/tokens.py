@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import msgspec
 
 from quota.errors import ClusterError
-from quota.settings.security.oauth import ClientCredentials
+from quota.settings.security.oauth import ClientCredentials, extension_pairs
 
 _MAX_ANSWER_BYTES = 1024 * 1024
 _MAX_SHOWN = 300
@@ -39,10 +39,16 @@ class Token:
     """An access token; `repr` leaves it out."""
 
     value: str = field(repr=False)
+    principal: str = ""
+    """The principal, if it is known besides the token."""
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    """SASL extensions for the brokers."""
 
     @property
     def subject(self) -> str:
-        """The subject (`sub`), by which brokers know the client; empty if the token does not say it."""
+        """The principal, or else the token's `sub`, by which brokers know the client; empty if neither is known."""
+        if self.principal:
+            return self.principal
         parts = self.value.split(".")
         if len(parts) != _JWT_PARTS:
             return ""
@@ -64,7 +70,8 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
     """
     url = credentials.token_endpoint_url
     try:
-        return Token(_ask(credentials, timeout_seconds).access_token)
+        token = _ask(credentials, timeout_seconds).access_token
+        return Token(token, extensions=extension_pairs(credentials.extensions))
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise ClusterError(
             f"cannot get a token for client {credentials.client_id} from {url}: {_reason(error)}"
@@ -137,8 +144,8 @@ def _read_ca(location: object) -> str:
         raise ClusterError(f"https.ca.location {location}: {error}") from None
 
 
-def bearer_message(token: Token, extensions: Mapping[str, str]) -> bytes:
+def bearer_message(token: Token) -> bytes:
     """Return the client's message of the SASL exchange (RFC 7628)."""
-    pairs = {"auth": f"Bearer {token.value}", **extensions}
+    pairs = {"auth": f"Bearer {token.value}", **token.extensions}
     fields = "".join(f"{name}={value}\x01" for name, value in pairs.items())
     return f"n,,\x01{fields}\x01".encode()

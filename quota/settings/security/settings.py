@@ -22,8 +22,10 @@ from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.types import Section
 
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LOGINS = ("sasl_username", "sasl_password")
 _OAUTH = "sasl_oauthbearer_"
+_OF_A_SERVER = ("token_endpoint_url", "client_", "scope", "extensions", "ca_location")
 
 
 def _check_url(url: str) -> str:
@@ -39,6 +41,15 @@ def _check_extensions(text: str) -> str:
 
 TokenUrl = Annotated[str, AfterValidator(_check_url)]
 Extensions = Annotated[str, AfterValidator(_check_extensions)]
+
+
+def _check_function(name: str) -> str:
+    if name and not _FUNCTION.fullmatch(name):
+        raise ValueError("expected module:function")
+    return name
+
+
+FunctionName = Annotated[str, AfterValidator(_check_function)]
 SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
 
@@ -81,6 +92,9 @@ class SecuritySettings(Section):
 
     sasl_oauthbearer_ca_location: CertificateFile = ""
     """Path of the CA certificates to trust at the token server (PEM). Empty for those of the system, and of Java."""
+
+    sasl_oauthbearer_token_function: FunctionName = ""
+    """A function that returns tokens, as `module:function`, in place of a token server. Not for Spark's own clients."""
 
     ssl_ca_location: CertificateFile = ""
     """Path of the CA certificates to trust (PEM). Empty for those of the system, and of Java."""
@@ -127,6 +141,7 @@ class SecuritySettings(Section):
             secret_value(self.ssl_key_password, self.ssl_key_password_file),
             self.ssl_endpoint_identification_algorithm,
             self._credentials(),
+            self.sasl_oauthbearer_token_function,
             as_pairs(self.librdkafka),
             self._java(),
         )
@@ -136,7 +151,7 @@ class SecuritySettings(Section):
         return ()
 
     def _credentials(self) -> ClientCredentials | None:
-        if self.sasl_mechanism != MECHANISM:
+        if self.sasl_mechanism != MECHANISM or self.sasl_oauthbearer_token_function:
             return None
         return ClientCredentials(
             self.sasl_oauthbearer_token_endpoint_url,
@@ -176,7 +191,7 @@ class SecuritySettings(Section):
         protocol, mechanism = f"security_protocol {self.security_protocol}", f"sasl_mechanism {self.sasl_mechanism}"
         if not security.has_mechanism:
             yield f"{protocol} needs sasl_mechanism"
-        elif not security.sasl_mechanism:
+        elif not security.sasl_mechanism or self._has_function:
             return
         elif security.oauth is None:
             yield from (f"{protocol} needs {name}" for name in _LOGINS if not getattr(security, name))
@@ -185,9 +200,14 @@ class SecuritySettings(Section):
             yield from (f"{mechanism} needs {_OAUTH}{name}" for name in needed if not getattr(security.oauth, name))
 
     def _unused_logins(self, security: Security) -> Iterator[tuple[str, bool, str]]:
-        mechanism = f"sasl_mechanism {self.sasl_mechanism}"
-        yield _OAUTH, security.has_sasl and security.oauth is None, mechanism
-        yield from ((name, security.oauth is not None, mechanism) for name in _LOGINS)
+        mechanism, by_token = f"sasl_mechanism {self.sasl_mechanism}", self.sasl_mechanism == MECHANISM
+        yield _OAUTH, security.has_sasl and not by_token, mechanism
+        yield from ((name, by_token, mechanism) for name in _LOGINS)
+        yield from ((f"{_OAUTH}{name}", self._has_function, f"{_OAUTH}token_function") for name in _OF_A_SERVER)
+
+    @property
+    def _has_function(self) -> bool:
+        return self.sasl_mechanism == MECHANISM and bool(self.sasl_oauthbearer_token_function)
 
     def _given(self, prefix: str) -> list[str]:
         """Return the keys that differ from their defaults, and whose names start with a prefix."""

@@ -14,6 +14,7 @@ _BELONGS_TO = {
     "sasl_password_file": ("sasl_username", "sasl_password"),
     "sasl_oauthbearer_client_secret": (*_CLIENT, "sasl_oauthbearer_client_secret_file"),
     "sasl_oauthbearer_client_secret_file": (*_CLIENT, "sasl_oauthbearer_client_secret"),
+    "sasl_oauthbearer_token_function": _CLIENT,
     "ssl_certificate_location": ("ssl_key_location",),
     "ssl_key_location": ("ssl_certificate_location",),
     "ssl_key_password": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password_file"),
@@ -38,6 +39,8 @@ class TargetSettings(SecuritySettings):
         protocol = (self if "security_protocol" in self.model_fields_set else kafka).security_protocol
         by_token = (self if "sasl_mechanism" in self.model_fields_set else kafka).sasl_mechanism == MECHANISM
         unused = ["sasl_username", "sasl_password"] if by_token else ["sasl_oauthbearer_"]
+        if "sasl_oauthbearer_token_function" in self.model_fields_set:
+            unused.append("sasl_oauthbearer_")
         if not has_sasl(protocol):
             unused.append("sasl_")
         if not has_tls(protocol):

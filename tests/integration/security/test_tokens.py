@@ -10,6 +10,7 @@ from confluent_kafka.admin import NewTopic
 from deltalake import DeltaTable
 
 from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
 from jobs.gateway.probe import told_addresses
 from jobs.spark.queries import run_until
 from quota.errors import ClusterError
@@ -20,10 +21,13 @@ from quota.kafka.brokers.connection import tls_context
 from quota.kafka.quota_log import KafkaQuotas, QuotaLog
 from quota.kafka.quota_writer import write_record
 from quota.kafka.reading import read_topic
+from quota.kafka.requests import RequestWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from quota.settings import load_settings
 from tests.integration.security.leaks import CommandLines, files_with
 from tests.support.clients import QUIET
+from tests.support.factories import request_json
 from tests.support.gateway import protocol
 from tests.support.programs import run
 from tests.support.token_broker import SECRETS, token_broker
@@ -107,12 +111,12 @@ def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
         Applier(cluster.settings("apply"), threading.Event()).run(once=True)
         assert futures["tenant-topic"].result(60) is None
 
-    (decision,) = decided(cluster)
+    (decision,) = [each for each in decided(cluster) if each["topics"][0]["name"] == "tenant-topic"]
     assert (decision["user"], decision["quota"]) == ("tenant", 2.0)
     audit = cluster.settings("audit")
     run_until(threading.Event(), [start_audit(spark, audit, once=True)])
     kept = DeltaTable(audit.storage.table("decisions")).to_pyarrow_table().to_pylist()
-    assert [each["decision_id"] for each in kept] == [decision["decision_id"]]
+    assert [each["user"] for each in kept if each["decision_id"] == decision["decision_id"]] == ["tenant"]
     (output / "stderr").write_text(done.stderr)
     assert "sasl.jaas.config,org.apache.kafka" in done.stderr
     assert "metrics.num.samples = 17" in done.stderr  # in Kafka's own log; Spark's hides it
@@ -121,6 +125,38 @@ def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
     assert files_with(secrets, cluster.folder / "root", output) == []
     assert seen.jvms
     assert seen.leaks == []
+
+
+def by_function(cluster, user):
+    """Settings by which librdkafka has tokens from a function, and Java's clients from the token server."""
+    java = cluster.settings(user).kafka.security.oauth.java() | {"sasl.mechanism": "OAUTHBEARER"}
+    return [
+        f"kafka.bootstrap_servers={cluster.address}",
+        "kafka.security_protocol=SASL_SSL",
+        f"kafka.ssl_ca_location={cluster.authority.path}",
+        "kafka.sasl_mechanism=OAUTHBEARER",
+        "kafka.sasl_oauthbearer_token_function=tests.support.token_server:signed_token",
+        f"kafka.librdkafka.sasl.oauthbearer.config={cluster.folder}={user}",
+        *(f"kafka.java.{name}={value}" for name, value in java.items()),
+        f"storage.root={cluster.folder}/by-function",
+    ]
+
+
+def test_a_function_gives_tokens_to_commands_and_to_sparks_workers(cluster, spark):
+    """The query logs in by the properties of Java's client, and its workers read the quotas by the function."""
+    given = [option for each in by_function(cluster, "operator") for option in ("--set", each)]
+    done = run(*given, "quotas", "describe", "--json", cwd=cluster.folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    watching = load_settings(by_function(cluster, "gateway"), environment={}, with_default_file=False)
+    with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED"):  # it is logged in
+        ClusterQuotas(watching.kafka.connection, protocol(), 10).read()
+
+    writer = RequestWriter(cluster.settings("tenant"))
+    writer.send_bytes("mutation-requests", request_json(1, request_id="by-function"))
+    writer.flush(30)
+    settings = load_settings(by_function(cluster, "enforce"), environment={}, with_default_file=False)
+    run_until(threading.Event(), [start_enforce(spark, settings, once=True)])
+    assert "by-function" in {each["request_id"] for each in decided(cluster)}
 
 
 def test_the_gateways_own_login_and_that_of_quotas_push(cluster):

@@ -79,7 +79,7 @@ def test_an_answer_without_a_token_is_told(server, monkeypatch):
 
 
 def test_the_message_to_a_broker_is_that_of_rfc_7628():
-    found = bearer_message(Token("t.o.k"), {"logicalCluster": "lkc-1"})
+    found = bearer_message(Token("t.o.k", extensions={"logicalCluster": "lkc-1"}))
     assert found == b"n,,\x01auth=Bearer t.o.k\x01logicalCluster=lkc-1\x01\x01"
 
 

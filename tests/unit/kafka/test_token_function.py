@@ -1,0 +1,152 @@
+"""Functions for tokens: what they may return, who is told what they raise, and what each client gets."""
+
+import time
+
+import pytest
+
+from quota.errors import BadInput, ClusterError
+from quota.kafka.admin.options import ClientOptions
+from quota.kafka.brokers.token_function import TokenFunction, to_token
+from quota.kafka.clients import client_config
+from quota.settings import load_settings
+from quota.settings.connection import Security
+
+HOUR = 3600
+CALLS = []
+
+
+def counted(config):
+    CALLS.append(config)
+    return f"token-{len(CALLS)}", time.time() + HOUR, "alice", {"logicalCluster": "lkc-1"}
+
+
+def short_lived(_config):
+    CALLS.append("short")
+    return f"token-{len(CALLS)}", time.time() + 1
+
+
+def opaque(_config):
+    return "opaque", time.time() + HOUR
+
+
+def failing(_config):
+    raise RuntimeError("no credentials\nwere found")
+
+
+def lacking(_config):
+    return "token"
+
+
+def endless(_config):
+    return "token", None
+
+
+@pytest.fixture(autouse=True)
+def _no_calls():
+    CALLS.clear()
+
+
+def load(function, *more, module=__name__):
+    login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=OAUTHBEARER"]
+    login += [f"kafka.sasl_oauthbearer_token_function={module}:{function}", *more]
+    return load_settings(login, environment={}, with_default_file=False)
+
+
+def test_librdkafka_calls_the_function_with_its_config():
+    settings = load("counted", "kafka.librdkafka.sasl.oauthbearer.config=region=eu")
+    config = client_config(settings.kafka.connection)
+    callback = config.pop("oauth_cb")
+    assert {name: value for name, value in config.items() if name.startswith(("sasl", "security"))} == {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.config": "region=eu",
+    }
+    last = len(CALLS)
+    assert [callback("region=eu")[0], callback("region=eu")[0]] == [f"token-{last}", f"token-{last + 1}"]
+    assert set(CALLS) == {"region=eu"}
+
+
+def test_a_token_that_has_nearly_expired_is_not_used():
+    function = TokenFunction(load("short_lived").kafka.security)
+    assert function()[0] == "token-2"
+
+
+def test_what_a_function_returns_has_the_principal_and_extensions():
+    token = to_token(counted(""))
+    assert (token.value, token.subject, token.extensions) == ("token-1", "alice", {"logicalCluster": "lkc-1"})
+    assert to_token(opaque("")).subject == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        ("failing", f"cannot get a token by {__name__}:failing: RuntimeError: no credentials were found"),
+        ("lacking", "expected (token, expiry in epoch seconds[, principal[, extensions]]), got str"),
+        ("endless", "the expiry is NoneType, expected seconds"),
+    ],
+)
+def test_a_function_that_gives_no_token_is_one_line(function, error):
+    with pytest.raises(ClusterError) as raised:
+        client_config(load(function).kafka.connection)
+    assert error in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "error"),
+    [
+        (
+            "no.such",
+            "token",
+            "sasl_oauthbearer_token_function no.such:token: ModuleNotFoundError: No module named",
+        ),
+        (__name__, "nobody", "nobody: AttributeError: "),
+        (__name__, "HOUR", "HOUR: not a function"),
+    ],
+)
+def test_a_function_that_is_not_there_is_told(module, function, error):
+    with pytest.raises(BadInput) as raised:
+        client_config(load(function, module=module).kafka.connection)
+    assert error in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ("kafka.sasl_oauthbearer_token_function=module.function", "expected module:function"),
+        ("kafka.sasl_oauthbearer_client_id=a", "token_function has no use for sasl_oauthbearer_client_id"),
+        ("kafka.sasl_oauthbearer_scope=a", "token_function has no use for sasl_oauthbearer_scope"),
+        ("kafka.sasl_username=a", "sasl_mechanism OAUTHBEARER has no use for sasl_username"),
+    ],
+)
+def test_what_does_not_fit_is_refused(more, error):
+    with pytest.raises(BadInput) as raised:
+        load("counted", more)
+    assert error in str(raised.value)
+
+
+def test_sparks_clients_need_a_login_of_their_own():
+    with pytest.raises(BadInput, match=r"Spark's clients cannot call sasl_oauthbearer_token_function; set sasl"):
+        load("counted").kafka.security.java()
+    own = load("counted", "kafka.java.sasl.mechanism=AWS_MSK_IAM", "kafka.java.sasl.jaas.config=a.Module required;")
+    assert own.kafka.security.java() == {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": "a.Module required;",
+    }
+
+
+def test_the_user_of_a_client_is_the_functions_principal_or_must_be_named():
+    assert ClientOptions.from_settings(load("counted")).user == "alice"
+    with pytest.raises(BadInput, match=r"client\.user is missing: .* which its token does not say"):
+        ClientOptions.from_settings(load("opaque"))
+    assert ClientOptions.from_settings(load("opaque", "client.user=carol")).user == "carol"
+
+
+def test_the_target_has_the_function_unless_it_has_a_token_server():
+    name = f"{__name__}:counted"
+    assert load("counted").target_connection.security.token_function == name
+    server = ["token_endpoint_url=http://idp/token", "client_id=a", "client_secret=b"]
+    target = load("counted", *(f"target.sasl_oauthbearer_{each}" for each in server)).target_connection.security
+    assert (target.token_function, target.oauth.client_id) == ("", "a")
+    assert load("counted").target_connection.security != Security()
