@@ -17,26 +17,42 @@ TakeOver = Annotated[
 
 def broker(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 9092,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=9,
+            help="Nodes of the cluster: 1, or 3 and more on ports that follow --port, with three replicas.",
+        ),
+    ] = 1,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder. Default: <storage.root>/broker.")
+        Path | None, typer.Option(metavar="DIR", help="Data folder. Default: <storage.root>/broker, or brokers.")
     ] = None,
     *,
     where: SettingsOptions,
 ) -> None:
-    """Run a single-node Kafka broker for trials and tests.
+    """Run a Kafka broker for trials and tests, or a cluster of several.
 
-    Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect. Ctrl-C stops
-    it.
+    Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect; of a cluster
+    the address of each node, separated by commas. Ctrl-C stops all nodes.
+
+    With `--nodes 3` each node is a broker and a controller, topics have three replicas and `min.insync.replicas=2`.
 
     Examples:
       mutation-quota broker
-      mutation-quota broker --port 0 --data /tmp/broker
+      mutation-quota broker --nodes 3 --port 0 --data /tmp/brokers
     """
     from jobs.sandbox.broker import embedded_broker
+    from jobs.sandbox.cluster import embedded_cluster
     from jobs.services.signals import stop_signals
 
     settings = where.read()
-    with embedded_broker(settings, port, data) as running, stop_signals() as stop:
+    if nodes == 2:  # noqa: PLR2004 the quorum of two is two
+        raise BadInput("--nodes 2: two nodes stop when one of them fails; give 1, or 3 and more")
+    running_kafka = (
+        embedded_broker(settings, port, data) if nodes == 1 else embedded_cluster(settings, nodes, port, data)
+    )
+    with running_kafka as running, stop_signals() as stop:
         print(f"ready {running.address}", flush=True)
         while not stop.is_set():
             running.check()

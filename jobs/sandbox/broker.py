@@ -145,11 +145,25 @@ class Broker:
             BadInput: the port is in use.
             ClusterError: it does not start.
         """
+        self.prepare()
+        self.launch()
+        self.wait_until_listening()
+
+    def prepare(self) -> None:
+        """Write the configuration, and prepare the folder of a new broker's data.
+
+        Raises:
+            BadInput: the port is in use.
+            ClusterError: Kafka's tool has failed.
+        """
         if is_listening(self.port):
             raise BadInput(f"port {self.port} is in use; choose another with --port, or 0 for any free port")
         self._configure()
         if not (self._data / "logs" / "meta.properties").exists():
             self._format()
+
+    def launch(self) -> None:
+        """Start the process of a prepared broker. The kernel stops it when the thread that calls this has ended."""
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)),
@@ -159,6 +173,13 @@ class Broker:
                 start_new_session=True,  # Ctrl-C must not reach the broker: we stop it after its clients
                 preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
             )
+
+    def wait_until_listening(self) -> None:
+        """Wait until clients can connect; kill a broker that does not start.
+
+        Raises:
+            ClusterError: it does not start.
+        """
         try:
             self._wait_until_listening()
         except BaseException:

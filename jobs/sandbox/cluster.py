@@ -1,0 +1,199 @@
+"""The embedded cluster: several real Kafka nodes in KRaft mode, each a broker and a controller, on 127.0.0.1 only."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
+from jobs.spark.installation import jars_folder
+from quota.errors import BadInput, ClusterError
+from quota.kafka.timing import Deadline
+from quota.kafka.topics.layouts import ClusterLayout, LayoutReader
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import Settings
+from quota.settings.connection import Connection
+
+_READY_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+_CALL_SECONDS = 10.0
+_LAST_PORT = 65_535
+
+_QUICK_START = "-XX:TieredStopAtLevel=1"
+"""Several JVMs start at once: the first of the two compilers alone halves the processor time of that."""
+
+_PROPERTIES = """\
+node.id={node}
+controller.quorum.voters={voters}
+listeners=PLAINTEXT://{host}:{{port}},CONTROLLER://{host}:{controller_port}
+default.replication.factor={replicas}
+min.insync.replicas={in_sync}
+offsets.topic.replication.factor={replicas}
+transaction.state.log.replication.factor={replicas}
+transaction.state.log.min.isr={in_sync}
+share.coordinator.state.topic.replication.factor={replicas}
+share.coordinator.state.topic.min.isr={in_sync}
+"""
+
+
+class Cluster:
+    """Nodes that form a cluster; as a context manager they run inside the block."""
+
+    def __init__(self, data: Path, jars: Path, nodes: int, port: int = 0, *, memory: str = "256m") -> None:
+        """Prepare a cluster with three replicas of each partition, two of which must be in sync.
+
+        Args:
+            data: the folder of its data, with a folder for each node; reused by the next start.
+            jars: the folder of Kafka's jars.
+            nodes: the number of nodes, at least three.
+            port: the first node's port, which those of the others follow; 0 for any free ones.
+            memory: the maximum heap size of each JVM.
+
+        Raises:
+            BadInput: the folder holds a cluster with another number of nodes, or the ports are too high.
+        """
+        existing = len(list(data.glob("node-*")))
+        if existing not in (0, nodes):
+            raise BadInput(
+                f"{data} holds a cluster of {existing} nodes, not {nodes}; choose another folder with --data"
+            )
+        if port + nodes - 1 > _LAST_PORT:
+            raise BadInput(f"{nodes} nodes from port {port} on need ports above {_LAST_PORT}; choose a lower --port")
+        ports = _free_ports(2 * nodes)
+        controllers = ports[:nodes]
+        clients = list(range(port, port + nodes)) if port else ports[nodes:]
+        voters = ",".join(f"{number}@{HOST}:{each}" for number, each in enumerate(controllers, 1))
+        self.nodes = [
+            Broker(
+                data / f"node-{number}",
+                jars,
+                client,
+                _PROPERTIES.format(
+                    node=number, voters=voters, host=HOST, controller_port=controller, replicas=3, in_sync=2
+                ),
+                java_options=[f"-Xmx{memory}", _QUICK_START],
+            )
+            for number, (client, controller) in enumerate(zip(clients, controllers, strict=True), 1)
+        ]
+
+    @property
+    def address(self) -> str:
+        """The bootstrap servers, host:port of each node, separated by commas."""
+        return ",".join(node.address for node in self.nodes)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        """Start all nodes, and return when each of them knows all others.
+
+        Raises:
+            BadInput: a port is in use.
+            ClusterError: a node does not start.
+        """
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(Broker.prepare, self.nodes))
+        with ExitStack() as started:
+            started.callback(self.kill)
+            for node in self.nodes:  # in this thread, whose end would be that of the processes
+                node.launch()
+            for node in self.nodes:
+                node.wait_until_listening()
+            self.wait_until_in_sync()
+            started.pop_all()
+
+    def kill(self) -> None:
+        """Kill all nodes: nodes that stop one after another would wait for a quorum that is gone."""
+        for node in self.nodes:
+            node.kill()
+
+    def check(self) -> None:
+        """Check that all nodes still run.
+
+        Raises:
+            ClusterError: one has ended.
+        """
+        for node in self.nodes:
+            node.check()
+
+    def wait_until_in_sync(self) -> None:
+        """Wait until each node knows all nodes, and all replicas are in sync.
+
+        Raises:
+            ClusterError: they are not in time.
+        """
+        deadline = Deadline(_READY_SECONDS)
+        while not self._is_in_sync():
+            self.check()
+            if deadline.has_passed:
+                raise ClusterError(f"the replicas of the embedded cluster are not in sync after {_READY_SECONDS:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    @contextmanager
+    def paused(self, node: Broker) -> Iterator[None]:
+        """Stop a node's process inside the block (SIGSTOP): its connections stay open, and nobody hears of it."""
+        os.kill(node.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(node.pid, signal.SIGCONT)
+
+    def leader_of(self, topic: str, partition: int = 0) -> Broker:
+        """Return the node that leads a partition, as the node that answers first sees it.
+
+        Raises:
+            ClusterError: no node answers, or none leads it.
+        """
+        leader = _layout(self.address).topics[topic].partitions[partition].leader
+        if leader is None:
+            raise ClusterError(f"partition {partition} of topic {topic} has no leader")
+        return self.nodes[leader - 1]
+
+    def _is_in_sync(self) -> bool:
+        with suppress(ClusterError):
+            layouts = [_layout(node.address) for node in self.nodes]
+            return all(
+                len(layout.brokers) == len(self.nodes)
+                and not any(topic.under_replicated or topic.leaderless for topic in layout.topics.values())
+                for layout in layouts
+            )
+        return False
+
+
+def _layout(address: str) -> ClusterLayout:
+    return LayoutReader(Connection(address), _CALL_SECONDS).cluster()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return different ports on which nothing listens."""
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(free_port())
+    return list(found)
+
+
+@contextmanager
+def embedded_cluster(settings: Settings, nodes: int, port: int, data: Path | None = None) -> Iterator[Cluster]:
+    """Run a cluster inside the block, with the topics prepared.
+
+    Args:
+        settings: the settings; their cluster does not count.
+        nodes: the number of nodes, at least three.
+        port: the first node's port, which those of the others follow; 0 for any free ones.
+        data: the folder of its data, `<storage.root>/brokers` by default.
+    """
+    folder = data or settings.storage.local_folder("brokers")
+    with Cluster(folder, jars_folder(settings.broker.jars), nodes, port, memory=settings.broker.memory) as cluster:
+        prepare_topics(with_plaintext_cluster(settings, cluster.address))
+        yield cluster

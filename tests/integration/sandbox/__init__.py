@@ -1,0 +1,1 @@
+"""Tests of the embedded broker and cluster."""
