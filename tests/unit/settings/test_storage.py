@@ -89,7 +89,7 @@ def test_all_options_of_the_tables_are_secrets():
 
 @pytest.mark.parametrize("root", ["/srv/a%20b", "s3a://bucket/a%2Fb"])
 def test_a_root_that_programs_read_differently_is_refused(root):
-    with pytest.raises(BadInput, match="percent sign with two hexadecimal digits"):
+    with pytest.raises(BadInput, match="percent sign and two hexadecimal digits"):
         load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
     load_settings(["storage.root=/srv/100% sure"], environment={}, with_default_file=False)
 
