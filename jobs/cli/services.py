@@ -31,7 +31,7 @@ def broker(
     *,
     where: SettingsOptions,
 ) -> None:
-    """Run a Kafka broker for trials and tests, or a cluster of several.
+    """Run one or several Kafka brokers for trials and tests.
 
     Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect; of a cluster
     the address of each node, separated by commas. Ctrl-C stops all nodes.

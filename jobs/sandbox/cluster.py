@@ -160,6 +160,15 @@ class Cluster:
             raise ClusterError(f"partition {partition} of topic {topic} has no leader")
         return self.nodes[leader - 1]
 
+    def leads_any(self, node: Broker, servers: str) -> bool:
+        """Return whether a node leads a partition, or one has no leader, as other nodes (`host:port,...`) see it.
+
+        Raises:
+            ClusterError: none of them answers.
+        """
+        leaders = {each.leader for topic in _layout(servers).topics.values() for each in topic.partitions}
+        return None in leaders or self.nodes.index(node) + 1 in leaders
+
     def _is_in_sync(self) -> bool:
         with suppress(ClusterError):
             layouts = [_layout(node.address) for node in self.nodes]
