@@ -45,6 +45,10 @@ _ADVICE = {
         "the jobs' jars (from make package, in dist/jars) are not on Spark's class path; "
         "pass them to spark-submit with --jars, or set spark.jars"
     ),
+    "SaslAuthenticationException": (
+        "Kafka at {servers} does not accept the login; a token expires while the token server is down; "
+        f"check both, {_AGAIN}"
+    ),
     r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
         f"Kafka at {{servers}} does not answer; restore it, {_AGAIN}"
     ),

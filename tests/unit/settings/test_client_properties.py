@@ -124,3 +124,12 @@ def test_an_error_of_javas_client_is_told_without_the_value():
         raise QueryFailed("enforce", text)
     assert "Invalid value ******** for configuration reconnect" in str(raised.value)
     assert "xyzzy" not in str(raised.value)
+
+
+def test_a_login_that_is_no_longer_accepted_is_told_with_advice():
+    text = 'org.apache.kafka.common.errors.SaslAuthenticationException: {"status":"invalid_token"}'
+    with pytest.raises(MutationQuotaError) as raised, with_operator_advice(load()):
+        raise QueryFailed("enforce", text)
+    assert "Kafka at 127.0.0.1:9092 does not accept the login; a token expires while the token server is down" in str(
+        raised.value
+    )
