@@ -69,12 +69,23 @@ class Follower:
         self._write([])  # where a log is begun, however soon this program ends
 
     def run(self, stop: threading.Event, *, once: bool) -> None:
-        """Follow until `stop` is set; `once` up to the present ends of the logs.
+        """Follow until `stop` is set; `once` up to the present ends of the logs. Then it is closed.
 
         Raises:
             ClusterError: another follower has taken over, or the cluster does not answer.
             BadInput: a log cannot be read any more.
         """
+        try:
+            self._follow(stop, once=once)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the logs."""
+        for tail in self._tails.values():
+            tail.close()
+
+    def _follow(self, stop: threading.Event, *, once: bool) -> None:
         while not stop.is_set():
             self._stats.turned_at = time.monotonic()
             requests, is_idle = self._read()

@@ -97,6 +97,10 @@ class LogTail:
         self._open(following)
         return self._read_lines()
 
+    def close(self) -> None:
+        """Close the file that is being read."""
+        self._stream.close()
+
     def _read_lines(self) -> bytes:
         """Return whole lines up to the end of the file; a line that is too long is skipped."""
         try:

@@ -112,7 +112,7 @@ def test_what_was_not_committed_is_read_again_and_nothing_is_written_twice(obser
 
 def test_of_two_followers_of_a_group_the_later_one_works(observed, log):
     earlier = Follower(observed, [log], FollowStats(), from_beginning=False)
-    Follower(observed, [log], FollowStats(), from_beginning=False)
+    Follower(observed, [log], FollowStats(), from_beginning=False).close()
     append(log, created(now(), ("a", 3)))
     with pytest.raises(TakenOver, match=r"another observer of the group observe-.* has taken over"):
         earlier.run(threading.Event(), once=True)

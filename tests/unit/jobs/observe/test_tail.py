@@ -13,8 +13,20 @@ def append(log, *lines):
         file.write(b"".join(lines))
 
 
+_tails = []
+
+
+@pytest.fixture(autouse=True)
+def _logs_are_closed():
+    yield
+    while _tails:
+        _tails.pop().close()
+
+
 def follow(log, place=None, *, from_beginning=True):
-    return LogTail(log, place, from_beginning=from_beginning)
+    tail = LogTail(log, place, from_beginning=from_beginning)
+    _tails.append(tail)
+    return tail
 
 
 def read_all(tail):
