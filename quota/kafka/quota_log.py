@@ -56,7 +56,7 @@ class KafkaQuotas:
             time.sleep(wait_ms / 1000)
         log = _cached_log(self)
         log.read_to_end()
-        log.judged_until = max(log.judged_until, until)
+        log.decided_until = max(log.decided_until, until)
         return log.quotas
 
 
@@ -96,8 +96,8 @@ class QuotaLog:
         """
         self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[QuotaLogEntry] = []
-        self.judged_until = -1
-        """The latest moment as of which requests were judged, epoch ms; a change up to it is late if it is read now."""
+        self.decided_until = -1
+        """The latest moment as of which requests were decided, epoch ms; a change up to it that is read now is late."""
         self._with_entries = with_entries
         self._latest_timestamp = 0
         self._trust_producer_timestamps = quotas.trust_producer_timestamps
@@ -207,14 +207,14 @@ class QuotaLog:
             _log.warning("skipped an invalid quota (%s): %s", source, bad)
             return
         self._latest_timestamp = max(self._latest_timestamp, timestamp)
-        if timestamp <= self.judged_until and not self._trust_producer_timestamps:
+        if timestamp <= self.decided_until and not self._trust_producer_timestamps:
             # A leader stamps a change before the replicas have it, and shows it afterwards.
             _log.warning(
                 "the quota change %s is stamped %s, but could be read only after requests up to %s were decided, by "
                 "the quotas before it; check the replicas of the topic and the clocks of the brokers",
                 source,
                 format_time(timestamp),
-                format_time(self.judged_until),
+                format_time(self.decided_until),
             )
         self.quotas.add(to_change(record, timestamp))
         if self._with_entries:
