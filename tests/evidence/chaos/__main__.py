@@ -10,7 +10,8 @@ from pathlib import Path
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.settings import load_settings
-from tests.evidence.chaos.page import figures_table, page, part_table, step_tables, surroundings_table
+from tests.evidence.chaos.brokers import run_brokers
+from tests.evidence.chaos.page import brokers_table, figures_table, page, part_table, step_tables, surroundings_table
 from tests.evidence.chaos.run import kill_all, under_fire, verdict_of
 from tests.evidence.chaos.surroundings import disturb
 from tests.evidence.pages import progress, terminal, write_page
@@ -18,6 +19,7 @@ from tests.support.deployment import make_deployment
 
 _KILLS, _QUICK_KILLS = 100, 5
 _ROUNDS, _QUICK_ROUNDS = 2, 1
+_BROKER_ROUNDS = 3
 _COLUMNS = 160
 
 
@@ -30,22 +32,27 @@ def main():
     began, tell = time.monotonic(), progress(console)
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
+            brokers = run_brokers(Path(folder, "brokers"), options.broker_rounds, options.rate, tell)
+            if options.brokers_only:
+                _finish_brokers(brokers, console)
+                return
             tally, verdict = _run(options, Path(folder), tell)
             surroundings = None if options.quick else disturb(Path(folder, "surroundings"), tell)
     except KeyboardInterrupt:
         sys.exit("chaos: interrupted; nothing was written")
     seconds = time.monotonic() - began
-    tables = [figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally)]
+    tables = [figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally), brokers_table(*brokers)]
     for table in tables if surroundings is None else [*tables, surroundings_table(surroundings)]:
         console.print(table.drawn())
-    if verdict.wrong:
-        sys.exit(f"chaos: {verdict}")
+    for each in (verdict, brokers[1]):
+        if each.wrong:
+            sys.exit(f"chaos: {each}")
     if surroundings is not None and surroundings.wrong:
         sys.exit(f"chaos: {'; '.join(surroundings.wrong)}")
     if tally.never and not options.quick:
         sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in tally.never)}; run it again")
     if not options.quick:
-        write_page(options.out / "chaos.md", page(tally, verdict, surroundings, seconds), console)
+        write_page(options.out / "chaos.md", page(tally, verdict, brokers, surroundings, seconds), console)
     console.print("nothing lost, nothing doubled, nothing changed", style="bold green")
 
 
@@ -56,13 +63,23 @@ def _options():
     parser.add_argument("--minutes", type=float, default=math.inf, metavar="M", help="after which no kill follows")
     parser.add_argument("--rate", type=float, default=40.0, metavar="R", help="requests a second; 40")
     parser.add_argument("--quick", action="store_true", help="some minutes, without the page")
+    parser.add_argument("--broker-rounds", type=int, metavar="N", help=f"of failures of brokers; {_BROKER_ROUNDS}")
+    parser.add_argument("--brokers-only", action="store_true", help="the failures of brokers alone, without the page")
     parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for chaos.md")
     options = parser.parse_args()
     if options.kills is None:
         options.kills = _QUICK_KILLS if options.quick else _KILLS
     if options.rounds is None:
         options.rounds = _QUICK_ROUNDS if options.quick else _ROUNDS
+    if options.broker_rounds is None:
+        options.broker_rounds = _QUICK_ROUNDS if options.quick else _BROKER_ROUNDS
     return options
+
+
+def _finish_brokers(brokers, console):
+    console.print(brokers_table(*brokers).drawn())
+    if brokers[1].wrong:
+        sys.exit(f"chaos: {brokers[1]}")
 
 
 def _run(options, folder, tell):

@@ -10,13 +10,13 @@ from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.steps import Watch
 from tests.support.waiting import until
 
-_START_SECONDS = 600.0
+START_SECONDS = 600.0
 _HUNT_SECONDS = 120.0
 _POLL_SECONDS = 0.001
 _STARTING_SHARE = 0.2
 _STARTING_SECONDS = 10.0
 _RUNNING_SECONDS = 5.0
-_OPTIONS = ("--set", "audit.trigger_seconds=1", "--set", "audit.max_records_per_batch=2000")
+JOB_OPTIONS = ("--set", "audit.trigger_seconds=1", "--set", "audit.max_records_per_batch=2000")
 """Keeps the audit's batches short, even if it has fallen behind."""
 
 
@@ -124,10 +124,10 @@ class Killer:
             case Part.DRIVER:
                 self._job.kill_driver()
             case Part.WORKERS:
-                until(self._job.kill_workers, _START_SECONDS)
+                until(self._job.kill_workers, START_SECONDS)
             case Part.DAEMON:
                 self._job.kill_daemon()
-        until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, _START_SECONDS)
+        until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, START_SECONDS)
         code = self._job.exit_code
         self.tally.parts[part] = "it went on" if code is None else f"it ended ({code}), and went on when started again"
         self._tell(f"{part.value}: {self.tally.parts[part]}")
@@ -153,7 +153,7 @@ class Killer:
     def _start(self, with_audit):
         """Start the job; later writes are this process's."""
         self._watch.begin()
-        self._job = Job(self._settings, self._log, *_OPTIONS, with_audit=with_audit)
+        self._job = Job(self._settings, self._log, *JOB_OPTIONS, with_audit=with_audit)
         self._started, self._first = time.monotonic(), self._watch.batches[0]
 
     def _await_running(self):
@@ -166,9 +166,9 @@ class Killer:
         if running():
             return
         try:
-            until(running, _START_SECONDS, 0.05)
+            until(running, START_SECONDS, 0.05)
         except AssertionError:
-            raise AssertionError(f"no batch in {_START_SECONDS:.0f} s:\n{self._job.output[-3000:]}") from None
+            raise AssertionError(f"no batch in {START_SECONDS:.0f} s:\n{self._job.output[-3000:]}") from None
         self.tally.starts.append(time.monotonic() - self._started)
 
     def _check_runs(self):

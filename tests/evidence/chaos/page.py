@@ -2,8 +2,9 @@
 
 import platform
 
+from tests.evidence.chaos.brokers import Failure
 from tests.evidence.chaos.steps import AuditStep, Step
-from tests.evidence.chaos.verdict import CHECKS
+from tests.evidence.chaos.verdict import BROKER_CHECKS, CHECKS
 from tests.evidence.pages import Table, versions
 
 _INTRO = """\
@@ -33,6 +34,14 @@ tables is read without the project's own readers.
 - The Delta tables hold each decision, dead letter and quota change once, with every field as the topic has it.
 - The tokens before and after each decision, and which topics it admits, are those of a reference fold over the two
   logs, in fractions and without the project's code. A bucket that a restart had filled would show there.
+"""
+
+_BROKERS = """\
+A cluster of three nodes, three replicas of each partition and `min.insync.replicas=2`, with a job that enforces and
+audits and requests that flow all the time. The nodes are killed (SIGKILL) one after the other and started again, and
+the leaders of the requests, the quotas and the decisions are cut off: their process is stopped (SIGSTOP), so that no
+connection breaks, until the partitions have other leaders, and then goes on as if it still were the leader. Afterwards
+the same is compared as above, and the two logs hold each record that was acknowledged, where it was, and once.
 """
 
 _SURROUNDINGS = """\
@@ -89,7 +98,22 @@ def surroundings_table(surroundings):
     return Table("around the jobs", ("around the jobs", "what came of it"), rows, words=1)
 
 
-def page(tally, verdict, surroundings, seconds):
+def brokers_table(tally, verdict):
+    """Return the failures of brokers and what came of them."""
+    rows = [
+        *((failure.value, tally.failures[failure]) for failure in Failure),
+        ("from a failure until all partitions have other leaders, median s", f"{_median(tally.elections):.1f}"),
+        ("the job ended for it, and went on when started again", len(tally.ended)),
+        ("records on the request topic", verdict.requests),
+        ("decisions", verdict.decisions),
+        ("dead letters", verdict.dead_letters),
+        ("quota changes", verdict.quota_changes),
+        *((f"**{check}**", f"**{verdict.wrong[check]}**") for check in BROKER_CHECKS),
+    ]
+    return Table("brokers that fail", ("a broker of three", "count"), tuple((what, _shown(n)) for what, n in rows), 1)
+
+
+def page(tally, verdict, brokers, surroundings, seconds):
     """Return the page in Markdown."""
     steps = "\n\n".join(table.markdown() for table in step_tables(tally))
     return f"""\
@@ -104,6 +128,9 @@ Steps are those of the batch that was under way. A kill of a job that did the au
 {steps}
 
 {part_table(tally).markdown()}
+
+{_BROKERS}
+{brokers_table(*brokers).markdown()}
 
 {_SURROUNDINGS}
 {surroundings_table(surroundings).markdown()}

@@ -66,15 +66,22 @@ def _kill_at_random(killer, kills, deadline):
             killer.kill_at_random()
 
 
-def verdict_of(settings, log, tell):
-    """Let the job finish, let another one answer the same requests undisturbed, and compare."""
+def verdict_of(settings, log, tell, acknowledged=()):
+    """Let the job finish, let another one answer the same requests undisturbed, and compare.
+
+    Args:
+        settings: The deployment.
+        log: File for the jobs' output.
+        tell: Takes a line of progress.
+        acknowledged: What the brokers have acknowledged, as `verdict_on` takes it.
+    """
     tell("the job finishes what is there")
     _finish(settings, log, with_audit=True)
     undisturbed = undisturbed_of(settings)
     tell("another one answers the same requests undisturbed")
     _finish(undisturbed, log, with_audit=False)
     tell("comparing")
-    return verdict_on(gather(settings, undisturbed))
+    return verdict_on(gather(settings, undisturbed), acknowledged)
 
 
 def undisturbed_of(settings):

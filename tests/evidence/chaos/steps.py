@@ -93,14 +93,14 @@ class Watch:
     @property
     def batches(self):
         """The latest committed batches of the enforcing query and of the audit."""
-        return _latest(self._enforce / "commits"), _latest(self._audit / "commits")
+        return latest_batch(self._enforce / "commits"), latest_batch(self._audit / "commits")
 
     def near(self, step):
         """Whether the files look like a step: a quick check, which answers and requests may refute."""
         if isinstance(step, AuditStep):
             return self.audit_step() is step
-        batch = _latest(self._enforce / "offsets")
-        if batch is None or batch == _latest(self._enforce / "commits"):
+        batch = latest_batch(self._enforce / "offsets")
+        if batch is None or batch == latest_batch(self._enforce / "commits"):
             return step in {Step.BEFORE_OFFSETS, Step.IDLE}
         states = self._states(batch + 1)
         if states == 0:
@@ -114,14 +114,14 @@ class Watch:
     def enforce_step(self):
         """Return the step of the enforcing query."""
         self._answered |= {source_of(each) for each in self._answers.read_new()}
-        batch = _latest(self._enforce / "offsets")
+        batch = latest_batch(self._enforce / "offsets")
         ended = _offsets(self._enforce, batch)
         began = _offsets(self._enforce, None if batch is None else batch - 1)
         ends = {str(partition): end for (_, partition), end in self._requests.ends().items()}
         requested = {(int(each), offset) for each in ended for offset in range(began.get(each, 0), ended[each])}
         written = Written(
             batch,
-            committed=batch is not None and batch == _latest(self._enforce / "commits"),
+            committed=batch is not None and batch == latest_batch(self._enforce / "commits"),
             requested=frozenset(requested),
             answered=frozenset(self._answered),
             states=0 if batch is None else self._states(batch + 1),
@@ -136,8 +136,8 @@ class Watch:
 
     def audit_step(self):
         """Return the step of the audit."""
-        batch = _latest(self._audit / "offsets")
-        if batch is None or batch == _latest(self._audit / "commits"):
+        batch = latest_batch(self._audit / "offsets")
+        if batch is None or batch == latest_batch(self._audit / "commits"):
             return AuditStep.BETWEEN
         if _latest_transaction(self._table) == batch:
             return AuditStep.DELTA
@@ -146,7 +146,7 @@ class Watch:
         return AuditStep.FILES if files else AuditStep.OFFSETS
 
 
-def _latest(folder):
+def latest_batch(folder):
     """Return the latest batch of a log; None before the first."""
     return max((int(each.name) for each in folder.glob("[0-9]*")), default=None)
 

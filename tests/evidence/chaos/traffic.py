@@ -30,6 +30,10 @@ class Traffic:
         self._producer = Producer(client_config(settings.kafka.connection, {"enable.idempotence": True}))
         self._random = random.Random(seed)
         self.sent = 0
+        self.acknowledged = []
+        """Topic, partition, offset, key and value of each record that the brokers have acknowledged."""
+        self.failed = []
+        """Errors of records that were not acknowledged in time."""
 
     def set_quotas(self):
         """Set the first quotas, and wait until the broker has them."""
@@ -62,7 +66,7 @@ class Traffic:
         user = self._random.choice(_USERS)
         bad = self._random.random() < _BAD_SHARE
         value = self._random.choice(_BAD) if bad else self._request(user)
-        self._producer.produce(self._topics.requests, value, user.encode())
+        self._producer.produce(self._topics.requests, value, user.encode(), on_delivery=self._on_delivery)
         self._producer.poll(0)
         self.sent += 1
 
@@ -92,4 +96,13 @@ class Traffic:
     def _set_quota(self, user, rate):
         key = json.dumps({"user": user})
         value = {"entity": {"user": user}, "controller_mutation_rate": rate}
-        self._producer.produce(self._topics.quotas, json.dumps(value).encode(), key.encode())
+        self._producer.produce(
+            self._topics.quotas, json.dumps(value).encode(), key.encode(), on_delivery=self._on_delivery
+        )
+
+    def _on_delivery(self, error, message):
+        if error is not None:
+            self.failed.append(str(error))
+            return
+        found = (message.topic(), message.partition(), message.offset(), message.key(), message.value())
+        self.acknowledged.append(found)

@@ -38,6 +38,8 @@ class Verdict:
         return "\n".join(f"{what}: {count}, as {self.examples[what]}" for what, count in self.wrong.items())
 
 
+ACKNOWLEDGED_LOST = "lost: an acknowledged request or quota change"
+REQUESTED_TWICE = "a request twice on its topic"
 LOST = "lost: a request without an answer"
 UNASKED = "an answer to nothing, or a decision and a dead letter for one request"
 COPIES_DIFFER = "copies that differ"
@@ -58,16 +60,27 @@ CHECKS = (
     TWICE_IN_DELTA,
     UNLIKE_IN_DELTA,
 )
-"""All defects that are looked for."""
+"""The defects that are looked for after a job was killed."""
+
+BROKER_CHECKS = (ACKNOWLEDGED_LOST, REQUESTED_TWICE, *CHECKS)
+"""The defects that are looked for after brokers failed."""
 
 
-def verdict_on(evidence):
-    """Return the figures of the evidence."""
+def verdict_on(evidence, acknowledged=()):
+    """Return the figures of the evidence.
+
+    Args:
+        evidence: What the topics and tables hold.
+        acknowledged: Topic, partition, offset, key and value of the records that the brokers have acknowledged; with
+            none, nothing is looked for in the logs themselves.
+    """
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))
     decisions = _answers(verdict, evidence.decisions)
     letters = _answers(verdict, evidence.dead_letters)
     verdict.decisions, verdict.dead_letters = len(decisions), len(letters)
     verdict.copies = len(evidence.decisions) + len(evidence.dead_letters) - len(decisions) - len(letters)
+    if acknowledged:
+        _check_logs(verdict, evidence, acknowledged)
     _check_answers(verdict, evidence, decisions, letters)
     _check_tokens(verdict, evidence, decisions)
     _check_table(verdict, evidence.decision_rows, decisions, _as_decision_row)
@@ -86,6 +99,25 @@ def _answers(verdict, records):
         if len({(each.key, each.value) for each in copies}) > 1:
             verdict.note(COPIES_DIFFER, (position, copies))
     return found
+
+
+def _check_logs(verdict, evidence, acknowledged):
+    """Check that the logs hold each acknowledged record where it was written, and no request twice."""
+    held = {(each.topic, *each.position): (each.key, each.value) for each in evidence.requests + evidence.quotas}
+    for *position, key, value in acknowledged:
+        if held.get(tuple(position)) != (key, value):
+            verdict.note(ACKNOWLEDGED_LOST, position)
+    ids = Counter(found for each in evidence.requests if (found := _request_id(each)) is not None)
+    for request_id, count in ids.items():
+        if count > 1:
+            verdict.note(REQUESTED_TWICE, request_id)
+
+
+def _request_id(stored):
+    try:
+        return json.loads(stored.value or b"").get("request_id")
+    except ValueError:
+        return None
 
 
 def _check_answers(verdict, evidence, decisions, letters):

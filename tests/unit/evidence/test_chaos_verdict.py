@@ -214,6 +214,38 @@ def test_every_check_can_fail():
     assert set().union(*(expected for _, expected in MUTANTS.values())) == set(verdict.CHECKS)
 
 
+def acknowledged(evidence):
+    return [(each.topic, *each.position, each.key, each.value) for each in evidence.requests + evidence.quotas]
+
+
+def with_ids(evidence):
+    requests = [each if each.offset == 3 else changed(each, request_id=f"r{each.offset}") for each in evidence.requests]
+    return replace(evidence, requests=requests)
+
+
+def test_logs_that_hold_what_was_acknowledged_once_are_right():
+    found = with_ids(honest())
+    assert verdict.verdict_on(found, acknowledged(found)).wrong == {}
+
+
+@pytest.mark.parametrize(("name", "number"), [("requests", 3), ("quotas", 1)])
+def test_an_acknowledged_record_that_another_leader_does_not_have_is_lost(name, number):
+    found = with_ids(honest())
+    other = replace(getattr(found, name)[number], value=b"{}")
+    assert verdict.verdict_on(found, [*acknowledged(found), ("in", 0, 6, b"k", b"v")]).wrong == {
+        verdict.ACKNOWLEDGED_LOST: 1
+    }
+    given = [each for each in acknowledged(found) if each[:3] != (other.topic, *other.position)]
+    given.append((other.topic, *other.position, other.key, other.value))
+    assert verdict.verdict_on(found, given).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
+
+
+def test_a_request_that_a_retry_wrote_again_is_told():
+    found = with_ids(honest())
+    twice = replace(found, requests=[*found.requests[:-1], changed(found.requests[-1], request_id="r0")])
+    assert verdict.verdict_on(twice, acknowledged(twice)).wrong == {verdict.REQUESTED_TWICE: 1}
+
+
 ASKED = frozenset({(0, 0), (0, 1)})
 
 

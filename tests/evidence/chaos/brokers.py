@@ -1,0 +1,168 @@
+"""Brokers of a cluster that fail one after the other, and leaders that are cut off, while a job runs."""
+
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from jobs.enforce.query import NAME as ENFORCE
+from jobs.sandbox.broker import with_plaintext_cluster
+from jobs.sandbox.cluster import embedded_cluster
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import load_settings
+from schemas.buckets import STATE_VERSION
+from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
+from tests.evidence.chaos.processes import Job
+from tests.evidence.chaos.run import verdict_of
+from tests.evidence.chaos.steps import latest_batch
+from tests.evidence.chaos.traffic import Traffic
+from tests.support.deployment import make_deployment
+from tests.support.waiting import until
+
+_ELECTION_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+_BATCHES = 2
+"""Batches that the job has to commit after each failure."""
+
+
+class Failure(Enum):
+    """What happens to a broker."""
+
+    KILLED = "killed, and started again after its partitions have other leaders"
+    CUT_OFF = "cut off while it leads, and back after its partitions have other leaders"
+
+
+@dataclass(slots=True)
+class BrokerTally:
+    """The failures, and what the job did."""
+
+    failures: Counter = field(default_factory=Counter)
+    ended: list = field(default_factory=list)
+    """Last lines of jobs that ended by themselves; each was started again."""
+    elections: list = field(default_factory=list)
+    """Times from a failure to other leaders, seconds."""
+
+
+class BrokerKiller:
+    """Lets brokers of a cluster fail while a job runs on it."""
+
+    def __init__(self, cluster, settings, log, tell):
+        """Start the job, which enforces and audits.
+
+        Args:
+            cluster: The embedded cluster.
+            settings: A deployment on it.
+            log: File for the job's output.
+            tell: Takes a line of progress.
+        """
+        self.tally = BrokerTally()
+        self._cluster = cluster
+        self._settings = settings
+        self._log = log
+        self._tell = tell
+        self._commits = Path(settings.storage.checkpoint(ENFORCE, STATE_VERSION)) / "commits"
+        self._start()
+
+    def kill(self, node):
+        """Kill a node; start it again when its partitions have other leaders."""
+        self._tell(f"{node.address}: {Failure.KILLED.value}")
+        node.kill()
+        self._await_election(node)
+        self.await_batches()
+        node.start()
+        self._recover(Failure.KILLED)
+
+    def cut_off(self, topic):
+        """Pause the leader of a topic until it has another one; its clients do not hear of it."""
+        node = self._cluster.leader_of(topic)
+        self._tell(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
+        with self._cluster.paused(node):
+            self._await_election(node)
+        self._recover(Failure.CUT_OFF)
+
+    def each_in_turn(self):
+        """Kill each node, one after the other."""
+        for node in self._cluster.nodes:
+            self.kill(node)
+
+    def stop(self):
+        """Kill the job."""
+        self._job.kill()
+
+    def _recover(self, failure):
+        """Wait for replicas in sync, and for batches of the job."""
+        self._cluster.wait_until_in_sync()
+        self.await_batches()
+        self.tally.failures[failure] += 1
+
+    def _await_election(self, node):
+        """Wait until no partition of the deployment is led by a node that has failed."""
+        began = time.monotonic()
+        others = ",".join(each.address for each in self._cluster.nodes if each is not node)
+        until(lambda: not self._cluster.leads_any(node, others), _ELECTION_SECONDS, _POLL_SECONDS)
+        self.tally.elections.append(time.monotonic() - began)
+
+    def await_batches(self):
+        """Wait until the job has committed batches; one that ends by itself is started again, as by a supervisor."""
+        first = self._latest
+
+        def done():
+            if self._job.exit_code is not None:
+                lines = self._job.output.strip().splitlines() or [""]
+                self.tally.ended.append(lines[-1])
+                self._tell(f"the job ended ({self._job.exit_code}): {lines[-1]}")
+                self._start()
+            return self._latest >= first + _BATCHES
+
+        until(done, START_SECONDS, _POLL_SECONDS)
+
+    @property
+    def _latest(self):
+        """The latest batch that enforce has committed; -1 before the first."""
+        found = latest_batch(self._commits)
+        return -1 if found is None else found
+
+    def _start(self):
+        self._job = Job(self._settings, self._log, *JOB_OPTIONS, with_audit=True)
+
+
+@contextmanager
+def failing_brokers(cluster, settings, log, tell, requests_per_second):
+    """Run a job on a cluster inside the block, while requests flow; yields the traffic and what lets brokers fail."""
+    prepare_topics(settings)
+    traffic = Traffic(settings)
+    traffic.set_quotas()
+    killer = BrokerKiller(cluster, settings, log, tell)
+    try:
+        with traffic.flowing(requests_per_second):
+            killer.await_batches()
+            yield traffic, killer
+    finally:
+        killer.stop()
+
+
+def run_brokers(folder, rounds, requests_per_second, tell):
+    """Let each broker of a cluster fail, and cut off each leader of a topic that the job reads or writes.
+
+    Args:
+        folder: Folder for all files.
+        rounds: Times that this is done.
+        requests_per_second: The load.
+        tell: Takes a line of progress.
+
+    Returns:
+        The tally and the verdict.
+    """
+    base = load_settings([f"storage.root={folder}"], environment={})
+    log = folder / "jobs.log"
+    with embedded_cluster(base, 3, port=0, data=folder / "nodes") as cluster:
+        settings = make_deployment(with_plaintext_cluster(base, cluster.address), "brokers", folder / "job")
+        topics = settings.topics
+        with failing_brokers(cluster, settings, log, tell, requests_per_second) as (traffic, killer):
+            for _ in range(rounds):
+                killer.each_in_turn()
+                for topic in (topics.requests, topics.quotas, topics.decisions):
+                    killer.cut_off(topic)
+        return killer.tally, verdict_of(settings, log, tell, traffic.acknowledged)
