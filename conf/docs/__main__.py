@@ -21,7 +21,7 @@ def generated() -> Mapping[str, Mapping[str, str]]:
     return {
         "evidence/index.md": {"figures": "\n".join(figure_table())},
         "reference/commands.md": {"commands": "\n".join(command_sections())},
-        "reference/metrics.md": {"metrics": "\n".join(metric_table())},
+        "reference/monitoring/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
         "reference/settings.md": {"settings": "\n".join(settings_sections())},
         "reference/topics.md": {"topics": "\n".join(topic_table()), "commands": "\n".join(topic_commands())},

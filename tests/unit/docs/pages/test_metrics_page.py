@@ -8,7 +8,7 @@ from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
 from tests.support.monitoring import METRICS
 
-PAGE = (CHECKOUT / "docs/reference/metrics.md").read_text()
+PAGE = (CHECKOUT / "docs/reference/monitoring/metrics.md").read_text()
 
 
 def rows(section):
