@@ -1,4 +1,4 @@
-"""The definitions of the metrics in the order of `docs/reference/monitoring/metrics.md`, with their units, labels and meanings."""
+"""The definitions of the metrics, in the order of their page in the reference, with units, labels and meanings."""
 
 from dataclasses import dataclass
 from typing import Literal
