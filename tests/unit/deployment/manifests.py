@@ -51,7 +51,7 @@ def container(name):
 
 def image_environment():
     """Return what the image's Dockerfile sets in the environment."""
-    text = (CHECKOUT / "conf/image/Dockerfile").read_text()
+    text = (CHECKOUT / "conf/containers/Dockerfile").read_text()
     return dict(re.findall(r"(MUTATION_QUOTA__\w+)=(\S+)", text))
 
 

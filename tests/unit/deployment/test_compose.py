@@ -11,7 +11,7 @@ from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
 from tests.unit.deployment.manifests import image_environment
 
-FOLDER = CHECKOUT / "conf/compose"
+FOLDER = CHECKOUT / "conf/containers"
 COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())
 SCHEMA = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
 OWN = ("enforce", "audit", "gateway", "dashboard")
@@ -85,7 +85,7 @@ def test_files_that_are_mounted_are_there_but_for_the_token():
                 assert (FOLDER / each.split(":")[0]).exists(), each
     assert COMPOSE["services"]["enforce"]["build"] == {
         "context": "../../dist",
-        "dockerfile": "../conf/image/Dockerfile",
+        "dockerfile": "../conf/containers/Dockerfile",
     }
 
 

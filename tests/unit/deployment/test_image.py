@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.checkout import CHECKOUT
 
-OWN = CHECKOUT / "conf/image/Dockerfile"
+OWN = CHECKOUT / "conf/containers/Dockerfile"
 OPERATORS = CHECKOUT / "conf/kubernetes/spark-operator/Dockerfile"
 HADOLINT = Path(sys.executable).parent / "hadolint"
 
