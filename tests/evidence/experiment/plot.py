@@ -24,6 +24,13 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
+_PANELS = (
+    ("A tenant's create is answered after", "ms"),
+    ("Its topic is usable after", "ms"),
+    ("Mutations of the storm", "mutations/s"),
+)
+"""The title and the unit of each row."""
+
 _BEFORE_SECONDS = 3.0
 _AFTER_SECONDS = 3.0
 
@@ -35,10 +42,10 @@ def draw(arms: Sequence[Arm], rate: float, file: Path) -> None:
         axes = figure.subplots(3, 2, sharex="col", sharey="row", height_ratios=(2, 3, 2))
         for column, phase in enumerate(("creation", "deletion")):
             _draw_phase(axes[:, column], arms, phase, rate)
-        for row, label in enumerate(
-            ("a tenant's create\nis answered after, ms", "its topic is usable after, ms", "storm, mutations/s done")
-        ):
-            axes[row, 0].set_ylabel(label)
+        for row, (title, unit) in enumerate(_PANELS):
+            for column, phase in enumerate(("creation", "deletion")):
+                axes[row, column].set_title(f"{title}, {phase} of the storm's topics", fontsize=9, loc="left")
+            axes[row, 0].set_ylabel(unit)
             axes[row, 0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
             axes[row, 0].yaxis.set_minor_formatter(NullFormatter())
         handles, labels = axes[1, 0].get_legend_handles_labels()
@@ -63,6 +70,8 @@ def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: floa
         _dots(usable, [(each, each.seconds_to_use) for each in creates], phase, (colour, shape, label))
     for number, phase in enumerate(phases):
         _steps(mutations, phase, _LOOKS[number, DIRECT][0], 1.0 if number else 2.0)
+        if phase.caught_up is not None:
+            _mark_caught_up(usable, phase, _LOOKS[number, DIRECT][0], number)
     mutations.axhline(rate, color="black", linewidth=0.8, linestyle=":")
     mutations.text(1, 0.95, f"dotted: the quota, {rate:g}/s", transform=mutations.transAxes, ha="right", va="top")
     for each in (answered, usable, mutations):
@@ -70,7 +79,6 @@ def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: floa
         each.grid(visible=True, which="major", color="#dddddd", linewidth=0.6)
         each.set_axisbelow(True)
         each.axvline(0, color="black", linewidth=0.8)
-    answered.set_title(f"{name} of the storm's topics")
     mutations.set_xlim(-_BEFORE_SECONDS, longest)
     mutations.set_xlabel(f"seconds since the {name} began")
 
@@ -86,6 +94,24 @@ def _dots(axes: Axes, timed: Sequence[tuple[Create, float | None]], phase: Phase
         markeredgewidth=0,
         label=label,
         rasterized=True,  # thousands of shapes would make a large file
+    )
+
+
+def _mark_caught_up(axes: Axes, phase: Phase, colour: str, number: int) -> None:
+    """Draw a line where the cluster had caught up, labelled at a height of its own for each arm."""
+    seconds = (phase.caught_up or phase.ended) - phase.begun
+    axes.axvline(seconds, color=colour, linewidth=1.0, linestyle="--")
+    axes.annotate(
+        f"caught up, {seconds:.0f} s",
+        (seconds, 0.97 - 0.09 * number),
+        xycoords=("data", "axes fraction"),
+        xytext=(-3, 0),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        color=colour,
+        fontsize=8,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )
 
 
