@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
+from jobs.audit.upkeep.child import stopping_upkeep
 from jobs.enforce.query import NAME, start_enforce
 from jobs.spark.queries import run_until, stop_after_batch
 from jobs.storage.files import Files
@@ -51,4 +52,5 @@ def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[
         stop_after_batch(queries)
         raise KeyboardInterrupt
     _log.info("running: %s", ", ".join(query.name for query in queries))
-    run_until(stop, queries, poll)
+    with stopping_upkeep(stop):
+        run_until(stop, queries, poll)

@@ -1,10 +1,15 @@
 """Upkeep in a process of its own: whatever it meets, such as too little memory, does not end the query beside it."""
 
+import ctypes
 import os
 import resource
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 import msgspec
@@ -17,7 +22,13 @@ from quota.errors import MutationQuotaError
 from quota.records import codec
 
 _SECONDS = 120.0
-"""How long upkeep may delay its query."""
+"""How long a part of the upkeep may delay its query."""
+
+_POLL_SECONDS = 0.2
+_PR_SET_PDEATHSIG = 1
+
+_stops: list[threading.Event] = []
+"""Are set when the service of this process stops."""
 
 _COMMAND = "from jobs.audit.upkeep.child import main; main()"
 
@@ -33,34 +44,61 @@ class UpkeepTask(msgspec.Struct, frozen=True):
     """The memory that it may allocate [bytes]."""
 
 
+@contextmanager
+def stopping_upkeep(stop: threading.Event) -> Iterator[None]:
+    """Have upkeep that runs inside the block end at once when `stop` is set."""
+    _stops.append(stop)
+    try:
+        yield
+    finally:
+        _stops.remove(stop)
+
+
 def run_upkeep(task: UpkeepTask) -> UpkeepResult:
     """Carry out the upkeep of a table in a process of its own, and wait for it.
 
     Raises:
-        MutationQuotaError: it failed, had too little memory, or took too long. The table is as good as before.
+        MutationQuotaError: it failed, had too little memory, took too long, or the service stops. The table is as good
+            as before.
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _COMMAND],
-            input=codec.encode(task),  # secrets do not belong on a command line
-            capture_output=True,
-            env=environment,
-            timeout=_SECONDS,
-            start_new_session=True,  # Ctrl-C is for the query alone
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise MutationQuotaError(f"the upkeep of {task.plan.table} took longer than {_SECONDS:.0f} s") from None
-    if done.returncode == 0:
-        return msgspec.json.decode(done.stdout, type=UpkeepResult)
-    raise MutationQuotaError(f"the upkeep of {task.plan.table} failed: {_reason(done.returncode, done.stderr)}")
+    pipe = subprocess.PIPE
+    # A session of its own, because Ctrl-C is for the query alone.
+    with subprocess.Popen(
+        [sys.executable, "-c", _COMMAND], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+    ) as process:
+        try:
+            output, errors = _communicate(process, task)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode == 0:
+        return msgspec.json.decode(output, type=UpkeepResult)
+    raise MutationQuotaError(f"the upkeep of {task.plan.table} failed: {_reason(process.returncode, errors)}")
+
+
+def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[bytes, bytes]:
+    """Send the task, and return what the process prints to standard output and to standard error."""
+    deadline = time.monotonic() + _SECONDS
+    unsent: bytes | None = codec.encode(task)  # not on the command line, because options are secret
+    while True:
+        try:
+            return process.communicate(unsent, timeout=_POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            unsent = None  # the call that follows goes on
+            if any(each.is_set() for each in _stops):
+                raise MutationQuotaError(f"the upkeep of {task.plan.table} was interrupted by the stop") from None
+            if time.monotonic() > deadline:
+                raise MutationQuotaError(f"the upkeep of {task.plan.table} took longer than {_SECONDS:.0f} s") from None
 
 
 def main() -> None:
     """Carry out the task on standard input, and print the result as JSON."""
+    signal.alarm(int(2 * _SECONDS))  # if the process that waits for it no longer does
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=UpkeepTask)
-    if sys.platform == "linux":  # not RLIMIT_AS: the libraries reserve 1.8 GB of that, unused
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # another job may go on at once
+        # Not RLIMIT_AS: the libraries reserve 1.8 GB of that, unused
         resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     (table,) = (each for each in (*TABLES, TENANT_MINUTES) if each.name == task.plan.table)
     try:

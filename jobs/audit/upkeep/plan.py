@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from msgspec.structs import replace
 
 from jobs.audit.tables.specs import TABLES, TENANT_MINUTES, TableSpec
 from quota.settings import Settings
@@ -42,6 +43,12 @@ class UpkeepPlan(msgspec.Struct, frozen=True):
     """Whether the daily part is due: expired rows are deleted, and unused files are removed."""
     first_kept: date | None
     """The first date whose rows are kept; None to keep all."""
+
+    @property
+    def parts(self) -> list["UpkeepPlan"]:
+        """The daily part and the rest, of which neither shall keep the other from being done."""
+        daily, rest = replace(self, compact=[]), replace(self, daily=False)
+        return [each for each in (daily, rest) if not each.is_empty]
 
     @property
     def steps(self) -> int:

@@ -49,11 +49,17 @@ class Upkeep:
         now = datetime.now(UTC)
         try:
             plan = plan_upkeep(self._store.open(table), table.name, self._tables[table], now)
-            if not plan.is_empty:
-                memory = in_bytes(self._settings.spark.worker_memory)
-                options = dict(self._store.options)
-                _log.info("%s", run_upkeep(UpkeepTask(self._store.folder, options, plan, now, memory)))
         except MutationQuotaError as error:
-            _log.warning("%s; it is tried again in an hour", error)
-            return max(self._seconds, _SECONDS_AFTER_FAILURE)
-        return self._seconds
+            return self._retry_after(error)
+        seconds = self._seconds
+        memory, options = in_bytes(self._settings.spark.worker_memory), dict(self._store.options)
+        for part in plan.parts:
+            try:
+                _log.info("%s", run_upkeep(UpkeepTask(self._store.folder, options, part, now, memory)))
+            except MutationQuotaError as error:
+                seconds = self._retry_after(error)
+        return seconds
+
+    def _retry_after(self, error: MutationQuotaError) -> float:
+        _log.warning("%s; it is tried again in an hour", error)
+        return max(self._seconds, _SECONDS_AFTER_FAILURE)

@@ -1,5 +1,7 @@
-"""Expiry of quota changes: the last change of each key is kept, however old it is, because it may be in force."""
+"""Expiry of quota changes: a change that may still count is kept, however old it is."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from typing import Any, TypeAlias
 
@@ -8,12 +10,14 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from jobs.audit.quota_changes import row_to_entry
+from quota.records.quota_log import QuotaLogEntry
+from quota.timeline.change import BucketReset, CallbackChange, ClusterChange, QuotaChange, to_change
 
 _Row: TypeAlias = dict[str, Any]
 
 
 def delete_superseded(opened: DeltaTable, first_kept: date) -> int:
-    """Delete the changes before a date that a later one before that date replaces, as Kafka's compaction does.
+    """Delete the changes before a date that later ones before that date replace.
 
     The quotas in force at that date and later stay exactly the same.
 
@@ -26,7 +30,7 @@ def delete_superseded(opened: DeltaTable, first_kept: date) -> int:
     """
     predicate = f"date < '{first_kept}'"
     expired = _read(opened, predicate)
-    kept = _last_of_each_key(expired)
+    kept = _without_superseded(expired)
     if len(kept) < len(expired):
         rows = pa.Table.from_pylist(kept, pa.schema(opened.schema().to_arrow()))
         write_deltalake(opened, rows, mode="overwrite", predicate=predicate)
@@ -36,24 +40,63 @@ def delete_superseded(opened: DeltaTable, first_kept: date) -> int:
 def count_superseded(opened: DeltaTable, first_kept: date) -> int:
     """Return the number of rows that `delete_superseded` would delete."""
     expired = _read(opened, f"date < '{first_kept}'")
-    return len(expired) - len(_last_of_each_key(expired))
+    return len(expired) - len(_without_superseded(expired))
 
 
 def _read(opened: DeltaTable, predicate: str) -> list[_Row]:
     return list(pa.RecordBatchReader.from_stream(opened.scan(predicate=predicate)).read_all().to_pylist())
 
 
-def _last_of_each_key(rows: list[_Row]) -> list[_Row]:
-    """Return the rows that no later row of the same key replaces."""
-    return list({_key(row): row for row in sorted(rows, key=_position)}.values())
+def _without_superseded(rows: list[_Row]) -> list[_Row]:
+    """Return the rows that a later time of the log depends on."""
+    groups: dict[bytes, list[tuple[_Row, QuotaLogEntry]]] = {}
+    for row in sorted(rows, key=_position):
+        entry = row_to_entry(row)
+        groups.setdefault(msgspec.structs.replace(entry.record, effective_at=None).key, []).append((row, entry))
+    return [row for changes in groups.values() for row in _kept(changes)]
 
 
-def _key(row: _Row) -> bytes:
-    """Return the key that the change had in its topic; the table has a time of effect for each change."""
-    entry = row_to_entry(row)
-    record = entry.record
-    is_scheduled = (record.effective_at or 0) > entry.timestamp
-    return record.key if is_scheduled else msgspec.structs.replace(record, effective_at=None).key
+def _kept(changes: list[tuple[_Row, QuotaLogEntry]]) -> list[_Row]:
+    """Return the rows of one entity, callback or bucket that count at the end or later, in their order.
+
+    A change does not count any more if it took effect before a later one that holds the whole result.
+    """
+    kept: list[_Row] = []
+    whole_since = -1
+    for (row, entry), is_whole in reversed(list(zip(changes, _whole(changes), strict=True))):
+        if (entry.record.effective_at or entry.timestamp) > whole_since:
+            kept.append(row)
+        if is_whole:
+            whole_since = max(whole_since, entry.timestamp)
+    return kept[::-1]
+
+
+def _whole(changes: list[tuple[_Row, QuotaLogEntry]]) -> Iterator[bool]:
+    """Yield for each change whether the result from its time on is in its own record, whatever was before.
+
+    A change of single configs holds a copy of the others, which is out of date if two authors wrote at once.
+    """
+    previous: QuotaChange | None = None
+    is_known = True
+    for _, entry in changes:
+        change = to_change(entry.record, entry.timestamp)
+        is_plain = entry.record.effective_at in {None, entry.timestamp} and not getattr(
+            entry.record, "cancelled", False
+        )
+        match change:
+            case QuotaChange() if is_plain:
+                result = change.applied_to(previous) if is_known else None
+                is_whole = change.altered is None or (is_known and result == change.quota)
+                is_known = is_known or is_whole
+                previous = replace(change, quota=change.quota if is_whole else result)
+                yield is_whole
+            case BucketReset() | ClusterChange() if is_plain:
+                yield True
+            case CallbackChange(altered=None) if is_plain:
+                yield True
+            case _:  # scheduled, cancelled, or a part of a callback's configs
+                is_known = False
+                yield False
 
 
 def _position(row: _Row) -> tuple[int, int]:

@@ -1,15 +1,22 @@
 """Upkeep beside a query: when it is due, in a process of its own, and never the end of the query."""
 
 import logging
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 import jobs.audit.upkeep.child
 import jobs.audit.upkeep.schedule
-from jobs.audit.upkeep.child import UpkeepTask, run_upkeep
+from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.audit.upkeep.plan import OFTEN
 from jobs.audit.upkeep.schedule import Upkeep
 from quota.errors import MutationQuotaError
+from quota.records import codec
+from tests.support.waiting import until
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 MEMORY = 2 * 2**30
@@ -50,6 +57,50 @@ def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
     monkeypatch.setattr(jobs.audit.upkeep.child, "_SECONDS", 0.2)
     with pytest.raises(MutationQuotaError, match=r"the upkeep of decisions took longer than 0 s"):
         run_upkeep(task(kept))
+
+
+def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
+    kept.commit(OFTEN.newest + 1)
+    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
+    stop = threading.Event()
+    stop.set()
+    with stopping_upkeep(stop), pytest.raises(MutationQuotaError, match="was interrupted by the stop"):
+        run_upkeep(task(kept))
+
+
+def test_its_process_does_not_outlive_the_one_that_waits(kept):
+    """As if that one was killed: its child hangs in the middle of the work."""
+    kept.commit(OFTEN.newest + 1)
+    hang = "import jobs.audit.upkeep.child as c, signal; c.keep_up = lambda *_: (print(1, flush=True), signal.pause());"
+    killed = (
+        f"import os, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {hang + 'c.main()'!r}], "
+        "stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL); "
+        "p.stdin.write(sys.stdin.buffer.read()); p.stdin.close(); "
+        "assert p.stdout.read(1) == b'1'; print(p.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", killed], input=codec.encode(task(kept)), capture_output=True, check=False
+    )
+    child = int(done.stdout)
+    until(lambda: not Path(f"/proc/{child}").exists() or "Z (zombie)" in Path(f"/proc/{child}/status").read_text())
+
+
+def test_a_part_that_fails_does_not_keep_the_other_from_being_done(kept, clock, monkeypatch):
+    kept.commit(OFTEN.newest + 1)
+    plan = structs.replace(kept.plan(), daily=True)
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "plan_upkeep", lambda *_: plan)
+    run = jobs.audit.upkeep.schedule.run_upkeep
+
+    def fail_daily(task):
+        if task.plan.daily:
+            raise MutationQuotaError("too slow")
+        return run(task)
+
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "run_upkeep", fail_daily)
+    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
+    clock[0] = 1
+    upkeep.after_batch()
+    assert kept.files == {"2026-11-21": 1}
 
 
 def test_an_error_is_one_line_with_its_reason(kept):

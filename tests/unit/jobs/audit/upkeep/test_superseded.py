@@ -80,25 +80,67 @@ def test_scheduled_changes_their_cancellations_and_other_kinds_have_keys_of_thei
         (-73, {"cluster": {"topics": {"t": [1]}}}),
         (-72, {"cluster": {"topics": {"t": [2]}}}),
     )
-    assert delete(settings) == 4
-    assert kept(settings) == [0, 2, 4, 6, 8]
+    assert delete(settings) == 3
+    assert kept(settings) == [0, 1, 2, 4, 6, 8]
+
+
+def test_a_cancellation_that_came_too_late_does_not_replace_a_newer_change(settings):
+    due = DAY - 78 * HOUR
+    write(
+        settings,
+        (-80, ALICE | {"controller_mutation_rate": 5}),
+        (-79, ALICE | {"controller_mutation_rate": 7, "effective_at": due}),
+        (-77, ALICE | {"controller_mutation_rate": 9}),
+        (-76, ALICE | {"controller_mutation_rate": 7, "effective_at": due, "cancelled": True}),
+    )
+    before = _quotas(settings)
+    assert before["alice", 0].rate == 9
+    delete(settings)
+    assert _quotas(settings) == before
+
+
+def test_of_two_authors_who_changed_parts_at_once_both_count(settings):
+    """The later record holds a rate that was out of date."""
+    burst = {"controller_mutation_burst": 50, "altered_configs": ["controller_mutation_burst"]}
+    write(
+        settings,
+        (-80, ALICE | {"controller_mutation_rate": 5, "controller_mutation_burst": 100}),
+        (-79, ALICE | {"controller_mutation_rate": 10, "altered_configs": ["controller_mutation_rate"]}),
+        (-78, ALICE | {"controller_mutation_rate": 5} | burst),
+    )
+    before = _quotas(settings)
+    assert (before["alice", 0].rate, before["alice", 0].burst) == (10, 50)
+    delete(settings)
+    assert _quotas(settings) == before
+
+
+def test_changes_of_parts_replace_each_other_where_nobody_wrote_at_once(settings):
+    part = {"altered_configs": ["controller_mutation_rate"]}
+    write(settings, *((hours, ALICE | {"controller_mutation_rate": -hours} | part) for hours in (-80, -70, -60)))
+    assert delete(settings) == 2
+    assert kept(settings) == [2]
 
 
 _RECORDS = st.one_of(
     st.builds(
-        lambda user, rate, ahead: (
+        lambda user, rate, burst, ahead, cancelled, altered: (
             {"entity": {"user": user}, "controller_mutation_rate": rate}
-            | ({"effective_at": DAY + ahead * HOUR} if ahead is not None else {})
+            | ({"controller_mutation_burst": burst} if burst else {})
+            | ({"effective_at": DAY + ahead * HOUR, "cancelled": cancelled} if ahead is not None else {})
+            | ({"altered_configs": altered} if altered else {})
         ),
         st.sampled_from(["alice", "bob", None]),
         st.sampled_from([None, 1, 2, 3]),
-        st.none() | st.integers(-60, 30),
+        st.sampled_from([None, 50, 60]),
+        st.none() | st.none() | st.sampled_from([-60, -40, -20, 10, 30]),
+        st.booleans(),
+        st.none() | st.lists(st.sampled_from(["controller_mutation_rate", "controller_mutation_burst"]), min_size=1),
     ),
     st.just({"callback": None}),
 )
 
 
-@hypothesis.settings(max_examples=25)
+@hypothesis.settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(-72, 20), _RECORDS), min_size=1, max_size=12))
 def test_quotas_of_the_kept_days_are_the_same(base, tmp_path_factory, records):
     settings = base(tmp_path_factory.mktemp("root"))
