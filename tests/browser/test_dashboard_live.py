@@ -119,7 +119,7 @@ def test_what_was_decided_before_it_was_started_is_shown(browser, deployment, da
 def test_it_waits_for_topics_that_are_not_there_yet(browser, deployment, dashboard):
     _, url = dashboard()
     browser.get(url)
-    until(lambda: text(browser, "#contact").startswith("Cannot read answers from Kafka"))
+    until(lambda: text(browser, "#contact").startswith("Cannot describe topics"))
     prepare_topics(deployment)
     until(lambda: text(browser, "#contact") == "Live")
 

@@ -107,4 +107,4 @@ def test_every_file_that_is_linked_exists():
 def test_every_page_of_decisions_is_listed():
     folder = CHECKOUT / "docs" / "decisions"
     listed = set(re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text()))
-    assert listed == {page.name for page in folder.glob("[0-9]*.md")}
+    assert listed == {str(page.relative_to(folder)) for page in folder.rglob("[0-9]*.md")}

@@ -229,7 +229,7 @@ def test_a_file_of_minutes_that_is_gone_is_told_apart_from_one_of_decisions(sett
         file.unlink()
     write_tables(settings, decisions=[decision(NOON + 2000, admitted=[6])])
     said = refusal(work_off)
-    assert "tables/tenant_minutes has lost files; move it away, and " in said
+    assert "tables/tenant_minutes has lost files; move it away together with " in said
     shutil.rmtree(settings.storage.table("tenant_minutes"))
     shutil.rmtree(settings.storage.checkpoint("minutes", 1))
     work_off()
@@ -261,7 +261,7 @@ def test_what_was_removed_for_good_before_it_was_read_is_told(settings, work_off
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     said = refusal(work_off)
     assert "File does not exist" in said
-    assert "checkpoints/minutes: it goes on with the decisions that are there" in said
+    assert "checkpoints/minutes: it then continues with the remaining decisions" in said
     shutil.rmtree(settings.storage.checkpoint("minutes", 1))
     work_off()
     assert len(kept(settings)) == 5

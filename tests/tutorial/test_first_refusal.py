@@ -9,7 +9,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.waiting import until
 from tests.tutorial.page import Session, steps
 
-_LEADS = re.compile(r"gateway: (\S+) leads to (\S+)")
+_LEADS = re.compile(r"gateway: (\S+) forwards to (\S+)")
 
 
 def test_each_command_prints_what_the_page_says(tmp_path):

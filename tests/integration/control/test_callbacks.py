@@ -219,7 +219,9 @@ def test_callbacks_are_scheduled_and_taken_back(deployment, command):
     described = command("callback", "describe", *allowed)
     assert "Callback is quota.callbacks.default.DefaultQuotaCallback" in described
     assert f"Scheduled: {name} minimum.share=0.5 (from 2100" in described
-    assert "scheduled already" in command("callback", "alter", *allowed, "--class", name, exit_code=2)
+    assert "a scheduled change of the callback would undo this one" in command(
+        "callback", "alter", *allowed, "--class", name, exit_code=2
+    )
     assert "no change is scheduled" in command("callback", "cancel", "--effective-at", "+1d", exit_code=4)
     command("callback", "cancel", *allowed, *later)
     assert command("callback", "describe", "--json")["scheduled"] == []

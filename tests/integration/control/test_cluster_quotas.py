@@ -374,5 +374,4 @@ def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
                 printed += warnings + out
         told = [each for each in printed if each and not each.startswith(UNTOLD)]
         for line, shown in zip(told, expected.replace("kafka-1:9092", broker.address).splitlines(), strict=True):
-            assert line.endswith(shown.removeprefix("…"))
-            assert line == shown or shown.startswith("…")
+            assert re.fullmatch(re.escape(shown).replace("…", ".*"), line), (line, shown)

@@ -117,4 +117,4 @@ def test_a_listener_that_requests_certificates_ends_the_start(secure):
     ended = run("gateway", *(part for each in options for part in ("--set", each)))
     assert (ended.returncode, ended.stdout) == (2, "")
     (line,) = ended.stderr.splitlines()
-    assert f"the listener at {secure.broker.tls_address} requests clients' certificates (ssl.client.auth)" in line
+    assert f"the listener at {secure.broker.tls_address} requests client certificates (ssl.client.auth)" in line

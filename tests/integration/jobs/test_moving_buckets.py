@@ -93,7 +93,9 @@ def test_buckets_of_other_topics_are_refused(spark, operator):
     (topic,) = saved.header.positions
     files.write("deployment.json", json.dumps({"topics": {topic: "another"}}))
     saved.header.topics[topic] = "this"
-    with pytest.raises(MutationQuotaError, match=rf"of a topic {re.escape(topic)} with the id this, and .* another;"):
+    with pytest.raises(
+        MutationQuotaError, match=rf"to a topic {re.escape(topic)} with the id this, but .* belongs to another;"
+    ):
         restore_buckets(spark, operator.settings, saved)
 
 

@@ -155,8 +155,10 @@ def test_a_job_that_logs_as_json_writes_nothing_else_from_its_start_to_a_crash(p
     events = [json.loads(each) for each in (*lines, *output.splitlines())]
     of_worker, last = events[len(lines) - 1], events[-1]
     assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "enforce", 0)
-    assert of_worker["message"].startswith("skipped a quota that is none")
-    assert last["message"].startswith("Spark's JVM has ended; where it ran out of memory")
+    assert of_worker["message"].startswith("skipped an invalid quota")
+    assert last["message"].startswith(
+        "Spark's JVM has exited; if the lines before this one show that it ran out of memory"
+    )
     assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
 
 

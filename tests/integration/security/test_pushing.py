@@ -9,7 +9,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
-from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
+from tests.support.broker import ADMIN, ADMIN_PASSWORD, Authority, documented_acls, secure_broker
 from tests.support.programs import run
 
 PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
@@ -122,7 +122,7 @@ def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
     [
         ({"sasl_username": "nobody"}, "Authentication failed"),
         ({"sasl_mechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256 is not enabled there, but "),
-        ({"ssl_ca_location": ""}, "certificate verify failed"),
+        ({"ssl_ca_location": "another"}, "certificate verify failed"),
         (
             {
                 "security_protocol": "PLAINTEXT",
@@ -135,7 +135,7 @@ def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
         ),
     ],
 )
-def test_what_goes_wrong_at_the_target_is_one_line_without_the_secret(cluster, more, reason):
+def test_what_goes_wrong_at_the_target_is_one_line_without_the_secret(cluster, tmp_path, more, reason):
     """The log is read with the right settings; the target's are wrong."""
     named = {
         "security_protocol": "SASL_SSL",
@@ -145,6 +145,8 @@ def test_what_goes_wrong_at_the_target_is_one_line_without_the_secret(cluster, m
         "ssl_ca_location": cluster.secure.authority.path,
         **more,
     }
+    if named["ssl_ca_location"] == "another":
+        named["ssl_ca_location"] = Authority(tmp_path / "another").path
     given = [f"target.{name}={value}" for name, value in named.items() if value != ""]
     told = cluster.quotas("push", "push", "--dry-run", *(option for each in given for option in ("--set", each)))
     assert (told.returncode, told.stdout) == (1, "")

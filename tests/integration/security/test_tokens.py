@@ -26,6 +26,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
 from tests.integration.security.leaks import CommandLines, files_with
+from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.gateway import protocol
@@ -145,7 +146,7 @@ def by_function(cluster, user):
 def test_a_function_gives_tokens_to_commands_and_to_sparks_workers(cluster, spark):
     """The query logs in by the properties of Java's client, and its workers read the quotas by the function."""
     given = [option for each in by_function(cluster, "operator") for option in ("--set", each)]
-    done = run(*given, "quotas", "describe", "--json", cwd=cluster.folder)
+    done = run(*given, "quotas", "describe", "--json", cwd=CHECKOUT)  # where the function can be imported
     assert (done.returncode, done.stderr) == (0, "")
     watching = load_settings(by_function(cluster, "gateway"), environment={}, with_default_file=False)
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED"):  # it is logged in

@@ -247,6 +247,6 @@ def test_a_client_without_a_topic_is_told_at_once(by_topic):
         **own,
     }
     with pytest.raises(
-        ClusterError, match=r"no topic .*requests.nobody,.*mutation-quota tenants prepare --user nobody makes it"
+        ClusterError, match=r"topic .*requests.nobody does not exist, .*mutation-quota tenants prepare --user nobody"
     ):
         QuotaAdminClient(config)
