@@ -4,7 +4,7 @@ import os
 import socket
 import uuid
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -17,6 +17,13 @@ _START_TIME = 19
 """The field of `/proc/PID/stat` that holds the start time, counted from behind the name."""
 
 
+class _Stat(NamedTuple):
+    """What `/proc/PID/stat` reports for a process."""
+
+    is_zombie: bool
+    start_time: int
+
+
 class Process(msgspec.Struct, frozen=True):
     """A process; another one that gets its number later has another start time."""
 
@@ -27,12 +34,16 @@ class Process(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, pid: int) -> Self:
         """Return a running process of this machine."""
-        return cls(pid, _start_time(pid))
+        found = _stat(pid)
+        return cls(pid, found.start_time if found else None)
 
     @property
-    def runs(self) -> bool:
-        """Whether it runs, if it is of this machine."""
-        return self.start_time is not None and _start_time(self.pid) == self.start_time
+    def runs(self) -> bool | None:
+        """Whether it runs, if it is of this machine; None if the system hides it, as processes of other users."""
+        found = _stat(self.pid)
+        if found is None or self.start_time is None:
+            return None if _exists(self.pid) else False
+        return not found.is_zombie and found.start_time == self.start_time
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -59,15 +70,16 @@ class Holder(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> bool | None:
-        """Whether any of its processes runs; None if it is of another machine or container."""
+        """Whether any of its processes runs; None if it is of another machine or container, or hidden."""
         if self.machine is None or self.machine != _machine():
             return None
-        return self.program.runs or self.jvm.runs
+        found = (self.program.runs, self.jvm.runs)
+        return True if True in found else None if None in found else False
 
     @property
     def program_runs(self) -> bool:
         """Whether its program runs on this machine; without that, its JVM ends by itself."""
-        return bool(self.runs) and self.program.runs
+        return bool(self.runs) and self.program.runs is True
 
     def __str__(self) -> str:
         return f"process {self.program.pid} on {self.host}, since {format_time(self.started_at)}"
@@ -80,9 +92,21 @@ def _machine() -> str | None:
         return None
 
 
-def _start_time(pid: int) -> int | None:
+def _stat(pid: int) -> _Stat | None:
+    """Return what the system reports for a process; None if there is none, or if it is hidden (hidepid)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return None if fields[0] == "Z" else int(fields[_START_TIME])
+        return _Stat(fields[0] == "Z", int(fields[_START_TIME]))
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _exists(pid: int) -> bool:
+    """Return whether there is such a process, even if the system hides it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        return True
+    return True

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
+from jobs.storage import holder
+from jobs.storage import lease as lease_module
 from jobs.storage.holder import Holder, Process
 from jobs.storage.lease import Lease, LeaseError, hold_lease
 from tests.support.memory_files import MemoryFiles
@@ -82,6 +84,23 @@ def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store):
 
     with held(lease_of(store, here(), seconds=3600)):
         pass
+
+
+def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkeypatch):
+    first, second = lease_of(store, here(), seconds=3600), here()
+    first.claim()
+    monkeypatch.setattr(holder, "_stat", lambda _: None)  # as with /proc mounted with hidepid=2
+    monkeypatch.setattr(lease_module.time, "sleep", lambda _: first.renew())
+    with pytest.raises(LeaseError, match="another enforce works on"):
+        lease_of(store, second, seconds=3600).claim()
+
+
+def test_a_killed_job_is_replaced_at_once_where_the_system_hides_processes(store, monkeypatch):
+    dead = ended_process()
+    lease_of(store, msgspec.structs.replace(here(), program=dead, jvm=dead), seconds=3600).claim()
+    me = here()
+    monkeypatch.setattr(holder, "_stat", lambda _: None)
+    lease_of(store, me, seconds=3600).claim()
 
 
 def test_a_jvm_that_outlives_its_program_is_waited_for(store):
