@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from jobs.audit.query import NAME as AUDIT
 from jobs.enforce.query import NAME as ENFORCE
 from jobs.spark.failures import query_errors
+from jobs.spark.queries import stop_all
 from jobs.spark.session import jvm_pid, kill_jvm, session
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
@@ -45,7 +46,7 @@ def check_root(settings: Settings, queries: Sequence[str]) -> None:
 def hold_leases(
     spark: SparkSession, settings: Settings, queries: Sequence[str], *, take_over: bool = False
 ) -> Iterator[None]:
-    """Let no other process run these queries on the storage root inside the block.
+    """Let no other process run these queries on the storage root inside the block; at its end none of them runs.
 
     Args:
         spark: the session that runs them; its JVM is killed if another process begins to run one of them.
@@ -56,12 +57,13 @@ def hold_leases(
     Raises:
         LeaseError: another process runs one of them, or has begun to inside the block.
     """
-    files, me, on_loss = Files(spark, settings), Holder.here(jvm_pid(spark)), partial(kill_jvm, spark)
+    files, me = Files(spark, settings), Holder.here(jvm_pid(spark))
+    on_loss, finish = partial(kill_jvm, spark), partial(stop_all, spark)
     with ExitStack() as leases:
         for query in queries:
             lease = Lease(files, query, settings.storage.lease_seconds, me)
             with query_errors(query):
-                leases.enter_context(hold_lease(lease, on_loss, take_over=take_over))
+                leases.enter_context(hold_lease(lease, on_loss, finish, take_over=take_over))
         yield
 
 

@@ -3,10 +3,15 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.background import background
 from jobs.spark.failures import QueryFailed
 from quota.kafka.timing import Deadline
 
@@ -74,6 +79,27 @@ def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
         ):
             time.sleep(0.01)
         query.stop()
+
+
+def stop_all(spark: SparkSession) -> bool:
+    """Stop the queries of a session that still run, as after an error, in the midst of a batch.
+
+    Returns:
+        Whether none runs any more; false if that cannot be told, as when the JVM was killed.
+    """
+    stopped = threading.Event()
+
+    def stop(_: threading.Event) -> None:
+        with suppress(Py4JError, PySparkException, OSError):
+            for query in spark.streams.active:
+                query.stop()
+            if not spark.streams.active:
+                stopped.set()
+
+    # Each thread has its own connection to the JVM; an interrupted call leaves that of this one in an unknown state.
+    with background(stop, "stop-queries"):
+        pass
+    return stopped.is_set()
 
 
 def _last_batch(query: StreamingQuery) -> int | None:

@@ -229,18 +229,23 @@ def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseEr
 
 
 @contextmanager
-def hold_lease(lease: Lease, on_loss: Callable[[], None], *, take_over: bool = False) -> Iterator[None]:
-    """Hold a lease inside the block; it is renewed meanwhile, and given back at the end.
+def hold_lease(
+    lease: Lease, on_loss: Callable[[], None], finish: Callable[[], bool], *, take_over: bool = False
+) -> Iterator[None]:
+    """Hold a lease inside the block; it is renewed meanwhile, and given back when nothing runs any more.
 
     Args:
         lease: the lease.
         on_loss: called on another thread when the lease is lost: nothing may be written any more.
+        finish: called at the end of the block, however it ends, and before the last renewal: stops what writes, and
+            returns whether it has stopped. If it has not, the lease is not given back, and ends by itself.
         take_over: as for `Lease.claim`.
 
     Raises:
         LeaseError: another process holds it, or it was lost inside the block.
     """
     lease.claim(take_over=take_over)
+    finished = False
 
     def renew(stop: threading.Event) -> None:
         while not stop.wait(lease.renew_seconds) and lease.lost is None:
@@ -257,13 +262,17 @@ def hold_lease(lease: Lease, on_loss: Callable[[], None], *, take_over: bool = F
         with ExitStack() as threads:
             threads.enter_context(background(renew, "lease", _JOIN_SECONDS))
             threads.enter_context(background(watch, "lease-watch", _JOIN_SECONDS))
-            yield
+            try:
+                yield
+            finally:
+                finished = finish()
     except Exception:
         if lease.lost is not None:
             raise lease.lost from None
         raise
     finally:
-        lease.give_back()
+        if finished:
+            lease.give_back()
 
 
 def _now() -> float:

@@ -178,9 +178,9 @@ def test_a_job_of_another_machine_keeps_its_lease_until_it_is_gone(s3_spark, in_
     there = msgspec.structs.replace(Holder.here(os.getpid()), machine="another", host="other-host")
     lease = partial(Lease, files, "enforce", 3)
     with (
-        hold_lease(lease(there), pytest.fail),
+        hold_lease(lease(there), pytest.fail, lambda: True),
         pytest.raises(LeaseError, match="another enforce works on"),
-        hold_lease(lease(Holder.here(os.getpid())), pytest.fail),
+        hold_lease(lease(Holder.here(os.getpid())), pytest.fail, lambda: True),
     ):
         pass
     lease(there).claim()

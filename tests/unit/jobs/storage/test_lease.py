@@ -36,10 +36,10 @@ def lease_of(store, me, seconds=SECONDS):
 
 
 @contextmanager
-def held(lease, **options):
+def held(lease, finish=lambda: True, **options):
     """Hold a lease, and tell whether its loss was noticed."""
     stopped = threading.Event()
-    with hold_lease(lease, stopped.set, **options):
+    with hold_lease(lease, stopped.set, finish, **options):
         yield stopped
 
 
@@ -138,6 +138,35 @@ def test_who_has_lost_the_lease_stops_and_says_to_whom(store):
     second = lease_of(store, elsewhere("second"))
     with pytest.raises(LeaseError, match=r"enforce has lost its lease on s3a://bucket/root to process \d+ on second"):
         hold_until_lost(lease_of(store, elsewhere("first")), lambda: second.claim(take_over=True))
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_lease_is_given_back_only_after_the_work_that_it_protects_has_stopped(store, error):
+    files_at_finish = []
+
+    def finish():
+        files_at_finish.extend(store.texts.values())
+        return True
+
+    with pytest.raises(error), held(lease_of(store, here()), finish):
+        raise error
+    assert ['"ended":false' in each for each in files_at_finish] == [True]
+    assert ['"ended":true' in each for each in store.texts.values()] == [True]
+
+
+def test_a_lease_is_not_given_back_while_work_goes_on(store):
+    with held(lease_of(store, here()), lambda: False):
+        pass
+    assert ['"ended":false' in each for each in store.texts.values()] == [True]
+
+
+def test_a_lease_is_not_given_back_if_an_impatient_operator_interrupts_the_stop(store):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), held(lease_of(store, here()), interrupted):
+        pass
+    assert ['"ended":false' in each for each in store.texts.values()] == [True]
 
 
 def test_who_lost_the_lease_does_not_give_back_that_of_another(store):

@@ -1,0 +1,83 @@
+"""The leases of a service, around its queries."""
+
+import json
+import os
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from jobs.services import session
+from jobs.services.session import hold_leases
+from quota.settings import load_settings
+from tests.support.memory_files import MemoryFiles
+
+
+class Query:
+    """A streaming query that runs until it is stopped."""
+
+    def __init__(self, spark, stop):
+        self._spark = spark
+        self._stop = stop
+
+    def stop(self):
+        self._stop()
+        self._spark.active.remove(self)
+
+
+class Spark:
+    """A session with queries."""
+
+    def __init__(self):
+        self.active = []
+
+    @property
+    def streams(self):
+        return self
+
+    def start(self, stop=lambda: None):
+        self.active.append(Query(self, stop))
+
+
+@pytest.fixture
+def spark():
+    return Spark()
+
+
+@pytest.fixture
+def store(monkeypatch):
+    files = MemoryFiles()
+    monkeypatch.setattr(session, "Files", lambda *_: files)
+    monkeypatch.setattr(session, "jvm_pid", lambda _: os.getpid())
+    return files
+
+
+def ended(store):
+    """Whether each lease was given back, by its query."""
+    return {path.split("/")[1]: json.loads(text)["ended"] for path, text in store.texts.items()}
+
+
+def fail_with(error, spark, stop=lambda: None):
+    """Fail, while a query runs, after the leases are held."""
+    settings = load_settings([], environment={}, with_default_file=False)
+    with hold_leases(spark, settings, ["enforce", "audit"]):
+        spark.start(stop)
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError("the checkpoint is incomplete"), KeyboardInterrupt()])
+def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_given_back(spark, store, error):
+    seen = []
+    with pytest.raises(type(error)):
+        fail_with(error, spark, lambda: seen.append(ended(store)))
+    assert seen == [{"enforce": False, "audit": False}]
+    assert spark.active == []
+    assert ended(store) == {"enforce": True, "audit": True}
+
+
+def test_a_lease_is_not_given_back_if_nobody_can_tell_whether_queries_run(spark, store):
+    def stop():
+        raise Py4JNetworkError("the JVM does not answer")
+
+    with pytest.raises(ValueError, match="incomplete"):
+        fail_with(ValueError("the checkpoint is incomplete"), spark, stop)
+    assert ended(store) == {"enforce": False, "audit": False}
