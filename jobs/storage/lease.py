@@ -273,6 +273,8 @@ def hold_lease(
     finally:
         if finished:
             lease.give_back()
+    if lease.lost is not None:
+        raise lease.lost
 
 
 def _now() -> float:

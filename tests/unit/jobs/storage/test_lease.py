@@ -140,6 +140,16 @@ def test_who_has_lost_the_lease_stops_and_says_to_whom(store):
         hold_until_lost(lease_of(store, elsewhere("first")), lambda: second.claim(take_over=True))
 
 
+def test_who_has_lost_the_lease_fails_also_if_its_work_ends_well(store):
+    def work():
+        with held(lease_of(store, elsewhere("first"))) as stopped:
+            lease_of(store, elsewhere("second")).claim(take_over=True)
+            until(stopped.is_set)
+
+    with pytest.raises(LeaseError, match="enforce has lost its lease"):
+        work()
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_lease_is_given_back_only_after_the_work_that_it_protects_has_stopped(store, error):
     files_at_finish = []
