@@ -10,6 +10,12 @@ _REPLICAS = 3
 _IN_SYNC = 2
 """With three replicas, an acknowledged record is on two brokers, and one broker may be down."""
 
+_FEW_REPLICAS = {
+    "1": ("a single replica", "records are lost with a broker"),
+    "2": ("two replicas", "when a broker fails, records are on one broker only or cannot be written"),
+}
+"""What is said of so few replicas, and their consequence."""
+
 _SHOWN_NAMES = 5
 """Users may have thousands of topics."""
 
@@ -39,11 +45,13 @@ def replicated(spec: TopicSpec, setting: int, brokers: int) -> TopicSpec:
 def weaknesses(topic: DescribedTopic, brokers: int) -> Iterator[Weakness]:
     """Yield what makes a topic less safe than a cluster with so many brokers allows."""
     replicas, configs = topic.replication_factor, topic.configs
-    if brokers >= _REPLICAS and replicas == 1:
+    if replicas < _REPLICAS <= brokers:
         yield Weakness("replication.factor", str(_REPLICAS), str(replicas))
     in_sync = configs.get("min.insync.replicas", "")
     if replicas >= _REPLICAS and in_sync == "1":
         yield Weakness("min.insync.replicas", str(_IN_SYNC), in_sync)
+    elif min(_REPLICAS, brokers) <= replicas <= int(in_sync or 0) and replicas > 1:
+        yield Weakness("min.insync.replicas", str(replicas - 1), in_sync)
     unclean = configs.get("unclean.leader.election.enable", "")
     if replicas > 1 and unclean == "true":
         yield Weakness("unclean.leader.election.enable", "false", unclean)
@@ -61,15 +69,23 @@ def durability_warnings(topics: Mapping[str, DescribedTopic], brokers: int) -> I
 
 def _advice(weakness: Weakness, brokers: int) -> str:
     if weakness.name == "replication.factor":
+        found, cause = _FEW_REPLICAS[weakness.found]
         return (
-            f"a single replica on a cluster of {brokers} brokers, so that records are lost with a broker; raise the "
-            f"replication factor to {weakness.wanted} (kafka-reassign-partitions.sh)"
+            f"{found} on a cluster of {brokers} brokers, so that {cause}; raise the replication factor to "
+            f"{weakness.wanted} (kafka-reassign-partitions.sh)"
         )
-    cause = "acknowledged records may be on one broker only" if weakness.wanted != "false" else "records may be lost"
     return (
-        f"{weakness.name}={weakness.found}, so that {cause} when a broker fails; set "
+        f"{weakness.name}={weakness.found}, so that {_cause(weakness)} when a broker fails; set "
         f"{weakness.name}={weakness.wanted} on each (kafka-configs.sh)"
     )
+
+
+def _cause(weakness: Weakness) -> str:
+    if weakness.name != "min.insync.replicas":
+        return "records may be lost"
+    if weakness.found == "1":
+        return "acknowledged records may be on one broker only"
+    return "no record can be written"
 
 
 def _named(names: list[str]) -> str:

@@ -35,8 +35,13 @@ def test_a_new_topic_survives_the_loss_of_a_broker_where_there_are_three(setting
     ("brokers", "replicas", "configs", "told"),
     [
         (3, 1, {"min.insync.replicas": "1"}, ["a single replica on a cluster of 3 brokers", "replication factor to 3"]),
+        (3, 2, {"min.insync.replicas": "1"}, ["two replicas on a cluster of 3 brokers", "replication factor to 3"]),
+        (3, 2, {"min.insync.replicas": "2"}, ["two replicas on a cluster of 3 brokers", "replication factor to 3"]),
+        (3, 3, {"min.insync.replicas": "3"}, ["no record can be written when a broker", "min.insync.replicas=2 on"]),
+        (5, 5, {"min.insync.replicas": "6"}, ["no record can be written when a broker", "min.insync.replicas=4 on"]),
+        (2, 2, {"min.insync.replicas": "2"}, ["no record can be written when a broker", "min.insync.replicas=1 on"]),
         (3, 3, {"min.insync.replicas": "1"}, ["min.insync.replicas=1, so", "set min.insync.replicas=2"]),
-        (2, 2, {"unclean.leader.election.enable": "true"}, ["set unclean.leader.election.enable=false"]),
+        (3, 3, {"unclean.leader.election.enable": "true"}, ["set unclean.leader.election.enable=false"]),
     ],
 )
 def test_a_topic_that_is_less_safe_than_the_cluster_allows_is_told_with_what_to_do(brokers, replicas, configs, told):
@@ -52,9 +57,9 @@ def test_a_topic_that_is_less_safe_than_the_cluster_allows_is_told_with_what_to_
         (3, 3, {}),
         (1, 1, {"min.insync.replicas": "1"}),
         (2, 1, {}),
-        (3, 2, {"min.insync.replicas": "1"}),
+        (2, 2, {"min.insync.replicas": "1"}),
         (1, 1, {"unclean.leader.election.enable": "true"}),
-        (3, 3, {"min.insync.replicas": "3"}),
+        (5, 4, {"min.insync.replicas": "3"}),
     ],
 )
 def test_topics_as_safe_as_the_cluster_allows_are_not_warned_of(brokers, replicas, configs):
