@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -48,7 +48,7 @@ class BrokerTally:
 class BrokerKiller:
     """Lets brokers of a cluster fail while a job runs on it."""
 
-    def __init__(self, cluster, settings, log, tell):
+    def __init__(self, cluster, settings, log, tell, traffic):
         """Start the job, which enforces and audits.
 
         Args:
@@ -56,8 +56,10 @@ class BrokerKiller:
             settings: A deployment on it.
             log: File for the job's output.
             tell: Takes a line of progress.
+            traffic: The requests and quota changes that flow.
         """
         self.tally = BrokerTally()
+        self._traffic = traffic
         self._cluster = cluster
         self._settings = settings
         self._log = log
@@ -68,8 +70,9 @@ class BrokerKiller:
     def kill(self, node):
         """Kill a node; start it again when its partitions have other leaders."""
         self._tell(f"{node.address}: {Failure.KILLED.value}")
-        node.kill()
-        self._await_election(node)
+        with self._traffic.steady_quotas():
+            node.kill()
+            self._await_election(node)
         self.await_batches()
         node.start()
         self._recover(Failure.KILLED)
@@ -78,8 +81,11 @@ class BrokerKiller:
         """Pause the leader of a topic until it has another one; its clients do not hear of it."""
         node = self._cluster.leader_of(topic)
         self._tell(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
-        with self._cluster.paused(node):
-            self._await_election(node)
+        with ExitStack() as steady:
+            steady.enter_context(self._traffic.steady_quotas())
+            with self._cluster.paused(node):
+                self._await_election(node)
+                steady.close()  # what returns still takes itself for the leader: quotas change again by then
         self._recover(Failure.CUT_OFF)
 
     def each_in_turn(self):
@@ -98,10 +104,13 @@ class BrokerKiller:
         self.tally.failures[failure] += 1
 
     def _await_election(self, node):
-        """Wait until no partition of the deployment is led by a node that has failed."""
+        """Wait until each other node knows that none of its partitions is led by a node that has failed.
+
+        From then on that is in sync with none, and delays no record.
+        """
         began = time.monotonic()
-        others = ",".join(each.address for each in self._cluster.nodes if each is not node)
-        until(lambda: not self._cluster.leads_any(node, others), _ELECTION_SECONDS, _POLL_SECONDS)
+        others = [each.address for each in self._cluster.nodes if each is not node]
+        until(lambda: not any(self._cluster.leads_any(node, each) for each in others), _ELECTION_SECONDS, _POLL_SECONDS)
         self.tally.elections.append(time.monotonic() - began)
 
     def await_batches(self):
@@ -134,7 +143,7 @@ def failing_brokers(cluster, settings, log, tell, requests_per_second):
     prepare_topics(settings)
     traffic = Traffic(settings)
     traffic.set_quotas()
-    killer = BrokerKiller(cluster, settings, log, tell)
+    killer = BrokerKiller(cluster, settings, log, tell, traffic)
     try:
         with traffic.flowing(requests_per_second):
             killer.await_batches()

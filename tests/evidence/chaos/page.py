@@ -40,8 +40,10 @@ _BROKERS = """\
 A cluster of three nodes, three replicas of each partition and `min.insync.replicas=2`, with a job that enforces and
 audits and requests that flow all the time. The nodes are killed (SIGKILL) one after the other and started again, and
 the leaders of the requests, the quotas and the decisions are cut off: their process is stopped (SIGSTOP), so that no
-connection breaks, until the partitions have other leaders, and then goes on as if it still were the leader. Afterwards
-the same is compared as above, and the two logs hold each record that was acknowledged, where it was, and once.
+connection breaks, until the partitions have other leaders, and then goes on as if it still were the leader. From a
+failure until there are other leaders no quota changes, since requests may be visible before a change then, as the
+[guarantees](../explanation/guarantees.md) say. Afterwards the same is compared as above, and the two logs hold each
+record that was acknowledged, where it was, and once.
 """
 
 _SURROUNDINGS = """\

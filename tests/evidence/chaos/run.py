@@ -66,7 +66,7 @@ def _kill_at_random(killer, kills, deadline):
             killer.kill_at_random()
 
 
-def verdict_of(settings, log, tell, acknowledged=()):
+def verdict_of(settings, log, tell, acknowledged=None):
     """Let the job finish, let another one answer the same requests undisturbed, and compare.
 
     Args:

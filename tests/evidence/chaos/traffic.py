@@ -34,6 +34,8 @@ class Traffic:
         """Topic, partition, offset, key and value of each record that the brokers have acknowledged."""
         self.failed = []
         """Errors of records that were not acknowledged in time."""
+        self._changing = threading.Lock()
+        self._steady = False
 
     def set_quotas(self):
         """Set the first quotas, and wait until the broker has them."""
@@ -54,12 +56,29 @@ class Traffic:
             thread.join()
             assert self._producer.flush(_FLUSH_SECONDS) == 0
 
+    @contextmanager
+    def steady_quotas(self):
+        """Change no quota inside the block, while requests flow; consumers see all earlier changes.
+
+        A replica that hangs delays what consumers see, on each topic for another time: requests may be seen before a
+        change that applies to them, which the guarantees exempt.
+        """
+        with self._changing:
+            self._steady = True
+        assert self._producer.flush(_FLUSH_SECONDS) == 0
+        try:
+            yield
+        finally:
+            self._steady = False
+
     def _flow(self, end, requests_per_second):
         quotas_every = max(1, round(requests_per_second * _QUOTA_SECONDS))
         while not end.wait(self._random.expovariate(requests_per_second)):
             self.send()
             if self.sent % quotas_every == 0:
-                self._change_a_quota()
+                with self._changing:
+                    if not self._steady:
+                        self._change_a_quota()
 
     def send(self):
         """Send one request, or an invalid record."""

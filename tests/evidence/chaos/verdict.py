@@ -66,20 +66,24 @@ BROKER_CHECKS = (ACKNOWLEDGED_LOST, REQUESTED_TWICE, *CHECKS)
 """The defects that are looked for after brokers failed."""
 
 
-def verdict_on(evidence, acknowledged=()):
+def verdict_on(evidence, acknowledged=None):
     """Return the figures of the evidence.
 
     Args:
         evidence: What the topics and tables hold.
-        acknowledged: Topic, partition, offset, key and value of the records that the brokers have acknowledged; with
-            none, nothing is looked for in the logs themselves.
+        acknowledged: Topic, partition, offset, key and value of the records that the brokers have acknowledged; None if
+            nothing is to be looked for in the logs themselves.
+
+    Raises:
+        AssertionError: Nothing was acknowledged, so that nothing could be looked for.
     """
+    assert acknowledged is None or acknowledged, "the brokers have acknowledged nothing"
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))
     decisions = _answers(verdict, evidence.decisions)
     letters = _answers(verdict, evidence.dead_letters)
     verdict.decisions, verdict.dead_letters = len(decisions), len(letters)
     verdict.copies = len(evidence.decisions) + len(evidence.dead_letters) - len(decisions) - len(letters)
-    if acknowledged:
+    if acknowledged is not None:
         _check_logs(verdict, evidence, acknowledged)
     _check_answers(verdict, evidence, decisions, letters)
     _check_tokens(verdict, evidence, decisions)

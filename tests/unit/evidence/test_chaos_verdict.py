@@ -246,6 +246,11 @@ def test_a_request_that_a_retry_wrote_again_is_told():
     assert verdict.verdict_on(twice, acknowledged(twice)).wrong == {verdict.REQUESTED_TWICE: 1}
 
 
+def test_logs_that_could_not_be_checked_are_no_success():
+    with pytest.raises(AssertionError, match="acknowledged nothing"):
+        verdict.verdict_on(with_ids(honest()), [])
+
+
 ASKED = frozenset({(0, 0), (0, 1)})
 
 
