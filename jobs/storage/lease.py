@@ -39,7 +39,21 @@ _JOIN_SECONDS = 5.0
 _STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
 
 _BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""A clock that goes on while the machine is suspended, where there is one."""
+
+
+class Clock:
+    """The time that a lease lasts; it goes on while the machine is suspended, where the system has such a clock."""
+
+    def now(self) -> float:
+        """Return the time in seconds since some moment."""
+        return time.clock_gettime(_BOOT_TIME)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+_CLOCK = Clock()
 
 
 class LeaseFiles(ReadableFiles, Protocol):
@@ -80,7 +94,7 @@ class _Found(NamedTuple):
 class Lease:
     """The lease of one query, from the view of one process."""
 
-    def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder) -> None:
+    def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = _CLOCK) -> None:
         """Prepare the lease; `claim` gets it.
 
         Args:
@@ -88,6 +102,7 @@ class Lease:
             query: the query's name.
             seconds: how long a lease lasts that is not renewed.
             me: this process.
+            clock: measures the time.
         """
         self.lost: LeaseError | None = None
         """Why this process holds the lease no longer."""
@@ -97,6 +112,7 @@ class Lease:
         self._query = query
         self._seconds = seconds
         self._me = me
+        self._clock = clock
         self._number = 0
         self._renewed_at = 0.0
         self._reason = "the store does not answer"
@@ -114,7 +130,7 @@ class Lease:
             found = _newest(self._files, self._query)
             if found.text is not None:
                 self._wait_for_end(found, take_over=take_over)
-            self._renewed_at = _now()
+            self._renewed_at = self._clock.now()
             if self._files.create(_path(self._query, found.number + 1), self._text()):
                 self._number = found.number + 1
                 if self._is_mine():
@@ -131,7 +147,7 @@ class Lease:
 
     def renew(self) -> None:
         """Renew the lease, or notice that another process has it."""
-        began = _now()
+        began = self._clock.now()
         try:
             if not self._is_mine():
                 self._lose(self._taken())
@@ -145,7 +161,7 @@ class Lease:
 
     def check(self) -> None:
         """Notice that the lease was not renewed in time."""
-        unrenewed = _now() - self._renewed_at
+        unrenewed = self._clock.now() - self._renewed_at
         if unrenewed > self._seconds * _GIVES_UP:
             self._lose(
                 f"{self._query} could not renew its lease on {self._files.root} for {unrenewed:.0f} s "
@@ -161,8 +177,8 @@ class Lease:
 
     def _wait_for_end(self, found: _Found, *, take_over: bool) -> None:
         """Return when the holder is dead, as far as one can tell, or has given the lease back."""
-        began, holder, told = _now(), found.holder, False
-        while _now() - began < self._seconds:
+        began, holder, told = self._clock.now(), found.holder, False
+        while self._clock.now() - began < self._seconds:
             if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
                 return
             now = _newest(self._files, self._query)
@@ -178,7 +194,7 @@ class Lease:
                     holder or "another process",
                     self._seconds,
                 )
-            time.sleep(min(_POLL_STORE_SECONDS, self._seconds / _RENEWALS))
+            self._clock.sleep(min(_POLL_STORE_SECONDS, self._seconds / _RENEWALS))
         if holder is not None and holder.runs:  # a JVM without its program
             raise _held_by(self._files, self._query, holder)
 
@@ -275,7 +291,3 @@ def hold_lease(
             lease.give_back()
     if lease.lost is not None:
         raise lease.lost
-
-
-def _now() -> float:
-    return time.clock_gettime(_BOOT_TIME)

@@ -9,13 +9,33 @@ import msgspec
 import pytest
 
 from jobs.storage import holder
-from jobs.storage import lease as lease_module
 from jobs.storage.holder import Holder, Process
 from jobs.storage.lease import Lease, LeaseError, hold_lease
 from tests.support.memory_files import MemoryFiles
 from tests.support.waiting import until
 
 SECONDS = 1.2
+"""By the clock of the tests; threads renew every 0.2 s of real time."""
+
+
+class StillClock:
+    """Time that passes only when somebody sleeps, or when a test adds to it."""
+
+    def __init__(self):
+        self.time = 0.0
+        self.meanwhile = lambda: None
+
+    def now(self):
+        return self.time
+
+    def sleep(self, seconds):
+        self.time += seconds
+        self.meanwhile()
+
+
+@pytest.fixture
+def clock():
+    return StillClock()
 
 
 @pytest.fixture
@@ -31,8 +51,8 @@ def elsewhere(host="other-host"):
     return msgspec.structs.replace(here(), host=host, machine="another", run=host)
 
 
-def lease_of(store, me, seconds=SECONDS):
-    return Lease(store, "enforce", seconds, me)
+def lease_of(store, me, seconds=SECONDS, clock=None):
+    return Lease(store, "enforce", seconds, me, clock or StillClock())
 
 
 @contextmanager
@@ -60,11 +80,13 @@ def test_a_second_job_on_this_machine_is_refused_and_told_who_is_there(store):
     )
 
 
-def test_a_second_job_is_refused_while_that_of_another_machine_renews_its_lease(store):
+def test_a_second_job_is_refused_while_that_of_another_machine_renews_its_lease(store, clock):
+    first = lease_of(store, elsewhere())
+    clock.meanwhile = first.renew
     with (
-        held(lease_of(store, elsewhere())) as stopped,
+        held(first) as stopped,
         pytest.raises(LeaseError, match=r"another enforce works on .* on other-host"),
-        held(lease_of(store, here())),
+        held(lease_of(store, here(), clock=clock)),
     ):
         pass
     assert not stopped.is_set()
@@ -86,13 +108,13 @@ def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store):
         pass
 
 
-def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkeypatch):
+def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkeypatch, clock):
     first, second = lease_of(store, here(), seconds=3600), here()
     first.claim()
     monkeypatch.setattr(holder, "_stat", lambda _: None)  # as with /proc mounted with hidepid=2
-    monkeypatch.setattr(lease_module.time, "sleep", lambda _: first.renew())
+    clock.meanwhile = first.renew
     with pytest.raises(LeaseError, match="another enforce works on"):
-        lease_of(store, second, seconds=3600).claim()
+        lease_of(store, second, seconds=3600, clock=clock).claim()
 
 
 def test_a_killed_job_is_replaced_at_once_where_the_system_hides_processes(store, monkeypatch):
@@ -188,17 +210,29 @@ def test_who_lost_the_lease_does_not_give_back_that_of_another(store):
     assert '"ended":false' in store.texts[file]
 
 
-def test_a_job_that_cannot_renew_stops_before_another_may_go_on(store):
-    with pytest.raises(LeaseError, match=r"could not renew its lease on .* \(connection refused\) and has stopped"):
-        hold_until_lost(lease_of(store, elsewhere()), store.reachable.clear)
+def test_a_job_that_cannot_renew_stops_before_another_may_go_on(store, clock):
+    lease = lease_of(store, elsewhere(), clock=clock)
 
-
-def test_a_store_that_comes_back_in_time_costs_nothing(store):
-    with held(lease_of(store, elsewhere(), seconds=6)) as stopped:
+    def lose():
         store.reachable.clear()
-        assert not stopped.wait(1.5)
+        lease.renew()
+        clock.time += 0.75 * SECONDS
+
+    with pytest.raises(LeaseError, match=r"could not renew its lease on .* \(connection refused\) and has stopped"):
+        hold_until_lost(lease, lose)
+
+
+def test_a_store_that_comes_back_in_time_costs_nothing(store, clock):
+    lease = lease_of(store, elsewhere(), seconds=60, clock=clock)
+    lease.claim()
+    for _ in range(3):
+        store.reachable.clear()
+        clock.time += 35
+        lease.renew()
+        lease.check()
         store.reachable.set()
-        assert not stopped.wait(4)
+        lease.renew()
+    assert lease.lost is None
 
 
 def test_a_folder_that_an_operator_removes_is_a_lease_that_is_lost(store):
