@@ -17,7 +17,8 @@ from jobs.spark.session import jvm_pid, kill_jvm, session
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
 from jobs.storage.holder import Holder
-from jobs.storage.lease import Lease, check_free, hold_lease
+from jobs.storage.lease import Lease, hold_lease
+from jobs.storage.lease_view import check_free
 from jobs.storage.stored_files import QUICK, check_store, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics

@@ -9,10 +9,9 @@ it stops itself earlier than that.
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -21,39 +20,18 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from jobs.background import background
 from jobs.spark.failures import reason_in
 from jobs.storage.holder import Holder
+from jobs.storage.lease_view import CLOCK, RENEWALS, Clock, LeaseError, Others, lease_path, numbers
 from jobs.storage.stored_files import ReadableFiles
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
 
-_FOLDER = "leases"
-
-_RENEWALS = 6
-"""How often a lease is renewed while it lasts."""
 _GIVES_UP = 2 / 3
 """The part of its time after which a holder that cannot renew it stops."""
 _POLL_SECONDS = 0.2
-_POLL_STORE_SECONDS = 1.0
 _JOIN_SECONDS = 5.0
 
 _STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
-
-_BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-class Clock:
-    """The time that a lease lasts; it goes on while the machine is suspended, where the system has such a clock."""
-
-    def now(self) -> float:
-        """Return the time in seconds since some moment."""
-        return time.clock_gettime(_BOOT_TIME)
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
-
-
-_CLOCK = Clock()
 
 
 class LeaseFiles(ReadableFiles, Protocol):
@@ -72,29 +50,10 @@ class LeaseFiles(ReadableFiles, Protocol):
         ...
 
 
-class LeaseError(MutationQuotaError):
-    """Another process holds the lease, or has taken it, or it cannot be renewed."""
-
-
-class _Found(NamedTuple):
-    """The newest file of a lease; number 0 and no text if there is none."""
-
-    number: int
-    text: str | None
-
-    @property
-    def holder(self) -> Holder | None:
-        """Who wrote it; None if it is not written to its end."""
-        try:
-            return msgspec.json.decode(self.text or "", type=Holder)
-        except msgspec.MsgspecError:
-            return None
-
-
 class Lease:
     """The lease of one query, from the view of one process."""
 
-    def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = _CLOCK) -> None:
+    def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = CLOCK) -> None:
         """Prepare the lease; `claim` gets it.
 
         Args:
@@ -106,13 +65,14 @@ class Lease:
         """
         self.lost: LeaseError | None = None
         """Why this process holds the lease no longer."""
-        self.renew_seconds = seconds / _RENEWALS
+        self.renew_seconds = seconds / RENEWALS
         """The time between two renewals."""
         self._files = files
         self._query = query
         self._seconds = seconds
         self._me = me
         self._clock = clock
+        self._others = Others(files, query, seconds, clock)
         self._number = 0
         self._renewed_at = 0.0
         self._reason = "the store does not answer"
@@ -127,23 +87,23 @@ class Lease:
             LeaseError: another process holds it.
         """
         while True:
-            found = _newest(self._files, self._query)
+            found = self._others.newest
             if found.text is not None:
-                self._wait_for_end(found, take_over=take_over)
+                self._others.check_end(found, take_over=take_over)
             self._renewed_at = self._clock.now()
-            if self._files.create(_path(self._query, found.number + 1), self._text()):
+            if self._files.create(lease_path(self._query, found.number + 1), self._text()):
                 self._number = found.number + 1
                 if self._is_mine():
                     break
-        if self._files.create(_path(self._query, self._number), self._text()):
+        if self._files.create(lease_path(self._query, self._number), self._text()):
             _log.warning(
                 "%s overwrites a file that it was to create only: two jobs that start at the same moment are not "
                 "kept apart there; use a store with conditional writes (If-None-Match)",
                 self._files.root,
             )
-        for name in _numbers(self._files, self._query):
+        for name in numbers(self._files, self._query):
             if name < self._number:
-                self._files.remove(_path(self._query, name))
+                self._files.remove(lease_path(self._query, name))
 
     def renew(self) -> None:
         """Renew the lease, or notice that another process has it."""
@@ -153,7 +113,7 @@ class Lease:
                 self._lose(self._taken())
                 return
             self._me = replace(self._me, renewals=self._me.renewals + 1)
-            self._files.write(_path(self._query, self._number), self._text())
+            self._files.write(lease_path(self._query, self._number), self._text())
         except _STORE_ERRORS as error:
             self._reason = reason_in(str(error) or type(error).__name__)
         else:
@@ -173,75 +133,21 @@ class Lease:
         if self.lost is None:
             with suppress(*_STORE_ERRORS):
                 if self._is_mine():
-                    self._files.write(_path(self._query, self._number), self._text(ended=True))
-
-    def _wait_for_end(self, found: _Found, *, take_over: bool) -> None:
-        """Return when the holder is dead, as far as one can tell, or has given the lease back."""
-        began, holder, told = self._clock.now(), found.holder, False
-        while self._clock.now() - began < self._seconds:
-            if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
-                return
-            now = _newest(self._files, self._query)
-            if now.text is None or (now.holder is not None and now.holder.ended):
-                return
-            if now != found or (holder is not None and holder.program_runs):
-                raise _held_by(self._files, self._query, now.holder)
-            if not told:
-                told = True
-                _log.warning(
-                    "%s: %s may still run here; waiting for a sign of it, at most %.0f s",
-                    self._query,
-                    holder or "another process",
-                    self._seconds,
-                )
-            self._clock.sleep(min(_POLL_STORE_SECONDS, self._seconds / _RENEWALS))
-        if holder is not None and holder.runs:  # a JVM without its program
-            raise _held_by(self._files, self._query, holder)
+                    self._files.write(lease_path(self._query, self._number), self._text(ended=True))
 
     def _taken(self) -> str:
-        by = _newest(self._files, self._query).holder
+        by = self._others.newest.holder
         return f"{self._query} has lost its lease on {self._files.root} to {by or 'an operator'}, and has stopped"
 
     def _lose(self, why: str) -> None:
         self.lost = self.lost or LeaseError(why)
 
     def _is_mine(self) -> bool:
-        found = _newest(self._files, self._query)
+        found = self._others.newest
         return found.number == self._number and found.holder is not None and found.holder.run == self._me.run
 
     def _text(self, *, ended: bool = False) -> str:
         return msgspec.json.encode(replace(self._me, ended=ended)).decode()
-
-
-def check_free(files: ReadableFiles, query: str) -> None:
-    """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest.
-
-    Raises:
-        LeaseError: one does.
-    """
-    holder = _newest(files, query).holder
-    if holder is not None and holder.program_runs and not holder.ended:
-        raise _held_by(files, query, holder)
-
-
-def _newest(files: ReadableFiles, query: str) -> _Found:
-    number = max(_numbers(files, query), default=0)
-    return _Found(number, files.read(_path(query, number)) if number else None)
-
-
-def _numbers(files: ReadableFiles, query: str) -> list[int]:
-    return [int(name) for name in files.names(f"{_FOLDER}/{query}") if name.isdecimal()]
-
-
-def _path(query: str, number: int) -> str:
-    return f"{_FOLDER}/{query}/{number}"
-
-
-def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
-    return LeaseError(
-        f"another {query} works on {files.root}: {holder or 'a process that has just started'}; "
-        "stop it first, or give this one a storage.root of its own"
-    )
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from jobs.buckets.moving import capture_buckets, restore_buckets
 from jobs.spark.queries import run_until
 from jobs.storage.files import Files
 from jobs.storage.holder import Holder
-from jobs.storage.lease import Lease, LeaseError, hold_lease
+from jobs.storage.lease import Lease, hold_lease
+from jobs.storage.lease_view import LeaseError
 from jobs.storage.starting import reset_checkpoint
 from quota.kafka.topics.preparation import prepare_topics
 from tests.evidence.chaos.evidence import gather

@@ -1,0 +1,158 @@
+"""A lease as other processes see it: its files, and who holds it."""
+
+import logging
+import time
+from typing import NamedTuple
+
+import msgspec
+
+from jobs.storage.holder import Holder
+from jobs.storage.stored_files import ReadableFiles
+from quota.errors import MutationQuotaError
+
+_log = logging.getLogger(__name__)
+
+_FOLDER = "leases"
+
+RENEWALS = 6
+"""How often a lease is renewed while it lasts."""
+_POLL_STORE_SECONDS = 1.0
+
+_BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class Clock:
+    """The time that a lease lasts; it goes on while the machine is suspended, where the system has such a clock."""
+
+    def now(self) -> float:
+        """Return the time in seconds since some moment."""
+        return time.clock_gettime(_BOOT_TIME)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+CLOCK = Clock()
+
+
+class LeaseError(MutationQuotaError):
+    """Another process holds the lease, or has taken it, or it cannot be renewed."""
+
+    def __init__(self, message: str, holder: str | None = None) -> None:
+        """Take the message.
+
+        Args:
+            message: what happened, and what to do.
+            holder: the process that holds the lease.
+        """
+        super().__init__(message)
+        self.holder = holder
+
+
+class Found(NamedTuple):
+    """The newest file of a lease; number 0 and no text if there is none."""
+
+    number: int
+    text: str | None
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who wrote it; None if it is not written to its end."""
+        try:
+            return msgspec.json.decode(self.text or "", type=Holder)
+        except msgspec.MsgspecError:
+            return None
+
+
+class Others(NamedTuple):
+    """The processes that may hold the lease of a query."""
+
+    files: ReadableFiles
+    """Of the storage root."""
+    query: str
+    seconds: float
+    """How long a lease lasts that is not renewed."""
+    clock: Clock = CLOCK
+
+    @property
+    def newest(self) -> Found:
+        """The newest file of the lease."""
+        return newest(self.files, self.query)
+
+    def check_end(self, found: Found, *, take_over: bool = False) -> None:
+        """Return when the holder is dead, as far as one can tell, or has given the lease back.
+
+        Args:
+            found: the newest file of the lease.
+            take_over: do not wait for a holder of another machine.
+
+        Raises:
+            LeaseError: it runs.
+        """
+        began, holder, told = self.clock.now(), found.holder, False
+        while self.clock.now() - began < self.seconds:
+            if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
+                return
+            now = self.newest
+            if now.text is None or (now.holder is not None and now.holder.ended):
+                return
+            if now != found or (holder is not None and holder.program_runs):
+                raise _held_by(self.files, self.query, now.holder)
+            if not told:
+                told = True
+                _log.warning(
+                    "%s: %s may still run here; waiting for a sign of it, at most %.0f s",
+                    self.query,
+                    holder or "another process",
+                    self.seconds,
+                )
+            self.clock.sleep(min(_POLL_STORE_SECONDS, self.seconds / RENEWALS))
+        if holder is not None and holder.runs:  # a JVM without its program
+            raise _held_by(self.files, self.query, holder)
+
+
+def check_free(files: ReadableFiles, query: str) -> None:
+    """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest.
+
+    Raises:
+        LeaseError: one does.
+    """
+    holder = newest(files, query).holder
+    if holder is not None and holder.program_runs and not holder.ended:
+        raise _held_by(files, query, holder)
+
+
+def holder_of(others: Others) -> str | None:
+    """Return who holds a lease; None if it is free. This waits for a holder that may be dead, as `Lease.claim` does."""
+    found = others.newest
+    if found.text is None:
+        return None
+    try:
+        others.check_end(found)
+    except LeaseError as error:
+        return error.holder
+    return None
+
+
+def newest(files: ReadableFiles, query: str) -> Found:
+    """Return the newest file of a lease."""
+    number = max(numbers(files, query), default=0)
+    return Found(number, files.read(lease_path(query, number)) if number else None)
+
+
+def numbers(files: ReadableFiles, query: str) -> list[int]:
+    """Return the numbers of the files of a lease."""
+    return [int(name) for name in files.names(f"{_FOLDER}/{query}") if name.isdecimal()]
+
+
+def lease_path(query: str, number: int) -> str:
+    """Return the path of a file of a lease, below the storage root."""
+    return f"{_FOLDER}/{query}/{number}"
+
+
+def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
+    who = str(holder or "a process that has just started")
+    return LeaseError(
+        f"another {query} works on {files.root}: {who}; stop it first, or give this one a storage.root of its own", who
+    )
