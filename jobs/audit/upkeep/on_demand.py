@@ -7,10 +7,24 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jobs.audit.tables.opening import TableStore, check_writable, open_known
-from jobs.audit.tables.specs import TableSpec
+from jobs.audit.tables.specs import TENANT_MINUTES, TableSpec
 from jobs.audit.upkeep.plan import THOROUGH, UpkeepPlan, keep_days, plan_upkeep
 from jobs.audit.upkeep.work import UpkeepResult, keep_up, preview_upkeep
+from jobs.storage.lease_view import Others, holder_of
+from jobs.storage.stored_files import stored_files
 from quota.settings import Settings
+
+
+def minutes_holder(settings: Settings) -> str | None:
+    """Return the process that runs `minutes`; None if none does.
+
+    Spark commits without a condition on S3, and would overwrite another program's commit to `tenant_minutes`. This
+    waits, at most as long as a lease lasts, for a process of another machine that may be dead.
+
+    Raises:
+        MutationQuotaError: the storage root cannot be read.
+    """
+    return holder_of(Others(stored_files(settings), TENANT_MINUTES.query, settings.storage.lease_seconds))
 
 
 def preview_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[UpkeepResult]:

@@ -1,12 +1,13 @@
 """`mutation-quota maintain`: the upkeep of the Delta tables, now."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobs.cli.options import ConfirmOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
-from quota.errors import BadInput
+from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings
 from schemas.documents.maintenance import MaintainedTable, Maintenance
 
@@ -30,7 +31,8 @@ def maintain(
 
     The audit does the same by itself (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
     deleted; small files are compacted; files that no version of the last two days uses are removed from the storage.
-    It can run beside the jobs, except for tenant_minutes, whose query may fail and has to be started again.
+    enforce and audit may run meanwhile. While minutes runs, which maintains tenant_minutes itself, that table is left
+    out, or refused if it is named. Do not start minutes before the command has exited.
 
     Examples:
       mutation-quota maintain --dry-run
@@ -40,6 +42,8 @@ def maintain(
     from jobs.audit.upkeep.on_demand import maintain_tables, preview_tables
 
     specs = _find(settings, tables or [])
+    if not confirmation.dry_run:
+        specs = _without_held(settings, specs, named=bool(tables))
     preview = preview_tables(settings, specs)
     if confirmation.dry_run:
         _print(preview, output, carried_out=False)
@@ -66,6 +70,25 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
             raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
     store = TableStore.of(settings)
     return [known[name] for name in dict.fromkeys(names)] or [each for each in known.values() if store.has(each)]
+
+
+def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) -> "list[TableSpec]":
+    """Return the tables that no query overwrites meanwhile, and say which one is left out.
+
+    Raises:
+        MutationQuotaError: it was named.
+    """
+    from jobs.audit.tables.specs import TENANT_MINUTES
+    from jobs.audit.upkeep.on_demand import minutes_holder
+
+    holder = minutes_holder(settings) if TENANT_MINUTES in specs else None
+    if holder is None:
+        return specs
+    running = f"tenant_minutes: minutes works on it: {holder}"
+    if named:
+        raise MutationQuotaError(f"{running}; stop it first, or leave the table to its own upkeep")
+    print(f"{running}; the table is left out", file=sys.stderr)
+    return [each for each in specs if each is not TENANT_MINUTES]
 
 
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, carried_out: bool) -> None:

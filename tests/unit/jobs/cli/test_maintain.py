@@ -1,14 +1,21 @@
 """`maintain`: the upkeep of the tables on demand."""
 
 import json
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
+from jobs.audit.tables.preparation import prepare_tables
+from jobs.audit.tables.specs import TENANT_MINUTES
+from jobs.storage.holder import Holder
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
+from tests.support.tables import names_in
 from tests.unit.jobs.audit.upkeep.conftest import Decisions
 
 
@@ -77,6 +84,54 @@ def test_a_table_that_is_not_there_is_an_error(maintain, name, error):
     ran = maintain(name)
     assert isinstance(ran.exception, error)
     assert name in str(ran.exception)
+
+
+@pytest.fixture
+def root(kept):
+    """The storage root, with a table of the minutes."""
+    prepare_tables(kept.settings, names_in(kept.settings), [TENANT_MINUTES])
+    return Path(kept.settings.storage.root)
+
+
+def hold_minutes(root, **fields):
+    """Let `minutes` run on a storage root."""
+    holder = msgspec.structs.replace(Holder.here(os.getpid()), **fields)
+    path = root / "leases" / "minutes" / "3"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.encode(holder))
+
+
+def test_the_table_of_a_running_minutes_is_left_out_and_the_others_are_maintained(kept, maintain, root):
+    kept.commit(5)
+    hold_minutes(root)
+    ran = maintain("-o", "json")
+    assert ran.exit_code == 0, ran.output
+    assert "tenant_minutes" not in [each["table"] for each in json.loads(ran.stdout)["tables"]]
+    assert f"tenant_minutes: minutes works on it: process {os.getpid()} on " in ran.stderr
+    assert kept.files == {"2026-11-21": 1}
+
+
+def test_to_name_the_table_of_a_running_minutes_is_an_error_that_says_what_to_do(kept, maintain, root):
+    kept.commit(5)
+    hold_minutes(root)
+    ran = maintain("decisions", "tenant_minutes")
+    assert isinstance(ran.exception, MutationQuotaError)
+    assert "stop it first" in str(ran.exception)
+    assert kept.files == {"2026-11-21": 5}
+
+
+def test_the_minutes_are_maintained_if_their_job_has_ended(kept, maintain, root):
+    kept.commit(1)
+    hold_minutes(root, ended=True)
+    ran = maintain("tenant_minutes", "-o", "json")
+    assert ran.exit_code == 0, ran.output
+    assert [each["table"] for each in json.loads(ran.stdout)["tables"]] == ["tenant_minutes"]
+
+
+def test_a_dry_run_shows_the_table_of_a_running_minutes_too(kept, maintain, root):
+    kept.commit(1)
+    hold_minutes(root)
+    assert "tenant_minutes" in maintain("--dry-run").output
 
 
 def test_the_time_of_the_last_upkeep_is_stored(kept, maintain):
