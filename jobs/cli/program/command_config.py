@@ -1,7 +1,8 @@
 """Kafka's own properties files (`--command-config`, `--target-command-config`), as settings of connections."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from quota.errors import BadInput
@@ -43,9 +44,28 @@ _TOKEN_OPTIONS = {
     "ssl.truststore.location": "sasl_oauthbearer_ca_location",
 }
 _EXTENSION = "extension_"
-_ENTRY = re.compile(r"((?:[^\\=:\s]|\\.)+)\s*[=:\s]?\s*(.*)", re.DOTALL)
+_BLANKS = " \t\f"
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+_ENTRY = re.compile(r"((?:[^\\=:\s]|\\.)+)\s*([=:\s]?)\s*(.*)", re.DOTALL)
+_PROPERTY_NAME = re.compile(r"acks|retries|[a-z][a-z0-9]*(\.[a-z0-9-]+)+")
+_MAX_NAMED = 3
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    line: int
+    """The number of its first line, from 1."""
+    name: str
+    value: str
+    is_assigned: bool
+    """Whether `=` or `:` follows the name; Java takes a space as well, and a name alone."""
+
+    @property
+    def is_property(self) -> bool:
+        """Whether this is a property of a client; else it is text of some other file, which may be a secret."""
+        return self.is_assigned and bool(_PROPERTY_NAME.fullmatch(self.name))
 
 
 def read_command_config(file: Path) -> list[str]:
@@ -81,13 +101,14 @@ def _read(file: Path, option: str) -> dict[str, str]:
         BadInput: the file cannot be read, or a property cannot be carried over; `option` is named.
     """
     try:
-        found = dict(_properties(file.read_text(encoding="utf-8-sig")))
+        entries = [*_properties(file.read_text(encoding="utf-8-sig"))]
     except OSError as error:
         raise BadInput(f"{option}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{option}: not UTF-8") from None
-    if unknown := sorted(found.keys() - _KNOWN):
-        raise BadInput(f"{option}: {', '.join(unknown)} is not supported; remove it from the file")
+    found = {each.name: each.value for each in entries}
+    if unknown := [each for each in entries if each.name not in _KNOWN]:
+        raise BadInput(f"{option}: {_not_supported(unknown)}")
     if not _OIDC.fullmatch(handler := found.get(_HANDLER, OIDC_HANDLER)):
         raise BadInput(f"{option}: {_HANDLER}={handler} is not supported; librdkafka cannot run it")
     settings = dict.fromkeys(SecuritySettings.model_fields.keys() - {"librdkafka"}, "")
@@ -106,6 +127,17 @@ def _read(file: Path, option: str) -> dict[str, str]:
     if _JAAS in found:
         settings |= _login(found[_JAAS], option)
     return settings
+
+
+def _not_supported(entries: Sequence[_Entry]) -> str:
+    """Return why entries are not accepted."""
+    for each in entries:
+        if not each.is_property:
+            return f"line {each.line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?"
+    names = sorted({each.name for each in entries})
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
+    return f"{', '.join(names[:_MAX_NAMED])}{more} {verb} not supported; remove {them} from the file"
 
 
 def _login(text: str, option: str) -> dict[str, str]:
@@ -133,13 +165,18 @@ def _login(text: str, option: str) -> dict[str, str]:
     )
 
 
-def _properties(text: str) -> Iterator[tuple[str, str]]:
+def _properties(text: str) -> Iterator[_Entry]:
     """Yield the entries of a file, as java.util.Properties reads it."""
-    logical = re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t\f]*", r"\1", text.replace("\r\n", "\n"))
-    for line in logical.split("\n"):
-        stripped = line.lstrip(" \t\f")
-        if match := _ENTRY.fullmatch(stripped) if stripped and stripped[0] not in "#!" else None:
-            yield _unescaped(match[1]), _unescaped(match[2])
+    lines = enumerate(text.replace("\r\n", "\n").split("\n"), 1)
+    for number, line in lines:
+        logical = line.lstrip(_BLANKS)
+        if not logical or logical[0] in "#!":
+            continue
+        while _CONTINUED.search(logical):
+            logical = logical[:-1] + next(lines, (0, ""))[1].lstrip(_BLANKS)
+        match = _ENTRY.fullmatch(logical)
+        name, separator, value = match.groups() if match else ("", "", "")
+        yield _Entry(number, _unescaped(name), _unescaped(value), separator in {"=", ":"})
 
 
 def _unescaped(text: str) -> str:

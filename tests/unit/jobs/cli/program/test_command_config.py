@@ -89,7 +89,9 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("client.dns.lookup=x\nretries=3\n", "client.dns.lookup, retries is not supported; remove it from"),
+        ("client.dns.lookup=x\n", "client.dns.lookup is not supported; remove it from the file"),
+        ("client.dns.lookup=x\nretries=3\n", "client.dns.lookup, retries are not supported; remove them from"),
+        ("a.a=1\na.b=1\na.c=1\na.d=1\na.e=1\n", "a.a, a.b, a.c and 2 more are not supported; remove them from"),
         (
             "ssl.truststore.location=trust.jks\n",
             "ssl.truststore.location is a JKS file, and only PEM can be read: convert it, and set ssl.truststore.type",
@@ -111,6 +113,30 @@ def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text,
     assert error in str(raised.value)
     assert "hunter2" not in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("hunter2\n", 1),
+        ("=hunter2\n", 1),
+        ("hunter2=\n", 1),
+        ("hunter2.word\n", 1),
+        ("hunter2.word xyzzy\n", 1),
+        ("# one \\\nsecurity.protocol=\\\nSSL\n\nretries=3\nhunter2 xyzzy: 1\n", 6),
+        ("-----BEGIN PRIVATE KEY-----\nhunter2/xyzzy==\n-----END PRIVATE KEY-----\n", 1),
+    ],
+)
+def test_no_word_of_another_kind_of_file_is_told(read, text, line):
+    with pytest.raises(BadInput) as raised:
+        read(text)
+    said = str(raised.value)
+    assert f"line {line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?" in said
+    assert not any(word in said for word in ("hunter2", "xyzzy", "PRIVATE"))
+
+
+def test_a_comment_does_not_go_on_in_the_next_line(read):
+    assert "kafka.security_protocol=SSL" in read("# C:\\\nsecurity.protocol=SSL\n")
 
 
 def test_a_missing_file_is_named(tmp_path):
