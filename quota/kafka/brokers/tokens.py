@@ -5,19 +5,22 @@ import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import BadStatusLine, HTTPException, IncompleteRead
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 import msgspec
 
 from quota.errors import ClusterError
+from quota.settings.secrets import mask_logins
 from quota.settings.security.oauth import ClientCredentials, extension_pairs
 
 _MAX_ANSWER_BYTES = 1024 * 1024
 _MAX_SHOWN = 300
+_REDIRECTS = range(300, 400)
 _JWT_PARTS = 3
 
 
@@ -58,6 +61,13 @@ class Token:
         return ""
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """Leaves redirects to the caller as errors: urllib would send the login to whatever host they name."""
+
+    def redirect_request(self, *_args: object) -> None:
+        return None
+
+
 def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token:
     """Ask the token server for a token.
 
@@ -66,16 +76,18 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
         timeout_seconds: how long the server may take to connect, and to answer.
 
     Raises:
-        ClusterError: the server cannot be reached, or refuses; the message says what it says.
+        ClusterError: the server cannot be reached, or refuses; the message says what it says. A redirect is refused.
     """
     url = credentials.token_endpoint_url
     try:
         token = _ask(credentials, timeout_seconds).access_token
         return Token(token, extensions=extension_pairs(credentials.extensions))
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
-        raise ClusterError(
-            f"cannot get a token for client {credentials.client_id} from {url}: {_reason(error)}"
-        ) from None
+    except HTTPError as error:
+        with error:
+            problem = f"{error.code} {_redirect(error) or _refusal(error) or _shown(error.reason)}"
+    except (OSError, ValueError, HTTPException, msgspec.MsgspecError) as error:
+        problem = _reason(error)
+    raise ClusterError(f"cannot get a token for client {credentials.client_id} from {url}: {problem}")
 
 
 def _ask(credentials: ClientCredentials, timeout_seconds: float) -> _Answer:
@@ -86,19 +98,20 @@ def _ask(credentials: ClientCredentials, timeout_seconds: float) -> _Answer:
         credentials.token_endpoint_url, urlencode(form).encode(), headers, method="POST"
     )
     context = ssl.create_default_context(cadata=credentials.ca or None)
-    with urlopen(request, timeout=timeout_seconds, context=context) as answer:  # noqa: S310 as above
+    opener = build_opener(HTTPSHandler(context=context), _NoRedirects)
+    with opener.open(request, timeout=timeout_seconds) as answer:
         return msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Answer)
 
 
 def _reason(error: Exception) -> str:
-    cause = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+    cause = error.reason if isinstance(error, URLError) else error
     match cause:
-        case HTTPError():
-            return f"{cause.code} {_refusal(cause.read(_MAX_ANSWER_BYTES)) or cause.reason}"
         case ssl.SSLCertVerificationError(verify_message=message):
             return f"certificate verify failed: {message}; sasl_oauthbearer_ca_location names the authority to trust"
         case TimeoutError():
             return "no answer"
+        case BadStatusLine() | IncompleteRead() if not isinstance(cause, OSError):
+            return "the answer is not HTTP, or breaks off"
         case msgspec.MsgspecError():
             return "the answer has no access_token; this is not a token endpoint"
         case OSError(strerror=str(text)):
@@ -107,14 +120,27 @@ def _reason(error: Exception) -> str:
             return str(cause)
 
 
-def _refusal(body: bytes) -> str:
-    """Return what the answer of a token server says, in one line; empty if it says nothing."""
-    try:
-        refusal = msgspec.json.decode(body, type=_Refusal)
-    except msgspec.MsgspecError:
+def _redirect(answer: HTTPError) -> str:
+    """Return where the answer of a token server leads, without the query; empty if it leads nowhere."""
+    location = answer.headers.get("Location", "").partition("?")[0]
+    if answer.code not in _REDIRECTS or not location:
         return ""
-    text = f"{refusal.error}: {refusal.error_description}" if refusal.error_description else refusal.error
-    return " ".join(text.split())[:_MAX_SHOWN]
+    target = mask_logins(_shown(location))
+    return f"redirects to {target}; sasl_oauthbearer_token_endpoint_url must name the endpoint itself"
+
+
+def _refusal(answer: HTTPError) -> str:
+    """Return what the answer of a token server says; empty if it says nothing."""
+    try:
+        refusal = msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Refusal)
+    except (OSError, HTTPException, msgspec.MsgspecError):
+        return ""
+    return _shown(f"{refusal.error}: {refusal.error_description}" if refusal.error_description else refusal.error)
+
+
+def _shown(text: str) -> str:
+    """Return what a server says in one line, for a terminal."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_MAX_SHOWN]
 
 
 def credentials_in(config: Mapping[str, Any]) -> ClientCredentials | None:

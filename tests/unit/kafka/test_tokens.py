@@ -1,5 +1,9 @@
 """Tokens from a token server: what it says is told in one line, and users are told by their tokens."""
 
+import socket
+import threading
+from contextlib import contextmanager, suppress
+
 import pytest
 
 from quota.errors import BadInput, ClusterError
@@ -76,6 +80,59 @@ def test_an_answer_without_a_token_is_told(server, monkeypatch):
     monkeypatch.setattr(server, "answer", lambda *_: (200, {"hello": "world"}))
     with pytest.raises(ClusterError, match=r"the answer has no access_token; this is not a token endpoint$"):
         fetch_token(credentials(server), 10)
+
+
+@contextmanager
+def answering(content):
+    """A server that answers each connection by these bytes, and keeps it open; its URL, and what it was sent."""
+    sent, kept = [], []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            with suppress(OSError):  # it is closed
+                while True:
+                    connection, _ = listener.accept()
+                    kept.append(connection)
+                    sent.append(connection.recv(65536))
+                    connection.sendall(content)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/token", sent
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for each in kept:
+                each.close()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_sends_the_secret_to_nobody_else(server, status):
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (elsewhere, sent):
+        redirect = f"HTTP/1.1 {status} See\r\nLocation: {elsewhere}?key=xyzzy\r\nContent-Length: 0\r\n\r\n"
+        with answering(redirect.encode()) as (url, _), pytest.raises(ClusterError) as raised:
+            fetch_token(credentials(server, url=url), 10)
+    assert sent == []
+    assert str(raised.value) == (
+        f"cannot get a token for client alice from {url}: {status} redirects to {elsewhere}; "
+        "sasl_oauthbearer_token_endpoint_url must name the endpoint itself"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"\0\0\0\5hello\n", "the answer is not HTTP, or breaks off"),
+        (b"HTTP/1.1 401 No\x1b[1m way\r\nContent-Length: 100\r\n\r\n{", "401 No [1m way"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "no answer"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n", "the answer is not HTTP, or breaks off"),
+    ],
+)
+def test_an_answer_that_is_broken_is_told_in_one_line(server, content, error):
+    with answering(content) as (url, _), pytest.raises(ClusterError) as raised:
+        fetch_token(credentials(server, url=url), 2)
+    assert str(raised.value) == f"cannot get a token for client alice from {url}: {error}"
 
 
 def test_the_message_to_a_broker_is_that_of_rfc_7628():
