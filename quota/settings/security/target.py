@@ -24,10 +24,21 @@ _BELONGS_TO = {
 to another key, and a secret must not be sent for or to somebody whom it does not belong to."""
 
 
+_LOGIN_SECRETS = (
+    "sasl_password",
+    "sasl_password_file",
+    "sasl_oauthbearer_client_secret",
+    "sasl_oauthbearer_client_secret_file",
+    "sasl_oauthbearer_token_function",
+)
+
+
 class TargetSettings(SecuritySettings):
     """Security of connections to the target cluster. A key that is not set here has its value in `[kafka]`.
 
     A password is only taken over with its user name, and a certificate, its key and the key's password only together.
+    No login is taken over where it would be less protected than in `[kafka]`: without TLS, or by PLAIN in place of
+    SCRAM.
     """
 
     def inherited(self, kafka: SecuritySettings) -> dict[str, Any]:
@@ -36,21 +47,21 @@ class TargetSettings(SecuritySettings):
         Keys that the protocol or the mechanism has no use for are left out. Properties are taken over only where
         nothing is set here: they would override it.
         """
-        protocol = (self if "security_protocol" in self.model_fields_set else kafka).security_protocol
-        by_token = (self if "sasl_mechanism" in self.model_fields_set else kafka).sasl_mechanism == MECHANISM
+        by_token = self._mechanism(kafka) == MECHANISM
         unused = ["sasl_username", "sasl_password"] if by_token else ["sasl_oauthbearer_"]
         if "sasl_oauthbearer_token_function" in self.model_fields_set:
             unused.append("sasl_oauthbearer_")
-        if not has_sasl(protocol):
+        if not has_sasl(self._protocol(kafka)):
             unused.append("sasl_")
-        if not has_tls(protocol):
+        if not has_tls(self._protocol(kafka)):
             unused.append("ssl_")
+        kept_out = self._kept_out(kafka)
         return {
             key: getattr(kafka, key)
             for key in SecuritySettings.model_fields
             if (key not in self.model_fields_set if key != _PROPERTIES else not self.model_fields_set)
             and not key.startswith(tuple(unused))
-            and self.model_fields_set.isdisjoint(_BELONGS_TO.get(key, ()))
+            and key not in kept_out
         }
 
     def resolved(self, kafka: SecuritySettings) -> SecuritySettings:
@@ -63,12 +74,31 @@ class TargetSettings(SecuritySettings):
         Raises:
             ValueError: a file cannot be read.
         """
-        kept_out = [
-            key
-            for key, owners in _BELONGS_TO.items()
-            if getattr(kafka, key) != type(kafka).model_fields[key].default
-            and not self.model_fields_set.isdisjoint(owners)
-        ]
+        reasons: dict[str, list[str]] = {}
+        for key, reason in self._kept_out(kafka).items():
+            if getattr(kafka, key) != type(kafka).model_fields[key].default:
+                reasons.setdefault(reason, []).append(f"kafka.{key}")
         for problem in self.resolved(kafka).problems():
-            names = " and ".join(f"kafka.{key}" for key in kept_out)
-            yield f"{problem}; {names} is not for another user or key" if kept_out else problem
+            yield "; ".join([problem, *(f"{' and '.join(keys)} is {reason}" for reason, keys in reasons.items())])
+
+    def _kept_out(self, kafka: SecuritySettings) -> dict[str, str]:
+        """Return the keys of `[kafka]` that are not taken over for the sake of secrets, each with the reason."""
+        kept_out = dict.fromkeys(_LOGIN_SECRETS, reason) if (reason := self._weakness(kafka)) else {}
+        for key, owners in _BELONGS_TO.items():
+            if not self.model_fields_set.isdisjoint(owners):
+                kept_out[key] = "not for another user or key"
+        return kept_out
+
+    def _weakness(self, kafka: SecuritySettings) -> str:
+        """Return why logins of `[kafka]` are not for the target; empty if they are."""
+        if has_tls(kafka.security_protocol) and not has_tls(self._protocol(kafka)):
+            return f"protected by TLS in [kafka], and not taken over for {self._protocol(kafka)}"
+        if kafka.sasl_mechanism.startswith("SCRAM") and self._mechanism(kafka) == "PLAIN":
+            return "never sent by SCRAM, and not taken over for PLAIN, which sends it"
+        return ""
+
+    def _protocol(self, kafka: SecuritySettings) -> str:
+        return (self if "security_protocol" in self.model_fields_set else kafka).security_protocol
+
+    def _mechanism(self, kafka: SecuritySettings) -> str:
+        return (self if "sasl_mechanism" in self.model_fields_set else kafka).sasl_mechanism

@@ -69,6 +69,52 @@ def test_the_password_of_one_user_is_never_sent_for_another():
     )
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "target", "reason"),
+    [
+        ("PLAIN", ["security_protocol=SASL_PLAINTEXT"], "protected by TLS in [kafka], and not taken over for SASL_PL"),
+        (
+            "SCRAM-SHA-512",
+            ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=PLAIN"],
+            "protected by TLS in [kafka], and not taken over for SASL_PLAINTEXT",
+        ),
+        ("SCRAM-SHA-512", ["sasl_mechanism=PLAIN"], "never sent by SCRAM, and not taken over for PLAIN, which sends"),
+    ],
+)
+def test_a_password_is_not_sent_where_it_would_be_less_protected(mechanism, target, reason):
+    kafka = [*KAFKA, f"kafka.sasl_mechanism={mechanism}"]
+    overrides = [*kafka, *(f"target.{each}" for each in target)]
+    with pytest.raises(BadInput) as raised:
+        load_settings(overrides, environment={}, with_default_file=False)
+    assert f"needs sasl_password; kafka.sasl_password is {reason}" in str(raised.value)
+    assert "of-alice" not in str(raised.value)
+    found = load_settings([*overrides, "target.sasl_password=own"], environment={}, with_default_file=False)
+    assert found.target_connection.security.sasl_username == "alice"
+    assert found.target_connection.security.sasl_password == "own"  # noqa: S105
+
+
+def test_a_client_secret_is_not_taken_over_where_tokens_would_be_sent_in_plain_text():
+    kafka = [
+        "kafka.security_protocol=SASL_SSL",
+        "kafka.sasl_mechanism=OAUTHBEARER",
+        "kafka.sasl_oauthbearer_token_endpoint_url=https://idp/token",
+        "kafka.sasl_oauthbearer_client_id=alice",
+        "kafka.sasl_oauthbearer_client_secret=of-alice",
+        "target.security_protocol=SASL_PLAINTEXT",
+    ]
+    with pytest.raises(BadInput) as raised:
+        load_settings(kafka, environment={}, with_default_file=False)
+    assert "needs sasl_oauthbearer_client_secret; kafka.sasl_oauthbearer_client_secret is protected by TLS" in str(
+        raised.value
+    )
+
+
+def test_a_password_is_taken_over_where_it_is_protected_as_well():
+    assert security("security_protocol=SASL_SSL", "sasl_mechanism=SCRAM-SHA-512") == Security(
+        "SASL_SSL", "SCRAM-SHA-512", "alice", "of-alice"
+    )
+
+
 def test_a_certificate_and_its_key_are_taken_over_together_or_not_at_all(tmp_path):
     def pair(name):
         certificate, key = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
