@@ -10,6 +10,8 @@ _OWNED = frozenset(
     {
         "bootstrap.servers",
         "metadata.broker.list",
+        "topic.blacklist",
+        "allow.auto.create.topics",
         "group.id",
         "group.instance.id",
         "transactional.id",
@@ -17,8 +19,15 @@ _OWNED = frozenset(
         "isolation.level",
         "acks",
         "request.required.acks",
+        "retries",
+        "message.send.max.retries",
+        "max.in.flight",
+        "max.in.flight.requests.per.connection",
+        "queuing.strategy",
+        "delivery.report.only.error",
         "auto.offset.reset",
         "auto.commit.interval.ms",
+        "auto.commit.enable",
         "log_level",
         "linger.ms",
         "queue.buffering.max.ms",
@@ -30,25 +39,30 @@ _OWNED = frozenset(
         "queued.max.messages.kbytes",
         "max.poll.records",
         "max.partition.fetch.bytes",
+        "fetch.message.max.bytes",
         "max.request.size",
         "buffer.memory",
         "compression.type",
+        "compression.codec",
         "key.serializer",
         "value.serializer",
         "key.deserializer",
         "value.deserializer",
         "interceptor.classes",
+        "plugin.library.paths",
     }
 )
-"""What the jobs determine: which records they read, and when one counts as written. Spark refuses some of them, too."""
+"""What the jobs determine, under all names of each: which topics there are, which records are read, in which order and
+how often one is written and when it counts as written, the memory that records take, and code that sees all records.
+Spark refuses some of them, too."""
 
-_OWNED_PREFIX = "enable."
+_OWNED_PREFIXES = ("enable.", "partitioner.")  # librdkafka's `partitioner` may be that of Java's producers
 _FREE = frozenset({"enable.ssl.certificate.verification", "enable.metrics.push"})
 
 
 def _check_not_owned(properties: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name in properties:
-        if name in _OWNED or (name.startswith(_OWNED_PREFIX) and name not in _FREE):
+        if name in _OWNED or (name.startswith(_OWNED_PREFIXES) and name not in _FREE):
             raise ValueError(f"{name} is set by the jobs themselves; remove it")
         if name.endswith("_cb"):
             raise ValueError(f"{name} is a function, and these are properties; remove it")

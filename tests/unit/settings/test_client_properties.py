@@ -47,12 +47,43 @@ def test_properties_win_over_what_the_settings_make():
 
 
 @pytest.mark.parametrize("table", ["kafka.librdkafka", "kafka.java", "target.librdkafka"])
-@pytest.mark.parametrize("name", ["bootstrap.servers", "group.id", "isolation.level", "acks", "enable.idempotence"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bootstrap.servers",
+        "topic.blacklist",
+        "allow.auto.create.topics",
+        "group.id",
+        "isolation.level",
+        "acks",
+        "retries",
+        "message.send.max.retries",
+        "max.in.flight",
+        "max.in.flight.requests.per.connection",
+        "delivery.report.only.error",
+        "queuing.strategy",
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        "enable.idempotence",
+        "enable.auto.commit",
+        "auto.commit.enable",
+        "fetch.message.max.bytes",
+        "compression.codec",
+        "plugin.library.paths",
+    ],
+)
 def test_what_the_jobs_determine_is_refused(table, name):
     with pytest.raises(BadInput) as raised:
         load(f"{table}.{name}=xyzzy")
     assert str(raised.value).startswith(f"{table}: {name} is set by the jobs themselves; remove it")
     assert "xyzzy" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["partitioner", "debug", "client.rack", "socket.keepalive.enable", "enable.metrics.push"]
+)
+def test_what_the_jobs_do_not_rely_on_is_passed_on(name):
+    assert load(f"kafka.librdkafka.{name}=x").kafka.connection.librdkafka()[name] == "x"
 
 
 def test_a_mechanism_may_be_one_that_the_settings_do_not_know():
