@@ -6,6 +6,8 @@ import kubernetes_validate
 import pytest
 from jsonschema import Draft202012Validator
 
+from jobs.spark import queries
+from jobs.spark.jvm import process
 from tests.support.checkout import CHECKOUT
 from tests.unit.deployment.manifests import (
     FOLDER,
@@ -181,6 +183,17 @@ def test_the_gateway_is_not_killed_while_mutations_are_under_way(settings):
     _, waits = container("gateway")["lifecycle"]["preStop"]["exec"]["command"]
     grace = pod_template("gateway")["spec"]["terminationGracePeriodSeconds"]
     assert grace > int(waits) + settings("gateway").gateway.drain_seconds + 5
+
+
+@pytest.mark.parametrize("name", ["enforce", "audit", "minutes"])
+def test_a_job_is_not_killed_before_it_has_given_up_its_batch_and_its_jvm(name):
+    grace = pod_template(name)["spec"]["terminationGracePeriodSeconds"]
+    assert grace > queries._BATCH_SECONDS + process._END_SECONDS + 15  # noqa: SLF001 15 s for Spark to stop
+
+
+def test_the_applier_is_not_killed_while_a_mutation_is_under_way(settings):
+    grace = pod_template("applier")["spec"]["terminationGracePeriodSeconds"]
+    assert grace > settings("applier").applier.timeout_seconds + 15  # and its results are written
 
 
 def test_of_two_gateways_one_stays_while_nodes_are_drained():
