@@ -15,7 +15,7 @@ from tests.support.broker import Authority, documented_acls
 from tests.support.token_server import SCOPE, Signer, TokenServer
 from tests.support.users import allow
 
-SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in ("enforce", "audit", "operator", "apply", "gateway", "tenant")}
+SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in ("enforce", "audit", "operator", "applier", "gateway", "tenant")}
 """The client secrets, with what a quoting could stumble over; the principals are those of the documented ACLs."""
 
 # The tests' own listener knows nobody, and lets everybody do everything.

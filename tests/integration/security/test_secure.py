@@ -10,6 +10,9 @@ from confluent_kafka.admin import NewTopic
 from deltalake import DeltaTable
 
 from jobs.audit.query import start_audit
+from jobs.background import background
+from jobs.dashboard.changing import WantedQuota, set_quota
+from jobs.dashboard.feed import Feed
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower
 from jobs.spark.queries import run_until
@@ -150,7 +153,7 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
         with CommandLines(*secrets) as seen:
             done = cluster.command("enforce", "--settings", str(file), *config, "enforce", "--once")
         assert done.returncode == 0, done.stderr[-2000:]
-        Applier(cluster.settings("apply"), threading.Event()).run(once=True)
+        Applier(cluster.settings("applier"), threading.Event()).run(once=True)
         assert futures["tenant-topic"].result(60) is None
 
     decisions = list(read_topic(cluster.settings("tenant").kafka.connection, "mutation-decisions", 10))
@@ -187,6 +190,14 @@ def test_status_has_what_it_needs_and_tells_what_it_may_not_see(cluster):
     assert {each["name"]: each["exists"] for each in unseen["topics"]}["mutation-requests"] is False
     assert "topic mutation-requests is missing, or this principal may not describe it" in unseen["problems"][1]
     assert unseen["problems"][0].startswith("the configs of topic mutation-quotas cannot be read")
+
+
+def test_the_dashboard_has_what_it_needs(cluster):
+    feed = Feed(cluster.settings("dashboard"))
+    with background(feed.follow, "feed"):
+        until(lambda: feed.contact.state == "live")
+    set_quota(cluster.settings("dashboard"), WantedQuota(QuotaEntity("tenant"), 7.0))
+    assert cluster.rate_of_tenant() == 7.0
 
 
 def test_certificates_take_the_place_of_passwords(cluster, spark):

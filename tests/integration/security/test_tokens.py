@@ -109,7 +109,7 @@ def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
         with CommandLines(*secrets) as seen:
             done = command(cluster, "enforce", "enforce", "--once", more=more)
         assert done.returncode == 0, done.stderr[-2000:]
-        Applier(cluster.settings("apply"), threading.Event()).run(once=True)
+        Applier(cluster.settings("applier"), threading.Event()).run(once=True)
         assert futures["tenant-topic"].result(60) is None
 
     (decision,) = [each for each in decided(cluster) if each["topics"][0]["name"] == "tenant-topic"]
