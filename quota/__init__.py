@@ -7,11 +7,7 @@ only `quota.settings` reads files and the environment.
 
 from typing import TYPE_CHECKING
 
-from quota import _renamed
-
 __all__ = ["__version__"]
-
-_renamed.install()
 
 if TYPE_CHECKING:
     __version__: str
