@@ -42,7 +42,7 @@ def describe_sharing(tags: Mapping[str, str]) -> str:
     if not user:
         return f"of client-id {quoted(client_id or '')}, shared by all users"
     if not client_id:
-        return f"of user {quoted(user)}, shared by all its client-ids"
+        return f"of user {quoted(user)}, shared by all their client-ids"
     return f"of user {quoted(user)} with client-id {quoted(client_id)} alone"
 
 

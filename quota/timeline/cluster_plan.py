@@ -78,7 +78,8 @@ def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> list[Step]:
     """Return the steps by which the log takes over what a cluster has, from `at` (epoch ms) on.
 
     Options that a cluster does not have stay where the rate stays, and where it changes; a quota that the brokers
-    enforce is not in shadow. Scheduled changes stay, and so do quotas of entities that have a rate there that is none.
+    enforce is not in shadow. Scheduled changes stay, and so do quotas of entities whose
+    rate on the cluster is invalid (NaN or infinite).
     """
     return list(_pull_steps(present, timeline, at))
 

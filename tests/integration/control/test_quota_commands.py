@@ -48,7 +48,7 @@ def test_quotas_are_set_changed_described_and_explained(command):
     assert (explained["level"], explained["entity"], explained["bucket"]) == (3, {"user": "alice"}, {"user": "alice"})
     assert (explained["quota"]["controller_mutation_rate"], explained["burst"]) == (5.0, 55.0)
     assert [each["level"] for each in explained["levels"] if each["quota"]] == [3, 4]
-    assert "shared by all its client-ids" in command("quotas", "resolve", "--user", "alice")
+    assert "shared by all their client-ids" in command("quotas", "resolve", "--user", "alice")
     assert "unlimited: none of the eight levels has a quota" in command("quotas", "resolve", "--user", "bob")
     assert "9 mutations/s, set for the default client-id" in command(
         "quotas", "resolve", "--user", "bob", "--at", "+2d"

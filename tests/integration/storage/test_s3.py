@@ -79,7 +79,7 @@ def test_a_kill_amid_load_loses_doubles_and_changes_nothing(in_s3, server, tmp_p
     finish(undisturbed, None, log, with_audit=False)
 
     assert second.returncode == 1
-    assert f"another enforce works on {in_s3.storage.root}: process " in second.stderr
+    assert f"another enforce is running on {in_s3.storage.root}: process " in second.stderr
     found = verdict_on(gather(in_s3, undisturbed))
     assert not found.wrong, found
     assert found.refused > 0
@@ -180,7 +180,7 @@ def test_a_job_of_another_machine_keeps_its_lease_until_it_is_gone(s3_spark, in_
     lease = partial(Lease, files, "enforce", 15)
     with (
         hold_lease(lease(there), pytest.fail, lambda: True),
-        pytest.raises(LeaseError, match="another enforce works on"),
+        pytest.raises(LeaseError, match="another enforce is running on"),
         hold_lease(lease(Holder.here(os.getpid())), pytest.fail, lambda: True),
     ):
         pass

@@ -23,7 +23,7 @@ def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
         "  quota       R = 5 mutations/s, set for user-principal 'alice'",
         "              B = 500 mutations at once",
         "              since ever by ann  # as agreed",
-        "  bucket      of user 'alice', shared by all its client-ids",
+        "  bucket      of user 'alice', shared by all their client-ids",
         "  mode        STRICT: its client knows the error: a topic is admitted while K >= 0 before it, else refused",
         "  K before    -60: the bucket was written last by mutation-requests-0-0",
         "              K = min(K + t * R, B) = min(-60 + 0 s * 5/s, 500) = -60 at 1970-01-01T00:00:00.000Z",

@@ -77,7 +77,7 @@ def test_a_second_job_on_this_machine_is_refused_and_told_who_is_there(store):
     with held(lease_of(store, here())), pytest.raises(LeaseError) as raised, held(lease_of(store, here())):
         pass
     assert str(raised.value).startswith(
-        f"another enforce works on s3a://bucket/root: process {os.getpid()} on {here().host}, since 2"
+        f"another enforce is running on s3a://bucket/root: process {os.getpid()} on {here().host}, since 2"
     )
 
 
@@ -86,7 +86,7 @@ def test_a_second_job_is_refused_while_that_of_another_machine_renews_its_lease(
     clock.meanwhile = first.renew
     with (
         held(first) as stopped,
-        pytest.raises(LeaseError, match=r"another enforce works on .* on other-host"),
+        pytest.raises(LeaseError, match=r"another enforce is running on .* on other-host"),
         held(lease_of(store, here(), clock=clock)),
     ):
         pass
@@ -114,7 +114,7 @@ def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkey
     first.claim()
     monkeypatch.setattr(holder, "_stat", lambda _: None)  # as with /proc mounted with hidepid=2
     clock.meanwhile = first.renew
-    with pytest.raises(LeaseError, match="another enforce works on"):
+    with pytest.raises(LeaseError, match="another enforce is running on"):
         lease_of(store, second, seconds=3600, clock=clock).claim()
 
 
@@ -129,7 +129,7 @@ def test_a_killed_job_is_replaced_at_once_where_the_system_hides_processes(store
 def test_a_jvm_that_outlives_its_program_is_waited_for(store):
     lease_of(store, msgspec.structs.replace(here(), program=ended_process())).claim()
 
-    with pytest.raises(LeaseError, match="another enforce works on"):
+    with pytest.raises(LeaseError, match="another enforce is running on"):
         lease_of(store, here()).claim()
 
 

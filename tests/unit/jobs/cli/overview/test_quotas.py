@@ -99,7 +99,7 @@ def test_the_quota_that_applies_stands_before_its_level(resolved):
         "Quota:        7.5 mutations/s, set for user-principal 'alice' since",
         "              1970-01-01T00:00:01.001Z",
         "Burst:        1000 mutations at once (its own)",
-        "Bucket:       of user 'alice', shared by all its client-ids",
+        "Bucket:       of user 'alice', shared by all their client-ids",
         "Shadow:       only reported: requests over the quota are admitted",
         "",
         "LEVEL  USER       CLIENT-ID  RATE/S  BURST  DEBT MS  SINCE",

@@ -55,7 +55,7 @@ def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
     assert told[0] == (
         "Charged:      user 'ann' with client-id 'app': 0.5 mutations/s set for\n"
         "              user-principal 'ann', burst 5.5, bucket of user 'ann', shared by\n"
-        "              all its client-ids"
+        "              all their client-ids"
     )
     assert told[1].splitlines() == [
         "Topic:        orders",
