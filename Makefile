@@ -32,7 +32,7 @@ demo: setup ## KIP-599's worked example through Kafka, Spark and Delta, checked
 test: setup $(S3_JARS) $(S3_SERVER) ## all tests, by two at a time
 	@$(BIN)/pytest $(TWO)
 
-test-unit: setup ## the domain alone: starts no JVM, seconds
+test-unit: setup ## the domain and everything else that needs no JVM; about two minutes
 	@$(BIN)/pytest tests/unit
 
 test-spark: setup ## transforms and file-driven streams on Spark

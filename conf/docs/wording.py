@@ -76,7 +76,7 @@ def _findings(path: Path, wanted: list[Rule]) -> Iterator[Finding]:
 
 
 def _files() -> Iterator[Path]:
-    yield from (path for path in sorted(CHECKOUT.glob("*.md")) if path.name != "CHANGELOG.md")
+    yield from sorted(CHECKOUT.glob("*.md"))
     pages = sorted((CHECKOUT / "docs").rglob("*.md"))
     yield from (path for path in pages if CHECKOUT / "docs/evidence" not in path.parents)
     yield CHECKOUT / "conf/mutation-quota.toml"
