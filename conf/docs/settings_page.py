@@ -10,7 +10,7 @@ _READ_BY = {
     "kafka": "all programs that reach Kafka",
     "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
     "`observe snapshot`: the programs that reach the cluster whose topics are changed",
-    "storage": "`enforce`, `audit`, `minutes`, and the commands that read the checkpoint or the tables "
+    "storage": "`enforce`, `audit`, `minutes`, `maintain`, and the commands that read the checkpoint or the tables "
     "(`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
     "topics": "all programs that reach Kafka",
     "quota": "`enforce`; the commands that decide again or look at quotas (`simulate`, `backtest`, `recommend`, "
@@ -18,15 +18,15 @@ _READ_BY = {
     "repeats": "`enforce`, `simulate`, `backtest`",
     "limits": "`enforce`, `simulate`, `backtest`, `dead-letters resend`, clients; all programs that create topics",
     "enforce": "`enforce`",
-    "audit": "`audit`, and `enforce` with `enforce.with_audit`",
-    "minutes": "`minutes`",
+    "audit": "`audit`, `enforce` with `enforce.with_audit`, and `maintain`",
+    "minutes": "`minutes`, `maintain`",
     "applier": "`applier`",
     "push": "`quotas push --follow`",
     "gateway": "`gateway`; `kafka_clients` also `quotas push|pull|drift`",
     "observe": "`observe`",
     "client": "`QuotaAdminClient`, `AIOQuotaAdminClient`, `topics`",
     "metrics": "the services: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `observe follow`, "
-    "`quotas push --follow`",
+    "`quotas push --follow`; and `run`",
     "health": "the services, as `metrics`, and `dashboard`",
     "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
@@ -61,7 +61,7 @@ def _type(field: Mapping[str, Any]) -> str:
     if kind == "array":
         return f"list of {field['items']['type']}s"
     if kind == "object":
-        return "table of secrets" if field["additionalProperties"].get("format") == _MASKED else "table of strings"
+        return f"table of {_type(field['additionalProperties'])}s"
     return "secret" if field.get("format") == _MASKED else kind
 
 
@@ -76,6 +76,8 @@ def _default(value: object) -> str:
 
 
 def _allowed(field: Mapping[str, Any]) -> str:
+    if field.get("type") == "object":
+        return _allowed(field["additionalProperties"])
     if "enum" in field:
         return ", ".join(code(each) if each else "empty" for each in field["enum"])
     if "pattern" in field:

@@ -38,7 +38,7 @@ class EnforceSettings(Section):
 
 
 class AuditSettings(Section):
-    """The query that writes requests, decisions and quota changes to Delta."""
+    """The query that writes decisions, dead letters and quota changes to Delta."""
 
     trigger_seconds: SecondsOrZero = 10.0
     """Time between micro-batches in seconds, up to 86,400. More time makes fewer, larger files and staler tables."""
