@@ -28,6 +28,11 @@ _CAUSE_SECONDS = 1.0
 _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
 """librdkafka's errors for any trouble with all brokers; they do not name the cause."""
 
+_UNREACHABLE_HINT = (
+    "; start it (mutation-quota broker) or set kafka.bootstrap_servers, "
+    "and kafka.security_protocol where it wants TLS or SASL"
+)
+
 
 def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, Any]:
     """Return librdkafka's configuration for a cluster.
@@ -78,7 +83,8 @@ def cluster_errors(action: str, config: Mapping[str, Any], hint: str = "") -> It
         action: what the calls inside do, and with which cluster.
         config: librdkafka's configuration for the cluster. If a transport error hides its cause, such as a wrong
             password or an unknown certificate, another client connects to find it, for at most a second.
-        hint: advice to append to the reason.
+        hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
+            there is none, as the reason says enough.
 
     Raises:
         ClusterError: a call to the cluster failed.
@@ -86,7 +92,9 @@ def cluster_errors(action: str, config: Mapping[str, Any], hint: str = "") -> It
     try:
         yield
     except KafkaException as error:
-        raise ClusterError(f"cannot {action}: {_cause(error, config).removesuffix('.')}{hint}") from None
+        unreachable = error.args[0].code() in _TRANSPORT_ERRORS and config.get("security.protocol") == "PLAINTEXT"
+        advice = hint or (_UNREACHABLE_HINT if unreachable else "")
+        raise ClusterError(f"cannot {action}: {_cause(error, config).removesuffix('.')}{advice}") from None
 
 
 def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | None = None) -> T:

@@ -23,10 +23,6 @@ from quota.settings import Settings
 _log = logging.getLogger(__name__)
 
 _NOT_AUTHORIZED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
-_ADVICE = (
-    "; start it (mutation-quota broker) or set kafka.bootstrap_servers, "
-    "and kafka.security_protocol where it wants TLS or SASL"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +57,7 @@ class TopicAdmin:
         self._timeout = settings.kafka.timeout_seconds
         self._config = client_config(settings.kafka.connection)
         self._reach = f"reach Kafka at {settings.kafka.bootstrap_servers}"
-        self._advice = _ADVICE if settings.kafka.security_protocol == "PLAINTEXT" else ""  # else the reason says enough
-        with cluster_errors(self._reach, self._config, self._advice):
+        with cluster_errors(self._reach, self._config):
             self._client = AdminClient(self._config)
 
     def inventory(self) -> Inventory:
@@ -71,7 +66,7 @@ class TopicAdmin:
         Raises:
             ClusterError: the cluster does not answer.
         """
-        with cluster_errors(self._reach, self._config, self._advice):
+        with cluster_errors(self._reach, self._config):
             found = self._client.list_topics(timeout=self._timeout)
         return Inventory(len(found.brokers), frozenset(found.topics))
 

@@ -79,6 +79,21 @@ def test_other_errors_pass_unchanged(error):
     assert raised.value is error
 
 
+@pytest.mark.parametrize(("protocol", "advised"), [("PLAINTEXT", True), ("SASL_SSL", False)])
+def test_a_cluster_that_does_not_answer_is_advised_on_where_the_reason_does_not_say_enough(
+    monkeypatch, protocol, advised
+):
+    monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
+    config = CONFIG | {"security.protocol": protocol}
+    hint = "; start it (mutation-quota broker) or set kafka.bootstrap_servers, "
+    with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config):
+        raise UNREACHABLE
+    assert (f"cannot read the topic: refused{hint}" in str(raised.value)) == advised
+    with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config):
+        raise DENIED
+    assert "start it" not in str(raised.value)
+
+
 def test_what_works_passes():
     with cluster_errors("read the topic", CONFIG):
         pass
