@@ -16,25 +16,30 @@ TakeOver = Annotated[
 
 
 def broker(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 9092,
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 for any free one.")] = 9092,
     nodes: Annotated[
         int,
         typer.Option(
             min=1,
             max=9,
-            help="Nodes of the cluster: 1, or 3 and more on ports that follow --port, with three replicas.",
+            metavar="N",
+            help="Number of nodes: 1, or 3 to 9, on consecutive ports from --port.",
         ),
     ] = 1,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Data folder. Default: <storage.root>/broker, or brokers.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Data folder. Default: <storage.root>/broker, or <storage.root>/brokers for several nodes.",
+        ),
     ] = None,
     *,
     where: SettingsOptions,
 ) -> None:
     """Run one or several Kafka brokers for trials and tests.
 
-    Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect; of a cluster
-    the address of each node, separated by commas. Ctrl-C stops all nodes.
+    Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect; for a
+    cluster, the addresses of all nodes, separated by commas. Ctrl-C stops all nodes.
 
     With `--nodes 3` each node is a broker and a controller, topics have three replicas and `min.insync.replicas=2`.
 
@@ -48,7 +53,7 @@ def broker(
 
     settings = where.read()
     if nodes == 2:  # noqa: PLR2004 the quorum of two is two
-        raise BadInput("--nodes 2: two nodes stop when one of them fails; give 1, or 3 and more")
+        raise BadInput("--nodes 2: two nodes stop when one of them fails; give 1, or 3 to 9")
     running_kafka = (
         embedded_broker(settings, port, data) if nodes == 1 else embedded_cluster(settings, nodes, port, data)
     )

@@ -42,14 +42,16 @@ def simulate(
 ) -> Iterator[Decision | DeadLetter]:
     """Decide requests in the order of their lines, each a JSON object with a `timestamp` (epoch ms).
 
-    If the topic identifies a request's user, a line has its `topic`, too.
+    Blank lines are skipped. If the topic identifies a request's user, a line has its `topic`, too.
 
     Yields:
-        One answer per line; an invalid line results in a dead letter.
+        One answer per line that is not blank; an invalid line results in a dead letter.
     """
     buckets: dict[Tags, S | None] = {}
     for number, line in enumerate(lines):
         value = line.rstrip(b"\r\n")
+        if not value.strip():
+            continue
         source = Source(topic if policy.requests_of_users is None else _read_topic(value) or topic, 0, number)
         record = Record(source, 0, value)
         timestamp, error = read_timestamp(value)

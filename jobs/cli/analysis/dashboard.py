@@ -10,7 +10,8 @@ from jobs.cli.options import KafkaOptions
 
 def dashboard(
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port of the page; 0 takes any free port. [default: 8599]")
+        int | None,
+        typer.Option(min=0, max=65535, metavar="N", help="Port of the page; 0 takes any free port. [default: 8599]"),
     ] = None,
     bind: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="IP address to listen on. [default: 127.0.0.1]")

@@ -29,7 +29,7 @@ def simulate(
     """Decide a file of requests, without Spark or Kafka.
 
     Uses the same code as enforce. The result is a file of records as on their topics: JSON lines, a decision or a dead
-    letter for each request. It has no --output.
+    letter for each line that is not blank. It has no --output.
 
     Examples:
       mutation-quota simulate requests.jsonl --quotas quotas.yaml

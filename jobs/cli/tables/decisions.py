@@ -23,7 +23,7 @@ def list_decisions(
     refused: Annotated[bool, typer.Option("--refused", help="Only those that refuse a topic, in shadow too.")] = False,
     since: From = None,
     until: To = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="The largest number of decisions.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="The largest number of decisions.")] = 20,
     *,
     output: OutputOptions,
     where: SettingsOptions,

@@ -125,6 +125,16 @@ def test_a_bad_line_is_a_dead_letter_in_its_place(simulate):
     assert last["decision_id"] == "mutation-requests-0-4"
 
 
+def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(tmp_path):
+    (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
+    (tmp_path / "requests.jsonl").write_bytes(b"\n".join([b"", at(5, 1), b"  ", b"{}", at(5, 2), b""]))
+    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "1 of 3 lines is an invalid request\n")
+    first, bad, last = map(json.loads, done.stdout.splitlines())
+    assert (first["decision_id"], last["decision_id"]) == ("mutation-requests-0-1", "mutation-requests-0-4")
+    assert bad["source"]["offset"] == 3
+
+
 def test_quotas_hold_from_their_moment_on(simulate):
     quotas = [ALICE | {"effective_at": 100}, ALICE | {"effective_at": 200, "controller_mutation_rate": None}]
     assert [each["quota"] for each in simulate([at(99, 1), at(100, 1), at(200, 1)], quotas)] == [None, 5, None]
