@@ -24,11 +24,14 @@ class Loophole:
         return QuotaEntity(self.user)
 
     def __str__(self) -> str:
-        who = "a user whom no quota names" if self.user is None else f"user {quoted(self.user)}"
-        stopped = f"set one for {self.instead} alone, without a client-id"
+        if self.user is None:
+            who, get, are, option = "users without a quota of their own", "get", "are", "--user-defaults"
+        else:
+            who, get, are, option = f"user {quoted(self.user)}", "gets", "is", f"--user {quoted(self.user)}"
+        instead = f"{option}, without a client-id{'' if self.by is None else ', in its place'}"
         if self.by is None:
-            return f"{who} has no quota with a client-id that none names; {stopped}"
-        return f"{who} gets a full bucket with each new client-id, by the quota of {self.by}; {stopped}, in its place"
+            return f"{who} {are} unlimited under any client-id that has none; set a quota for {instead}"
+        return f"{who} {get} a full bucket with each new client-id, by the quota of {self.by}; set one for {instead}"
 
 
 def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:

@@ -1,5 +1,7 @@
 """A fresh client-id for each request: which layouts of quotas it passes by."""
 
+import re
+
 import pytest
 from msgspec import UNSET
 
@@ -13,26 +15,28 @@ from quota.whatif.simulation import simulate
 from tests.support.factories import request_json, timeline
 from tests.support.programs import run
 
-NEW_BUCKET, NO_QUOTA = "gets a full bucket with each new client-id", "has no quota with a client-id that none names"
+NEW_BUCKET = "a full bucket with each new client-id"
+NO_QUOTA = "unlimited under any client-id that has none"
+OTHERS = "users without a quota of their own"
 
 
 @pytest.mark.parametrize(
     ("entities", "expected"),
     [
-        ([], [("a user whom no quota names", NO_QUOTA)]),
+        ([], [(OTHERS, NO_QUOTA)]),
         ([QuotaEntity(None)], []),
         ([QuotaEntity(None), QuotaEntity("alice")], []),
-        ([QuotaEntity("alice")], [("a user whom no quota names", NO_QUOTA)]),
+        ([QuotaEntity("alice")], [(OTHERS, NO_QUOTA)]),
         ([QuotaEntity(None), QuotaEntity("alice", "app")], []),
         ([QuotaEntity(None), QuotaEntity("alice", None)], [("user 'alice'", NEW_BUCKET)]),
-        ([QuotaEntity(None, None)], [("a user whom no quota names", NEW_BUCKET)]),
-        ([QuotaEntity(None, None), QuotaEntity(None)], [("a user whom no quota names", NEW_BUCKET)]),
-        ([QuotaEntity(None, None), QuotaEntity("alice")], [("a user whom no quota names", NEW_BUCKET)]),
-        ([QuotaEntity(UNSET, None)], [("a user whom no quota names", NEW_BUCKET)]),
-        ([QuotaEntity(UNSET, "app")], [("a user whom no quota names", NO_QUOTA)]),
+        ([QuotaEntity(None, None)], [(OTHERS, NEW_BUCKET)]),
+        ([QuotaEntity(None, None), QuotaEntity(None)], [(OTHERS, NEW_BUCKET)]),
+        ([QuotaEntity(None, None), QuotaEntity("alice")], [(OTHERS, NEW_BUCKET)]),
+        ([QuotaEntity(UNSET, None)], [(OTHERS, NEW_BUCKET)]),
+        ([QuotaEntity(UNSET, "app")], [(OTHERS, NO_QUOTA)]),
         (
             [QuotaEntity("alice", "app")],
-            [("user 'alice'", NO_QUOTA), ("a user whom no quota names", NO_QUOTA)],
+            [("user 'alice'", NO_QUOTA), (OTHERS, NO_QUOTA)],
         ),
         ([QuotaEntity(None, "app"), QuotaEntity(None)], []),
     ],
@@ -41,14 +45,19 @@ def test_who_can_pass_quotas_by(entities, expected):
     found = loopholes(entities)
     assert len(found) == len(expected)
     for text, (who, how) in zip(found, expected, strict=True):
-        assert str(text).startswith(f"{who} {how}")
+        assert re.match(rf"{who} (gets?|is|are) {how}", str(text))
 
 
 def test_what_stops_it_is_told():
     (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
     assert str(found) == (
         "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
-        "the default client-id; set one for user-principal 'alice' alone, without a client-id, in its place"
+        "the default client-id; set one for --user 'alice', without a client-id, in its place"
+    )
+    (found,) = loopholes([])
+    assert str(found) == (
+        "users without a quota of their own are unlimited under any client-id that has none; "
+        "set a quota for --user-defaults, without a client-id"
     )
 
 
@@ -82,4 +91,6 @@ def test_validate_warns_of_them(tmp_path):
     file.write_text("quotas:\n  - user-defaults: true\n    client-defaults: true\n    controller_mutation_rate: 1\n")
     done = run("quotas", "validate", str(file), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{file}: 1 quota, valid\n")
-    assert done.stderr.startswith("warning: a user whom no quota names gets a full bucket with each new client-id")
+    assert done.stderr.startswith(
+        "warning: users without a quota of their own get a full bucket with each new client-id"
+    )
