@@ -1,7 +1,5 @@
 """The explanation of a decision, from the audit's tables."""
 
-import re
-
 from confluent_kafka import KafkaException
 
 from jobs.audit.decisions import AuditedDecisions
@@ -17,7 +15,6 @@ from quota.records.decision import Decision, read_decision
 from quota.records.record import Source
 from quota.settings import Settings
 
-_ID = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})-(?P<offset>\d{1,18})")
 _LATEST = 10_000
 """The number of records at the end of each partition of the decisions topic that are searched for a decision."""
 
@@ -47,12 +44,12 @@ def parse_decision_id(decision_id: str) -> Source:
     Raises:
         BadInput: it is not the id of a decision.
     """
-    match = _ID.fullmatch(decision_id)
-    if match is None:
+    source = Source.parse(decision_id)
+    if source is None:
         raise BadInput(
             f"{decision_id!r} is not a decision id: expected topic-partition-offset, such as mutation-requests-0-17"
         )
-    return Source(match["topic"], int(match["partition"]), int(match["offset"]))
+    return source
 
 
 def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:

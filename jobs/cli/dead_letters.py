@@ -12,6 +12,7 @@ from jobs.cli.options import From, KafkaOptions
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.times import parse_time
 from quota.errors import BadInput, NotFound
+from quota.records.record import Source
 from quota.settings import Settings
 from quota.text import format_time, printable
 from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter, ResentDeadLetters
@@ -81,6 +82,7 @@ def show(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions) -> 
       mutation-quota dead-letters show mutation-requests-0-17
       mutation-quota dead-letters show mutation-requests-0-17 -o yaml
     """
+    _check_ids([letter_id])
     settings = kafka.read()
     (stored,) = _read_by_id(settings, [letter_id])
 
@@ -116,6 +118,7 @@ def resend(
       mutation-quota dead-letters resend mutation-requests-0-17 --value fixed.json
       mutation-quota dead-letters resend --from -1h --error callback --dry-run
     """
+    _check_ids(letter_ids or [])
     settings = kafka.read()
     if bool(letter_ids) == (since is not None or error is not None):
         raise BadInput("which dead letters? give their ids, or select them with --from TIME or --error TEXT")
@@ -148,6 +151,15 @@ def _read_matching(settings: Settings, since: str | None, error: str | None) -> 
 def _position(stored: "StoredDeadLetter") -> tuple[int, str, int, int]:
     source = stored.letter.source
     return stored.at, source.topic, source.partition, source.offset
+
+
+def _check_ids(ids: list[str]) -> None:
+    for each in ids:
+        if Source.parse(each) is None:
+            raise BadInput(
+                f"{each!r} is not the id of a dead letter: expected topic-partition-offset, such as "
+                "mutation-requests-0-17"
+            )
 
 
 def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":

@@ -1,11 +1,14 @@
 """A record of a Kafka topic, and its position."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
 
 from quota.errors import BadRecord
+
+_ID = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,9})-(?P<offset>[0-9]{1,18})")
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -14,6 +17,12 @@ class Source(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     offset: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Return the position in a text such as `mutation-requests-0-17`; None if the text is not a position."""
+        match = _ID.fullmatch(text)
+        return None if match is None else cls(match["topic"], int(match["partition"]), int(match["offset"]))
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}-{self.offset}"

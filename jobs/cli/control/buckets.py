@@ -20,6 +20,7 @@ from jobs.cli.options import (
     parse_pair,
 )
 from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_future_time
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
@@ -129,7 +130,7 @@ def reset(
         count = _count(settings, bucket)
         output.print(
             BucketReset(bucket, False, count, None),
-            lambda: print_text(f"Would reset {count} buckets with {format_tags(bucket)}."),
+            lambda: print_text(f"Would reset {plural(count, 'bucket')} with {format_tags(bucket)}."),
         )
         return
     confirmation.confirm(f"Reset all buckets with {format_tags(bucket)}, which forgives their debts?")
@@ -163,7 +164,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
     saved = export_buckets(settings, path, new=not file.force)
     output.print(
         ExportedBuckets(str(path), len(saved.buckets)),
-        lambda: print(f"Wrote {len(saved.buckets)} buckets to {path}."),
+        lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {path}."),
     )
 
 

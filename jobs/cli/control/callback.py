@@ -140,8 +140,8 @@ def _check_allowed(setting: CallbackSetting, settings: Settings) -> None:
     allowed = settings.quota.callbacks.allowed
     if setting.class_name not in allowed:
         raise BadInput(
-            f"--class {setting.class_name}: the settings allow {', '.join(sorted(allowed))}; "
-            "name it in quota.callback_classes, here and where the jobs run"
+            f"--class {setting.class_name} is not allowed by the settings (allowed: {', '.join(sorted(allowed))}); "
+            f"add {setting.class_name} to quota.callback_classes, here and where the jobs run"
         )
     check_setting(setting)
 
@@ -150,7 +150,7 @@ def _altered(present: CallbackSetting, class_name: str | None, added: list[str],
     configs = dict(present.configs) if class_name in {None, present.class_name} else {}
     for name in deleted:
         if configs.pop(name, None) is None:
-            raise BadInput(f"--delete-config {name}: the callback does not have this config")
+            raise NotFound(f"--delete-config {name}: the callback does not have this config")
     for pair in added:
         name, value = parse_pair("add-config", pair)
         configs[name] = value

@@ -9,6 +9,7 @@ from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.control.quota_text import planned_change, quota_configs
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.program.wording import plural
 from jobs.spark.installation import clients_jar
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
@@ -68,7 +69,7 @@ def push_quotas(
         for each in left:
             print_text(f"  {each.entity}: {RATE_CONFIG}={each.present} (only on the cluster; --prune removes it)")
     if steps and not confirmation.dry_run:
-        confirmation.confirm(f"Make these {len(steps)} changes on Kafka at {cluster.connection}?")
+        confirmation.confirm(f"Make {plural(len(steps), 'change')} on Kafka at {cluster.connection}?")
         cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
     document = PushedQuotas(
         applied=not confirmation.dry_run,
@@ -112,7 +113,8 @@ def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions
 
     def summary() -> None:
         if found:
-            print_text(f"{len(found)} quotas of Kafka at {cluster.connection} differ from the log.")
+            differ = "differs" if len(found) == 1 else "differ"
+            print_text(f"{plural(len(found), 'quota')} of Kafka at {cluster.connection} {differ} from the log.")
         else:
             print_text(f"The quotas of Kafka at {cluster.connection} are the same as in the log.")
 

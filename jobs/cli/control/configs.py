@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from msgspec import UNSET
 
-from quota.errors import BadInput
+from quota.errors import BadInput, NotFound
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, read_number
 from quota.records.quota_log import QUOTA_CONFIGS, RATE_CONFIG, to_configs
@@ -58,13 +58,14 @@ class ConfigChange:
         """Return the quota after the change; None for no quota, before or after.
 
         Raises:
-            BadInput: a config to delete is not set, or there is no rate that the options could belong to.
+            BadInput: there is no rate that the options could belong to.
+            NotFound: a config to delete is not set.
         """
         unset = sorted(
             each for each in self.deleted if quota is None or getattr(quota, QUOTA_CONFIGS[each]) in (None, False)
         )
         if unset:
-            raise BadInput(f"{', '.join(unset)} is not set and cannot be deleted")
+            raise NotFound(f"{', '.join(unset)} is not set and cannot be deleted; see quotas describe")
         if RATE_CONFIG in self.deleted:
             return None
         if quota is None and RATE_CONFIG not in self.added:

@@ -6,6 +6,7 @@ from jobs.cli.control.quota_log import sign
 from jobs.cli.control.quota_text import planned_change
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.program.wording import plural
 from quota.settings import Settings
 from quota.timeline.plan import Step
 from schemas.documents.quotas import QuotaChanges
@@ -54,7 +55,7 @@ def change_log(
     """
     print_steps(steps, output)
     if steps and not confirmation.dry_run:
-        confirmation.confirm(f"Make these {len(steps)} changes in the quota log?")
+        confirmation.confirm(f"Make {plural(len(steps), 'change')} in the quota log?")
         write_steps(settings, steps, effective_at, comment)
     document = QuotaChanges(not confirmation.dry_run, [planned_change(step) for step in steps])
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
@@ -63,4 +64,4 @@ def change_log(
 def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:
     """Print how many changes were made."""
     done = "would be made" if dry_run else "made"
-    print(f"{len(steps)} changes {done}." if steps else "Nothing to change.")
+    print(f"{plural(len(steps), 'change')} {done}." if steps else "Nothing to change.")

@@ -89,13 +89,13 @@ def apply(
       mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
     """
     records = read_quota_records(file)
+    moment = parse_future_time("--effective-at", effective_at)
     confirmation.check(output)
     settings = kafka.read()
     from quota.kafka.quota_log import read_log
 
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
-    moment = parse_future_time("--effective-at", effective_at)
     log = read_log(settings)
     steps = plan(records, log.timeline, log.now if moment is None else moment)
     change_log(settings, steps, moment, comment, confirmation=confirmation, output=output)
@@ -117,10 +117,10 @@ def rollback(
       mutation-quota quotas rollback --at -1h --dry-run
       mutation-quota quotas rollback --at 2026-11-21T14:00 --yes
     """
-    confirmation.check(output)
     past = parse_time("--at", at)
     if past > now_ms():
         raise BadInput(f"--at {at}: this time is in the future")
+    confirmation.check(output)
     settings = kafka.read()
     from quota.kafka.quota_log import read_log
     from quota.kafka.topics.specs import QUOTAS_RETAINED_MS

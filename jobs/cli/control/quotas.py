@@ -156,8 +156,8 @@ def describe(
     scheduled = [each for each in log.timeline.scheduled(log.now) if entity_filter.matches(each.entity)]
 
     def table() -> None:
-        print_quotas(configured, scheduled)
         if not configured:
-            print("No quotas are set." if entity_filter.is_open else "No such quota is set.")
+            print("No quotas are set." if entity_filter.is_open else "No matching quota is in force.")
+        print_quotas(configured, scheduled)
 
     output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")

@@ -8,11 +8,23 @@ import typer
 from jobs.cli.options import KafkaOptions
 from jobs.cli.output import OutputOptions
 
+_LAST_PORT = 65_535
+
+
+def _check_endpoints(endpoints: list[str] | None) -> list[str] | None:
+    for each in endpoints or []:
+        host, _, port = each.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+            raise typer.BadParameter(f"{each}: expected HOST:PORT")
+    return endpoints
+
+
 Endpoints = Annotated[
     list[str] | None,
     typer.Option(
         "--metrics",
         metavar="HOST:PORT",
+        callback=_check_endpoints,
         help="A job's metrics endpoint, which tells whether it runs; may be given several times. "
         "By default the one of metrics.port.",
     ),

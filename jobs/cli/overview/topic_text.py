@@ -59,7 +59,7 @@ def _deletion_text(topic: DescribedTopic, charged: ChargedQuota | None) -> str:
     if charged is None or wait is None:
         return cost
     if not wait:
-        return f"{cost}: a full bucket covers them"
+        return f"{cost}: a full bucket covers {'it' if topic.costs.deletion == 1 else 'them'}"
     return f"{cost}: a full bucket is in debt for {format_duration(wait)} afterwards"
 
 

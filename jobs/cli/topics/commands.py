@@ -6,6 +6,7 @@ import typer
 
 from jobs.cli.options import Client, ConfirmOptions, TargetOptions, User, parse_pair
 from jobs.cli.output import OutputOptions
+from jobs.cli.program.wording import plural
 from quota.errors import BadInput
 from quota.settings import Settings
 
@@ -25,13 +26,31 @@ Timeout = Annotated[
 ]
 
 
+def _count_or_default(number: int) -> int:
+    if number != -1 and number < 1:
+        raise typer.BadParameter(f"{number} is neither -1 nor at least 1")
+    return number
+
+
 def create(
     topic: Annotated[list[str], typer.Option("--topic", metavar="NAME", help="Topic name. Repeatable.")],
     partitions: Annotated[
-        int, typer.Option("--partitions", help="Partitions of each topic; -1 for the cluster's default.")
+        int,
+        typer.Option(
+            "--partitions",
+            metavar="N",
+            callback=_count_or_default,
+            help="Partitions of each topic; -1 for the cluster's default.",
+        ),
     ] = -1,
     replication_factor: Annotated[
-        int, typer.Option("--replication-factor", help="Replicas of each partition; -1 for the cluster's default.")
+        int,
+        typer.Option(
+            "--replication-factor",
+            metavar="N",
+            callback=_count_or_default,
+            help="Replicas of each partition; -1 for the cluster's default.",
+        ),
     ] = -1,
     replica_assignment: Assignment = None,
     config: Annotated[
@@ -77,7 +96,9 @@ def create(
 
 def alter(
     topic: Pattern,
-    partitions: Annotated[int, typer.Option("--partitions", min=1, help="New number of partitions of each topic.")],
+    partitions: Annotated[
+        int, typer.Option("--partitions", min=1, metavar="N", help="New number of partitions of each topic.")
+    ],
     replica_assignment: Assignment = None,
     if_exists: IfExists = False,
     validate_only: ValidateOnly = False,
@@ -143,7 +164,7 @@ def delete(
             changes.preview("deleted", names)
             return
         if names:
-            confirmation.confirm(f"Delete {len(names)} topics with all their records ({', '.join(names)})?")
+            confirmation.confirm(f"Delete {plural(len(names), 'topic')} with all records ({', '.join(names)})?")
         futures = changes.admin.delete_topics(names, request_timeout=timeout, retry_on_quota_violation=False)
         changes.report("deleted", futures)
 

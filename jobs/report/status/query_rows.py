@@ -48,16 +48,15 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
         yield from _checkpoint_problems(settings, row, storage)
         lost = sum(each.lost for each in row.partitions or ())
         if lost:
+            records = "1 record was removed from its" if lost == 1 else f"{lost} records were removed from their"
             yield (
-                f"{row.name}: {lost} records were removed from their topic before it read them: see "
+                f"{row.name}: {records} topic before it read {'it' if lost == 1 else 'them'}: see "
                 f"{row.name}.fail_on_data_loss in docs/reference/errors.md"
             )
         if row.overdue:
-            what = "decisions" if row.name == APPLY else "records"
-            yield (
-                f"{row.name}: {row.overdue} {what} have waited for more than a minute: check that it "
-                "is running and keeps up"
-            )
+            what = "decision" if row.name == APPLY else "record"
+            waiting = f"1 {what} has" if row.overdue == 1 else f"{row.overdue} {what}s have"
+            yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and keeps up")
 
 
 def _checkpoint_problems(settings: Settings, row: QueryStatus, storage: StorageFacts) -> Iterator[str]:

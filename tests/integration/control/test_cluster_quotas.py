@@ -148,9 +148,9 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
 def test_a_quota_that_the_log_never_had_stays_unless_it_is_pruned(broker, wrote, quotas):
     set_by_kafka(broker.address, {"users": "theirs", "clients": None}, controller_mutation_rate=3)
     wrote(QuotaRecord(ALICE, 5.0))
-    assert quotas("push", "--yes")[0][-1] == "1 changes made."
+    assert quotas("push", "--yes")[0][-1] == "1 change made."
     plan, _ = quotas("push", "--yes", "--prune")
-    assert plan == [f"- user-principal 'theirs', the default client-id: {RATE}=3.0", "1 changes made."]
+    assert plan == [f"- user-principal 'theirs', the default client-id: {RATE}=3.0", "1 change made."]
     assert rates(broker.address, "users", "clients") == {}
     assert rates(broker.address) == {"user-principal 'alice'": 5.0}
 

@@ -76,6 +76,15 @@ def test_records_that_wait_for_long_are_a_problem(settings):
     ]
 
 
+def test_one_record_that_waits_is_told_in_the_singular(settings):
+    bounds = {"first": {(REQUESTS, 0): 0}, "end": {(REQUESTS, 0): 50}, "overdue": {(REQUESTS, 0): 41}}
+    behind = storage(enforce=checkpoint("enforce", 3, positions={(REQUESTS, 0): 40}))
+
+    found = assemble(settings, facts(cluster(**bounds), behind))
+
+    assert found.problems[0].startswith("enforce: 1 record has waited for more than a minute")
+
+
 def test_a_partition_that_was_added_is_read_from_its_first_record(settings):
     bounds = {"first": {(REQUESTS, 1): 3}, "end": {(REQUESTS, 1): 5}, "overdue": {}}
 

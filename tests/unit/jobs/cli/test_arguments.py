@@ -1,0 +1,93 @@
+"""Arguments that are refused before anything is asked, and what commands print by number."""
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.__main__ import app
+from jobs.cli.control.configs import ConfigChange
+from jobs.cli.control.plans import print_count
+from jobs.report.status import gathering
+from quota.errors import NotFound
+from quota.kafka import quota_log
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.timeline.change import to_change
+from quota.timeline.plan import Step
+from quota.timeline.timeline import QuotaTimeline
+from tests.support.programs import run
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (["dead-letters", "show", "foo"], "'foo' is not the id of a dead letter: expected topic-partition-offset"),
+        (["dead-letters", "resend", "foo"], "'foo' is not the id of a dead letter: expected topic-partition-offset"),
+        (["topics", "create", "--topic", "a", "--partitions", "0"], "0 is neither -1 nor at least 1"),
+        (["topics", "create", "--topic", "a", "--replication-factor=-2"], "-2 is neither -1 nor at least 1"),
+        (["status", "--metrics", "foo"], "foo: expected HOST:PORT"),
+        (["status", "--metrics", "foo:65536"], "foo:65536: expected HOST:PORT"),
+        (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
+    ],
+)
+def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
+    done = run(*args, "--set", "kafka.bootstrap_servers=127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert error in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+class StatusAskedError(Exception):
+    """Stands for the status."""
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], ["127.0.0.1:9464"]),
+        (["--metrics", "a:1", "--metrics", "[::1]:2"], ["a:1", "[::1]:2"]),
+    ],
+)
+def test_status_asks_the_endpoint_of_the_settings_unless_others_are_named(monkeypatch, options, expected):
+    asked = []
+
+    def read_status(_settings, endpoints, _timeout):
+        asked.extend(endpoints)
+        raise StatusAskedError
+
+    monkeypatch.setattr(gathering, "read_status", read_status)
+    done = CliRunner().invoke(app, ["status", "--set", "metrics.port=9464", *options])
+    assert isinstance(done.exception, StatusAskedError)
+    assert asked == expected
+
+
+def test_a_config_to_delete_that_is_not_set_is_not_found():
+    with pytest.raises(NotFound, match="max_debt_ms is not set and cannot be deleted"):
+        ConfigChange.parse([], ["max_debt_ms"]).applied_to(None)
+
+
+def test_scheduled_changes_come_after_the_line_that_says_that_no_quota_is_in_force(monkeypatch):
+    timeline = QuotaTimeline()
+    timeline.add(to_change(QuotaRecord(QuotaEntity("alice"), 5.0, effective_at=2000), 1000))
+
+    class Log:
+        now = 1500
+
+    Log.timeline = timeline
+    monkeypatch.setattr(quota_log, "read_log", lambda _: Log)
+    lines = CliRunner().invoke(app, ["quotas", "describe", "--user", "alice"]).stdout.splitlines()
+    assert lines[:2] == ["No matching quota is in force.", "Scheduled changes:"]
+
+
+@pytest.mark.parametrize(
+    ("count", "dry_run", "expected"),
+    [
+        (0, True, "Nothing to change.\n"),
+        (1, True, "1 change would be made.\n"),
+        (1, False, "1 change made.\n"),
+        (2, False, "2 changes made.\n"),
+    ],
+)
+def test_changes_are_counted_in_words_that_fit_the_number(capsys, count, dry_run, expected):
+    step = Step(QuotaRecord(QuotaEntity("alice"), None), None, None)
+    print_count([step] * count, dry_run=dry_run)
+    assert capsys.readouterr().out == expected
