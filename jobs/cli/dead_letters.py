@@ -10,6 +10,7 @@ import typer
 
 from jobs.cli.options import From, KafkaOptions
 from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_time
 from quota.errors import BadInput, NotFound
 from quota.records.record import Source
@@ -69,7 +70,7 @@ def list_letters(
 
     output.print(DeadLetters([_to_item(each) for each in latest], left_out), table, items="dead_letters")
     if left_out:
-        print(f"and {left_out} earlier ones (--limit)", file=sys.stderr)
+        print(f"and {plural(left_out, 'earlier dead letter')} (--limit)", file=sys.stderr)
 
 
 def show(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions) -> None:

@@ -147,7 +147,8 @@ def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[Explana
         name = ""
     left_out = len(charges) - 2 * _TOPICS_AT_EACH_END
     if left_out > 0:
-        yield _line("", f"... {left_out} more topics (-o json prints all) ...")
+        noun = "topic" if left_out == 1 else "topics"
+        yield _line("", f"... {left_out} more {noun} (-o json prints all) ...")
     for each in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
         yield _line("", _charge_text(each))
     yield _line("K after", _number(decision.tokens or 0))

@@ -8,6 +8,7 @@ import typer
 
 from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To
 from jobs.cli.output import OutputOptions
+from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_period
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
@@ -67,7 +68,7 @@ def report(
     count = sum(figures.total.requests)
     output.print(
         WrittenReport(str(file.output_file), count, str(figures.period)),
-        lambda: print(f"Wrote {file.output_file}: {count} requests of {figures.period}."),
+        lambda: print(f"Wrote {file.output_file}: {plural(count, 'request')} of {figures.period}."),
     )
 
 
