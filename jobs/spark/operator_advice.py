@@ -32,7 +32,7 @@ _ADVICE = {
         "--set {query}.fail_on_data_loss=false"
     ),
     "CONCURRENT_STREAM_LOG_UPDATE|Concurrent transaction failed": (
-        "another {query} is running on {root}; run only one at a time"
+        "another {query} is running on {root}; stop it first, or give this one a storage.root of its own"
     ),
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
     "|ChecksumException": (

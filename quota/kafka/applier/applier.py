@@ -221,7 +221,7 @@ class Applier:
             return failure(topic.name, KafkaError.INVALID_REQUEST, "Duplicate topic name.")
         if decision.mode is Mode.PERMISSIVE and not self._settings.applier.permissive:
             return failure(
-                topic.name, KafkaError.POLICY_VIOLATION, "old API versions pass quotas by: applier.permissive"
+                topic.name, KafkaError.POLICY_VIOLATION, "old API versions evade quotas: applier.permissive"
             )
         denial = self._permissions.denial(topic.name, decision.user, decision.client_id)
         if denial is not None:
