@@ -154,5 +154,6 @@ def lease_path(query: str, number: int) -> str:
 def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
     who = str(holder or "a process that has just started")
     return LeaseError(
-        f"another {query} is running on {files.root}: {who}; stop it first, or give this one a storage.root of its own", who
+        f"another {query} is running on {files.root}: {who}; stop it first, or give this one a storage.root of its own",
+        who,
     )

@@ -220,9 +220,7 @@ class Applier:
         if count > 1:
             return failure(topic.name, KafkaError.INVALID_REQUEST, "Duplicate topic name.")
         if decision.mode is Mode.PERMISSIVE and not self._settings.applier.permissive:
-            return failure(
-                topic.name, KafkaError.POLICY_VIOLATION, "old API versions evade quotas: applier.permissive"
-            )
+            return failure(topic.name, KafkaError.POLICY_VIOLATION, "old API versions evade quotas: applier.permissive")
         denial = self._permissions.denial(topic.name, decision.user, decision.client_id)
         if denial is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, denial)
