@@ -79,5 +79,5 @@ def test_what_makes_no_sense_is_told(deployment, command):
     assert "which dead letters? give their ids" in command(
         "dead-letters", "resend", "x-0-0", "--error", "y", exit_code=2
     )
-    assert "give exactly one id" in command("dead-letters", "resend", "a", "b", "--value", "f", exit_code=2)
+    assert "give exactly one id" in command("dead-letters", "resend", "a-0-0", "b-0-0", "--value", "f", exit_code=2)
     assert command("dead-letters", "list") == "No dead letters.\n"

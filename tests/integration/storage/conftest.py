@@ -20,9 +20,12 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def in_s3(deployment, server):
-    """Settings of a deployment of this test, with its root in S3."""
+    """Settings of a deployment of this test, with its root in S3.
+
+    They hold the credentials, because workers of the session's Spark may have started before the environment had them.
+    """
     root = f"s3a://{BUCKET}/{deployment.topics.requests}"
-    storage = deployment.storage.model_validate(
-        {"root": root, "options": {"fs.s3a.endpoint": server.endpoint}, "lease_seconds": 6}
-    )
+    key, secret = CREDENTIALS.values()
+    options = {"fs.s3a.endpoint": server.endpoint, "fs.s3a.access.key": key, "fs.s3a.secret.key": secret}
+    storage = deployment.storage.model_validate({"root": root, "options": options, "lease_seconds": 15})
     return deployment.model_copy(update={"storage": storage})
