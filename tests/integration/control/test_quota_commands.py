@@ -224,4 +224,4 @@ def test_times_that_are_past_or_no_times_are_refused(command):
     assert "is in the past" in command(*alter, "-1h", exit_code=2)
     for text in ("20270101", "1798761600", "tomorrow"):
         assert "expected a time" in command(*alter, text, exit_code=2)
-    assert "is not set" in command("quotas", "alter", "--user", "bob", "--delete-config", "shadow", exit_code=2)
+    assert "is not set" in command("quotas", "alter", "--user", "bob", "--delete-config", "shadow", exit_code=4)
