@@ -1,5 +1,6 @@
 """The audit's tables read without Spark: in a second instead of ten, and while jobs run."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -8,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyarrow.fs import FileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, S3FileSystem, SubTreeFileSystem
 
 from jobs.audit.tables.opening import open_known, table_errors
 from jobs.audit.tables.specs import TableSpec
@@ -23,10 +24,11 @@ _MS = timedelta(milliseconds=1)
 class AuditTable:
     """A table of the audit, at the version that was present when it was opened."""
 
-    def __init__(self, path: str, stored: DeltaTable) -> None:
-        """Read rows of a table later."""
+    def __init__(self, path: str, stored: DeltaTable, options: Mapping[str, str]) -> None:
+        """Read rows of a table later, reached by deltalake's options."""
         self._path = path
         self._stored = stored
+        self._options = options
 
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
@@ -44,7 +46,7 @@ class AuditTable:
         bounds = [("date", operator, day) for operator, day in ((">=", first), ("<=", last)) if day is not None]
         with table_errors(self._path):
             return self._stored.to_pyarrow_dataset(
-                filesystem=_local_file_system(self._path), file_pruning_predicate=bounds or None
+                filesystem=_arrows_file_system(self._path, self._options), file_pruning_predicate=bounds or None
             )
 
     def at(self, source: Source) -> list[dict[str, Any]]:
@@ -67,19 +69,35 @@ def open_table(settings: Settings, table: TableSpec) -> AuditTable:
             f"the table {path} is of version {version}, and this program reads version {table.version}; "
             "upgrade it with mutation-quota audit --once"
         )
-    return AuditTable(path, stored)
+    return AuditTable(path, stored, settings.storage.deltalake())
 
 
-def _local_file_system(path: str) -> SubTreeFileSystem | None:
-    """Return Arrow's own file system if the table is on a disk of this machine.
+def _arrows_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSystem | None:
+    """Return Arrow's own file system for a table on a disk of this machine or in S3.
 
     Otherwise deltalake's is used, which calls Python from Arrow's threads: a thread that releases its file while the
     program exits aborts it, a few times in a hundred.
     """
-    if "://" in path and not path.startswith("file://"):
+    scheme, separator, key = path.partition("://")
+    if separator and scheme in {"s3", "s3a"}:
+        return SubTreeFileSystem(key, _s3(options))
+    if separator and scheme != "file":
         return None
     local, folder = FileSystem.from_uri(path)
     return SubTreeFileSystem(folder, local)
+
+
+def _s3(options: Mapping[str, str]) -> S3FileSystem:
+    """Return S3 as deltalake's options reach it; without credentials in them it looks for some as deltalake does."""
+    endpoint = options.get("aws_endpoint", "")
+    return S3FileSystem(
+        access_key=options.get("aws_access_key_id"),
+        secret_key=options.get("aws_secret_access_key"),
+        session_token=options.get("aws_session_token"),
+        region=options.get("aws_region"),
+        endpoint_override=endpoint or None,
+        force_virtual_addressing=options.get("aws_virtual_hosted_style_request") == "true",
+    )
 
 
 def read_errors(path: str) -> AbstractContextManager[None]:

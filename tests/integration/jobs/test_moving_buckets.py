@@ -103,7 +103,7 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
     """Export, begin with the file, and decide what has come since."""
     file = tmp_path / "buckets.jsonl"
     root = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[2]")
-    assert f"Wrote 1 buckets to {file}.\n" in command("buckets", "export", "--output-file", str(file), *root)
+    assert f"Wrote 1 bucket to {file}.\n" in command("buckets", "export", "--output-file", str(file), *root)
     operator.request("third")
     begin = (
         "enforce",
