@@ -1,8 +1,12 @@
-"""Work on a thread of its own for as long as a block runs."""
+"""Work beside the program: on a thread for as long as a block runs, or in a process that ends with the program."""
 
+import ctypes
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+_PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
@@ -22,3 +26,8 @@ def background(work: Callable[[threading.Event], None], name: str, join_seconds:
     finally:
         stop.set()
         thread.join(join_seconds)
+
+
+def end_with_parent(sent: signal.Signals) -> None:
+    """Have the kernel of Linux send a signal to this process when its parent ends, however it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, sent)

@@ -1,8 +1,8 @@
 """Records of the topics appended to the audit's tables, each record once. All of it runs in a worker."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_rows
 from jobs.audit.spool import RowSpool
+from jobs.audit.tables.conflicts import try_again
 from jobs.audit.tables.opening import TableStore, table_errors
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
 from jobs.spark.worker import prepare_worker
@@ -21,9 +22,6 @@ from schemas.source import SOURCE
 
 _COMMITTED_BYTES = 32 * 1024 * 1024
 """The rows that are appended by one commit; deltalake needs eight times as much memory."""
-
-_ATTEMPTS = 5
-"""How often a batch is tried while others change the table."""
 
 _ANY_AUDIT = "mutation-quota-audit"
 """A mark of all audits: of two that write at the same time the later one is refused, whatever their checkpoints."""
@@ -119,10 +117,7 @@ class BatchRows:
 def _append_new(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:
     """Append the rows that the table does not have; start again if others have changed it in the meantime."""
     with table_errors(store.path(table)):
-        for _ in range(_ATTEMPTS - 1):
-            with suppress(CommitFailedError):
-                return _try_append(store, table, spool, batch)
-        return _try_append(store, table, spool, batch)
+        try_again(partial(_try_append, store, table, spool, batch), CommitFailedError)
 
 
 def _try_append(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:

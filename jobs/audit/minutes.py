@@ -3,7 +3,6 @@
 It is separate from the audit, because a decision may have to wait for a batch of the audit.
 """
 
-from contextlib import suppress
 from functools import partial, reduce
 from operator import and_
 
@@ -14,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.effective import SPARK, count_topics, sum_mutations
+from jobs.audit.tables.conflicts import try_again
 from jobs.audit.tables.frames import follow_table, read_table
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
@@ -34,9 +34,6 @@ VERSION = 1
 _KEY = ("date", "minute", "tenant")
 
 _MINUTE_SECONDS = 60
-
-_ATTEMPTS = 5
-"""How often a batch is tried while others change the table."""
 
 _CONFLICTS = (ConcurrentAppendException, ConcurrentDeleteDeleteException, ConcurrentDeleteReadException)
 
@@ -65,16 +62,8 @@ def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False
 
 
 def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, _batch_id: int) -> None:
-    _update_minutes(settings, batch)
+    try_again(partial(update_minutes, settings, batch), *_CONFLICTS)
     upkeep.after_batch()
-
-
-def _update_minutes(settings: Settings, batch: DataFrame) -> None:
-    """Update the minutes; start again if others, such as `maintain`, have changed them in the meantime."""
-    for _ in range(_ATTEMPTS - 1):
-        with suppress(*_CONFLICTS):
-            return update_minutes(settings, batch)
-    return update_minutes(settings, batch)
 
 
 def update_minutes(settings: Settings, batch: DataFrame) -> None:

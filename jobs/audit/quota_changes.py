@@ -30,7 +30,7 @@ def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> li
         condition &= ds.field("kind") != _CLUSTER
     last = to_datetime(until).date()
     rows = open_table(settings, QUOTA_CHANGES).dataset(last=last).to_table(filter=condition).to_pylist()
-    return [row_to_entry(row) for row in sorted(rows, key=_log_position)]
+    return [row_to_entry(row) for row in sorted(rows, key=log_position)]
 
 
 def row_to_entry(row: dict[str, Any]) -> QuotaLogEntry:
@@ -39,5 +39,6 @@ def row_to_entry(row: dict[str, Any]) -> QuotaLogEntry:
     return QuotaLogEntry(row["source"]["offset"], in_ms["timestamp"] or 0, row_to_record(in_ms))
 
 
-def _log_position(row: dict[str, Any]) -> tuple[int, int]:
+def log_position(row: dict[str, Any]) -> tuple[int, int]:
+    """Return the place of a row of the table in the quota log."""
     return row["source"]["partition"], row["source"]["offset"]

@@ -1,6 +1,5 @@
 """The embedded broker: a real single-node Kafka in KRaft mode, on 127.0.0.1 only, for demos and tests."""
 
-import ctypes
 import logging
 import random
 import shutil
@@ -11,10 +10,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from jobs.background import end_with_parent
 from jobs.spark.installation import jars_folder
 from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline
@@ -29,7 +30,6 @@ HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _CLUSTER_ID = "bXV0YXRpb24tcXVvdGEtMQ"
-_PR_SET_PDEATHSIG = 1
 _PORTS = range(20_000, 32_768)
 """Below the ports of outgoing connections, one of which could take a port before it is listened on."""
 _PORTS_TRIED = 200
@@ -164,6 +164,7 @@ class Broker:
 
     def launch(self) -> None:
         """Start the process of a prepared broker. The kernel stops it when the thread that calls this has ended."""
+        end = partial(end_with_parent, signal.SIGTERM)
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)),
@@ -171,7 +172,7 @@ class Broker:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C must not reach the broker: we stop it after its clients
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
+                preexec_fn=end if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
             )
 
     def wait_until_listening(self) -> None:
@@ -305,11 +306,6 @@ def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0
-
-
-def _die_with_parent() -> None:
-    """Have the kernel stop the broker if this process is killed outright."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _last_line(text: str) -> str:

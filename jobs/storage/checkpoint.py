@@ -9,7 +9,7 @@ from typing import Any, Self
 from confluent_kafka import TopicPartition
 
 from jobs.storage.files import Files
-from jobs.storage.stored_files import ReadableFiles
+from jobs.storage.stored_files import ReadableFiles, numbered
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import now_ms
 from quota.settings.storage import query_folder
@@ -38,7 +38,7 @@ class Checkpoint:
     def read(cls, files: ReadableFiles, query: str, version: int) -> Self:
         """Read a checkpoint of a version; any part of it may be missing."""
         folder = f"{current_folder(files, query)}/v{version}"
-        offsets, commits = (_batches(files, f"{folder}/{log}") for log in ("offsets", "commits"))
+        offsets, commits = (numbered(files, f"{folder}/{log}") for log in ("offsets", "commits"))
         newest = [f"offsets/{batch}" for batch in offsets[-2:]] + [f"commits/{batch}" for batch in commits[-1:]]
         truncated = [name for name in newest if _last_object(files.read(f"{folder}/{name}")) is None]
         has_state = bool(files.names(f"{folder}/state"))
@@ -151,10 +151,6 @@ def write_offsets(files: Files, file: str, offsets: Mapping[str, Mapping[str, in
 
 def _pointer(query: str) -> str:
     return f"{query_folder(query)}.json"
-
-
-def _batches(files: ReadableFiles, folder: str) -> list[int]:
-    return sorted(int(name) for name in files.names(folder) if name.isdecimal())
 
 
 def _query_id(metadata: str | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from jobs.storage.holder import Holder
-from jobs.storage.stored_files import ReadableFiles
+from jobs.storage.stored_files import ReadableFiles, numbered
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def newest(files: ReadableFiles, query: str) -> Found:
 
 def numbers(files: ReadableFiles, query: str) -> list[int]:
     """Return the numbers of the files of a lease."""
-    return [int(name) for name in files.names(f"{_FOLDER}/{query}") if name.isdecimal()]
+    return numbered(files, f"{_FOLDER}/{query}")
 
 
 def lease_path(query: str, number: int) -> str:

@@ -37,6 +37,11 @@ class ReadableFiles(Protocol):
         ...
 
 
+def numbered(files: ReadableFiles, folder: str) -> list[int]:
+    """Return the names in a folder that are numbers, in order."""
+    return sorted(int(name) for name in files.names(folder) if name.isdecimal())
+
+
 class LocalFiles:
     """The files of a storage root on a disk of this machine."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -30,6 +31,10 @@ class AuditTable:
         self._stored = stored
         self._options = options
 
+    @cached_property
+    def _file_system(self) -> SubTreeFileSystem | None:
+        return _arrows_file_system(self._path, self._options)
+
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
         found = {each["date"] for each in self._stored.partitions()}
@@ -45,9 +50,7 @@ class AuditTable:
         """
         bounds = [("date", operator, day) for operator, day in ((">=", first), ("<=", last)) if day is not None]
         with table_errors(self._path):
-            return self._stored.to_pyarrow_dataset(
-                filesystem=_arrows_file_system(self._path, self._options), file_pruning_predicate=bounds or None
-            )
+            return self._stored.to_pyarrow_dataset(filesystem=self._file_system, file_pruning_predicate=bounds or None)
 
     def at(self, source: Source) -> list[dict[str, Any]]:
         """Return the rows of one record, whose date is not known; read within `read_errors`."""

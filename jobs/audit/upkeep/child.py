@@ -1,6 +1,5 @@
 """Upkeep in a process of its own: whatever it meets, such as too little memory, does not end the query beside it."""
 
-import ctypes
 import os
 import resource
 import signal
@@ -18,6 +17,7 @@ from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, TENANT_MINUTES
 from jobs.audit.upkeep.plan import UpkeepPlan
 from jobs.audit.upkeep.work import UpkeepResult, keep_up
+from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
 from quota.records import codec
 
@@ -25,7 +25,6 @@ _SECONDS = 120.0
 """How long a part of the upkeep may delay its query."""
 
 _POLL_SECONDS = 0.2
-_PR_SET_PDEATHSIG = 1
 
 _stops: list[threading.Event] = []
 """Are set when the service of this process stops."""
@@ -97,7 +96,7 @@ def main() -> None:
     signal.alarm(int(2 * _SECONDS))  # if the process that waits for it no longer does
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=UpkeepTask)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # another job may go on at once
+        end_with_parent(signal.SIGKILL)  # another job may go on at once
         # Not RLIMIT_AS: the libraries reserve 1.8 GB of that, unused
         resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     (table,) = (each for each in (*TABLES, TENANT_MINUTES) if each.name == task.plan.table)

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from jobs.audit.tables.opening import TableStore, check_writable, open_known
 from jobs.audit.tables.specs import TENANT_MINUTES, TableSpec
 from jobs.audit.upkeep.plan import THOROUGH, UpkeepPlan, keep_days, plan_upkeep
-from jobs.audit.upkeep.work import UpkeepResult, keep_up, preview_upkeep
+from jobs.audit.upkeep.work import UpkeepResult, count_expired, keep_up, preview_upkeep
 from jobs.storage.lease_view import Others, holder_of
 from jobs.storage.stored_files import stored_files
 from quota.settings import Settings
@@ -36,6 +36,17 @@ def preview_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[Upke
     now = datetime.now(UTC)
     store = TableStore.of(settings)
     return [preview_upkeep(store, table, _plan(settings, table, now)) for table in tables]
+
+
+def count_expired_rows(settings: Settings, tables: Iterable[TableSpec]) -> int:
+    """Return the number of rows that `maintain_tables` would delete.
+
+    Raises:
+        MutationQuotaError: as for `preview_tables`.
+    """
+    now = datetime.now(UTC)
+    store = TableStore.of(settings)
+    return sum(count_expired(store, table, _plan(settings, table, now)) for table in tables)
 
 
 def maintain_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[UpkeepResult]:

@@ -95,7 +95,7 @@ def plan_upkeep(
         now: the time.
         limits: how many small files may stay.
     """
-    files = _live_files(table)
+    files = live_files(table)
     dates = pc.unique(files["date"]).drop_null().to_pylist()
     newest = max(dates, default=None)
     compact = list(_dates_to_compact(files, newest, limits))
@@ -103,10 +103,11 @@ def plan_upkeep(
     return UpkeepPlan(name, compact, daily, _first_kept(newest, keep_days, now))
 
 
-def _live_files(table: DeltaTable) -> pa.Table:
-    """Return the date and size in bytes of each file of the table (`date`, `bytes`)."""
+def live_files(table: DeltaTable) -> pa.Table:
+    """Return the date, the size in bytes and the number of rows of each file of the table (`date`, `bytes`, `rows`)."""
     actions = pa.table(table.get_add_actions(flatten=False))
-    return pa.table({"date": pc.struct_field(actions["partition"], "date"), "bytes": actions["size_bytes"]})
+    dates = pc.struct_field(actions["partition"], "date")
+    return pa.table({"date": dates, "bytes": actions["size_bytes"], "rows": actions["num_records"]})
 
 
 def _dates_to_compact(files: pa.Table, newest: date | None, limits: FileLimits) -> Iterator[CompactedDate]:

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from jobs.audit.quota_changes import row_to_entry
+from jobs.audit.quota_changes import log_position, row_to_entry
 from quota.records.quota_log import QuotaLogEntry
 from quota.timeline.change import BucketReset, CallbackChange, ClusterChange, QuotaChange, to_change
 
@@ -50,7 +50,7 @@ def _read(opened: DeltaTable, predicate: str) -> list[_Row]:
 def _without_superseded(rows: list[_Row]) -> list[_Row]:
     """Return the rows that a later time of the log depends on."""
     groups: dict[bytes, list[tuple[_Row, QuotaLogEntry]]] = {}
-    for row in sorted(rows, key=_position):
+    for row in sorted(rows, key=log_position):
         entry = row_to_entry(row)
         groups.setdefault(msgspec.structs.replace(entry.record, effective_at=None).key, []).append((row, entry))
     return [row for changes in groups.values() for row in _kept(changes)]
@@ -97,7 +97,3 @@ def _whole(changes: list[tuple[_Row, QuotaLogEntry]]) -> Iterator[bool]:
             case _:  # scheduled, cancelled, or a part of a callback's configs
                 is_known = False
                 yield False
-
-
-def _position(row: _Row) -> tuple[int, int]:
-    return row["source"]["partition"], row["source"]["offset"]

@@ -10,7 +10,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from jobs.audit.tables.opening import TableStore, table_errors
 from jobs.audit.tables.specs import QUOTA_CHANGES, TableSpec
-from jobs.audit.upkeep.plan import DAILY_MARK, TARGET_BYTES, UpkeepPlan
+from jobs.audit.upkeep.plan import DAILY_MARK, TARGET_BYTES, UpkeepPlan, live_files
 from jobs.audit.upkeep.superseded import count_superseded, delete_superseded
 
 
@@ -81,12 +81,10 @@ def preview_upkeep(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> Upk
         MutationQuotaError: the table cannot be read.
     """
     result = UpkeepResult(table.name, sum(each.files for each in plan.compact))
+    result.rows_deleted = count_expired(store, table, plan)
     if plan.daily:
         with table_errors(store.path(table)):
-            opened = store.open(table)
-            if plan.first_kept:
-                result.rows_deleted = _count_before(opened, table, plan.first_kept)
-            result.files_removed = len(opened.vacuum(dry_run=True, full=True))
+            result.files_removed = len(store.open(table).vacuum(dry_run=True, full=True))
     return result
 
 
@@ -109,12 +107,24 @@ def _delete_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> in
     return rows
 
 
+def count_expired(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> int:
+    """Return the number of rows that `keep_up` would delete.
+
+    Raises:
+        MutationQuotaError: the table cannot be read.
+    """
+    if not (plan.daily and plan.first_kept):
+        return 0
+    with table_errors(store.path(table)):
+        return _count_before(store.open(table), table, plan.first_kept)
+
+
 def _count_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int:
     if table is QUOTA_CHANGES:
         return count_superseded(opened, first_kept)
-    files = pa.table(opened.get_add_actions(flatten=False))
-    before = pc.less(pc.struct_field(files["partition"], "date"), pa.scalar(first_kept))
-    return int(pc.sum(files["num_records"].filter(before)).as_py() or 0)
+    files = live_files(opened)
+    before = pc.less(files["date"], pa.scalar(first_kept))
+    return int(pc.sum(files["rows"].filter(before)).as_py() or 0)
 
 
 def _remove_unused(opened: DeltaTable) -> int:

@@ -39,17 +39,14 @@ def maintain(
       mutation-quota maintain decisions --set audit.keep_days.decisions=400
     """
     settings = where.read()
-    from jobs.audit.upkeep.on_demand import maintain_tables, preview_tables
+    from jobs.audit.upkeep.on_demand import count_expired_rows, maintain_tables, preview_tables
 
     specs = _find(settings, tables or [])
-    if not confirmation.dry_run:
-        specs = _without_held(settings, specs, named=bool(tables))
-    preview = preview_tables(settings, specs)
     if confirmation.dry_run:
-        _print(preview, output, carried_out=False)
+        _print(preview_tables(settings, specs), output, carried_out=False)
         return
-    expired = sum(each.rows_deleted for each in preview)
-    if expired:
+    specs = _without_held(settings, specs, named=bool(tables))
+    if expired := count_expired_rows(settings, specs):
         confirmation.check(output)
         confirmation.confirm(f"Delete {expired:,} rows for good?")
     _print(maintain_tables(settings, specs), output, carried_out=True)
