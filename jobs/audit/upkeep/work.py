@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from datetime import date, datetime
+from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -12,21 +12,11 @@ from jobs.audit.tables.opening import TableStore, table_errors
 from jobs.audit.tables.specs import QUOTA_CHANGES, TableSpec
 from jobs.audit.upkeep.plan import DAILY_MARK, TARGET_BYTES, UpkeepPlan, live_files
 from jobs.audit.upkeep.superseded import count_superseded, delete_superseded
+from schemas.documents.maintenance import MaintainedTable
 
 
-class UpkeepResult(msgspec.Struct):
-    """What the upkeep of a table has done."""
-
-    table: str
-    """The table's name."""
-    files_compacted: int = 0
-    """Small files that are rewritten."""
-    files_written: int | None = None
-    """Files that take their place; None where this is not known yet."""
-    rows_deleted: int = 0
-    """Expired rows."""
-    files_removed: int = 0
-    """Files removed from the storage, because no recent version of the table uses them."""
+class UpkeepResult(MaintainedTable, frozen=True):
+    """What the upkeep of a table has done, or would do."""
 
     def __str__(self) -> str:
         parts = []
@@ -59,19 +49,21 @@ def keep_up(
     Raises:
         MutationQuotaError: the table cannot be read or written, or others changed the same rows.
     """
-    result = UpkeepResult(table.name)
+    compacted, written, deleted, removed = 0, 0, 0, 0
     with table_errors(store.path(table)):
         opened = store.open(table)
         if plan.daily:  # before compaction, which may be stopped when it takes too long
             if plan.first_kept:
-                result.rows_deleted = _delete_before(opened, table, plan.first_kept)
-            result.files_removed = _remove_unused(opened)
+                deleted = _delete_before(opened, table, plan.first_kept)
+            removed = _remove_unused(opened)
             _mark(opened, now)
             after_step()
         for each in plan.compact:
-            _compact(opened, each.date, result)
+            done = _compact(opened, each.date)
+            compacted += done["numFilesRemoved"]
+            written += done["numFilesAdded"]
             after_step()
-    return result
+    return UpkeepResult(table.name, compacted, written if plan.compact else None, deleted, removed)
 
 
 def preview_upkeep(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> UpkeepResult:
@@ -80,22 +72,21 @@ def preview_upkeep(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> Upk
     Raises:
         MutationQuotaError: the table cannot be read.
     """
-    result = UpkeepResult(table.name, sum(each.files for each in plan.compact))
-    result.rows_deleted = count_expired(store, table, plan)
+    unused = 0
     if plan.daily:
         with table_errors(store.path(table)):
-            result.files_removed = len(store.open(table).vacuum(dry_run=True, full=True))
-    return result
+            unused = len(store.open(table).vacuum(dry_run=True, full=True))
+    compacted = sum(each.files for each in plan.compact)
+    return UpkeepResult(table.name, compacted, None, count_expired(store, table, plan), unused)
 
 
-def _compact(opened: DeltaTable, day: date, result: UpkeepResult) -> None:
-    done = opened.optimize.compact(
+def _compact(opened: DeltaTable, day: date) -> dict[str, Any]:
+    """Compact the small files of a date, and return deltalake's counts."""
+    return opened.optimize.compact(
         [("date", "=", day.isoformat())],
         target_size=TARGET_BYTES,
         max_concurrent_tasks=1,  # a bound on memory
     )
-    result.files_compacted += done["numFilesRemoved"]
-    result.files_written = (result.files_written or 0) + done["numFilesAdded"]
 
 
 def _delete_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int:

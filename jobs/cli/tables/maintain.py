@@ -89,13 +89,8 @@ def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) 
 
 
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, carried_out: bool) -> None:
-    tables = [
-        MaintainedTable(each.table, each.files_compacted, each.files_written, each.rows_deleted, each.files_removed)
-        for each in results
-    ]
-    output.print(
-        Maintenance(tables, carried_out), lambda: _print_table(tables, carried_out=carried_out), items="tables"
-    )
+    document = Maintenance([*results], carried_out)
+    output.print(document, lambda: _print_table(results, carried_out=carried_out), items="tables")
 
 
 def _print_table(tables: "Sequence[MaintainedTable]", *, carried_out: bool) -> None:
