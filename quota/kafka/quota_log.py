@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -10,8 +11,10 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
+from quota.gateway.addresses import Address
+from quota.kafka.brokers.replica_ends import ReplicaEnds
 from quota.kafka.clients import client_config, cluster_errors, retry
-from quota.kafka.reading import message_source, topic_partitions
+from quota.kafka.reading import in_sync_replicas, message_source, topic_partitions
 from quota.kafka.timing import Deadline, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
@@ -78,18 +81,20 @@ def read_log(settings: Settings, *, with_entries: bool = False) -> "QuotaLog":
 
 @lru_cache
 def _cached_log(quotas: KafkaQuotas) -> "QuotaLog":
-    return QuotaLog(quotas)
+    return QuotaLog(quotas, ask_replicas=True)
 
 
 class QuotaLog:
     """A consumer of the quota topic, and the quotas that it has read."""
 
-    def __init__(self, quotas: KafkaQuotas, *, with_entries: bool = False) -> None:
+    def __init__(self, quotas: KafkaQuotas, *, with_entries: bool = False, ask_replicas: bool = False) -> None:
         """Open the log at its beginning.
 
         Args:
             quotas: the topic.
             with_entries: whether to retain the records in `entries`.
+            ask_replicas: whether the end of a topic with replicas is that of the longest replica, whose last records
+                have a timestamp and can be read only when the other replicas have them.
 
         Raises:
             ClusterError: the topic cannot be found in time.
@@ -115,6 +120,7 @@ class QuotaLog:
         )
         self._consumer = Consumer(self._config)
         self._positions = dict.fromkeys(self._partitions(), 0)
+        self._replica_ends = self._make_replica_ends(quotas.connection) if ask_replicas else None
 
     def take_entries(self) -> list[QuotaLogEntry]:
         """Return the records of `entries`, which are not retained any longer."""
@@ -162,16 +168,32 @@ class QuotaLog:
         with cluster_errors(f"read the quotas in {self._name}", self._config):
             return retry(lambda: topic_partitions(self._consumer, self._topic, self._timeout), Deadline(self._timeout))
 
-    def _read_new_records(self) -> None:
+    def _replicas(self) -> dict[Address, list[int]]:
+        return in_sync_replicas(self._consumer, self._topic, self._timeout)
+
+    def _make_replica_ends(self, connection: Connection) -> ReplicaEnds | None:
+        """Return what asks the replicas, unless there is one of each partition."""
+        with cluster_errors(f"read the quotas in {self._name}", self._config):
+            return ReplicaEnds(connection, self._topic) if retry(self._replicas, Deadline(self._timeout)) else None
+
+    def _ends(self) -> dict[int, int]:
+        """Return the offset after the last record of each partition, and after those that its replicas wait for."""
         ends = {
             partition: self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, partition), timeout=self._timeout
             )[1]
             for partition in self._positions
         }
+        if self._replica_ends is not None:
+            for partition, end in self._replica_ends.fetch(self._replicas()).items():
+                ends[partition] = max(end, ends[partition])
+        return ends
+
+    def _read_new_records(self) -> None:
+        ends = self._ends()
         if any(self._positions[partition] > end for partition, end in ends.items()):
             raise ClusterError(f"{self._name} was deleted and created again; restart the job")
-        unread = {partition: end for partition, end in ends.items() if self._positions[partition] < end}
+        unread = self._unread(ends)
         if unread:
             # Assigned only while there is something to read: a pending fetch would delay the next watermark request.
             self._consumer.assign([TopicPartition(self._topic, each, self._positions[each]) for each in unread])
@@ -180,17 +202,23 @@ class QuotaLog:
             finally:
                 self._consumer.unassign()
 
-    def _read_up_to(self, ends: dict[int, int]) -> None:
+    def _unread(self, ends: Mapping[int, int]) -> dict[int, int]:
+        return {partition: end for partition, end in ends.items() if self._positions[partition] < end}
+
+    def _read_up_to(self, ends: Mapping[int, int]) -> None:
         deadline = Deadline(self._timeout)
-        while any(self._positions[partition] < end for partition, end in ends.items()):
+        while unread := self._unread(ends):
             message = self._consumer.poll(_POLL_SECONDS)
             if message is not None:
                 self._add(message)
                 deadline = Deadline(self._timeout)
-            else:
-                self._skip_missing_offsets(ends)
+                continue
+            self._skip_missing_offsets(unread)
             if deadline.has_passed:
                 raise ClusterError(f"no records of {self._name} arrived for {self._timeout:.0f} s")
+            # A leader that fails loses the records that no other replica has: the log may end earlier now.
+            present = self._ends()
+            ends = {partition: min(end, present[partition]) for partition, end in ends.items()}
 
     def _add(self, message: Message) -> None:
         error = message.error()
@@ -220,7 +248,7 @@ class QuotaLog:
         if self._with_entries:
             self.entries.append(QuotaLogEntry(source.offset, timestamp, record))
 
-    def _skip_missing_offsets(self, ends: dict[int, int]) -> None:
+    def _skip_missing_offsets(self, ends: Mapping[int, int]) -> None:
         """Move past offsets without a record: it was compacted, or it is a transaction marker."""
         partitions = [TopicPartition(self._topic, partition) for partition in ends]
         for position in self._consumer.position(partitions):

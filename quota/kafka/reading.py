@@ -5,8 +5,9 @@ from functools import cached_property
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec, TopicMetadata
 
+from quota.gateway.addresses import Address
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
 from quota.records.quota_log import Cluster
@@ -51,10 +52,33 @@ def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: f
     Raises:
         KafkaException: the cluster does not answer in time, or the topic does not exist.
     """
-    metadata = client.list_topics(topic, timeout_seconds).topics[topic]
+    return sorted(_topic_metadata(client.list_topics(topic, timeout_seconds), topic).partitions)
+
+
+def in_sync_replicas(client: Consumer | Producer, topic: str, timeout_seconds: float) -> dict[Address, list[int]]:
+    """Return the brokers with replicas that are in sync, each with the partitions of these replicas.
+
+    Nothing if no partition has more than one replica, in sync or not.
+
+    Raises:
+        KafkaException: the cluster does not answer in time, or the topic does not exist.
+    """
+    cluster = client.list_topics(topic, timeout_seconds)
+    partitions = _topic_metadata(cluster, topic).partitions.values()
+    if all(len(each.replicas) <= 1 for each in partitions):
+        return {}
+    return {
+        (broker.host, broker.port): held
+        for broker in cluster.brokers.values()
+        if (held := [each.id for each in partitions if broker.id in each.isrs])
+    }
+
+
+def _topic_metadata(cluster: ClusterMetadata, topic: str) -> TopicMetadata:
+    metadata = cluster.topics[topic]
     if metadata.error is not None:
         raise KafkaException(KafkaError(metadata.error.code(), f"topic {topic}: {metadata.error.str()}"))
-    return sorted(metadata.partitions)
+    return metadata
 
 
 def offset_range(consumer: Consumer, partition: TopicPartition, timeout_seconds: float) -> tuple[int, int]:

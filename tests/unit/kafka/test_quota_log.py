@@ -1,13 +1,15 @@
-"""A quota change that can be read only after requests that it should have applied to."""
+"""A quota change that cannot be read yet when the requests that it applies to can be."""
 
 import json
 
 import pytest
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TopicPartition
 
+from quota.errors import ClusterError
 from quota.kafka import quota_log
 from quota.kafka.quota_log import KafkaQuotas
 from quota.records.callback import Callbacks
+from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 
 
@@ -43,7 +45,7 @@ class Topic:
     """The quota topic and its consumer at once."""
 
     def __init__(self):
-        self.changes, self._next = [], 0
+        self.changes, self.pending, self._next = [], [], 0
 
     def get_watermark_offsets(self, *_, **__):
         return 0, len(self.changes)
@@ -54,9 +56,28 @@ class Topic:
     def unassign(self):
         pass
 
+    def position(self, partitions):
+        return [TopicPartition(each.topic, each.partition, self._next) for each in partitions]
+
     def poll(self, _):
+        if self._next >= len(self.changes):
+            return None
         self._next += 1
         return self.changes[self._next - 1]
+
+
+class Replicas:
+    """What the replicas say of their ends: those of `topic`, and `then` happens after each question."""
+
+    def __init__(self, topic, then):
+        self._topic, self._then, self.asked = topic, then, 0
+
+    def fetch(self, replicas):
+        assert replicas == {("broker", 9092): [0]}
+        self.asked += 1
+        end = len(self._topic.changes) + len(self._topic.pending)
+        self._then(self.asked)
+        return {0: end}
 
 
 @pytest.fixture
@@ -64,7 +85,25 @@ def topic(monkeypatch):
     made = Topic()
     monkeypatch.setattr(quota_log, "Consumer", lambda _: made)
     monkeypatch.setattr(quota_log, "topic_partitions", lambda *_: [0])
+    monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {})
     return made
+
+
+@pytest.fixture
+def replicated(topic, monkeypatch):
+    """Return a function that gives the topic replicas."""
+
+    def make(then):
+        made = Replicas(topic, then)
+        monkeypatch.setattr(quota_log, "ReplicaEnds", lambda *_: made)
+        monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
+        return made
+
+    return make
+
+
+def applies(quotas, until):
+    return quotas.read_until(until).timeline.latest(QuotaEntity("ann"), until) is not None
 
 
 @pytest.mark.parametrize(("stamped", "is_late"), [(999, True), (1000, True), (1001, False)])
@@ -77,3 +116,34 @@ def test_a_change_that_the_replicas_had_late_is_warned_of(topic, caplog, stamped
     topic.changes.append(Change(1, stamped))
     quotas.read_until(2000)
     assert ("could be read only after requests up to" in caplog.text) is is_late
+
+
+def test_a_change_that_a_replica_lacks_is_waited_for(topic, replicated):
+    """Its leader has stamped it, and shows it when the other replicas have it."""
+
+    def replicate(asked):
+        if asked == 3:
+            topic.changes.append(topic.pending.pop())
+
+    replicas = replicated(replicate)
+    topic.pending.append(Change(0, 900))
+    assert applies(KafkaQuotas(Connection("waits:9092"), "quotas", 5.0, Callbacks()), 1000)
+    assert replicas.asked == 3
+
+
+def test_a_change_that_was_lost_with_its_leader_is_not_waited_for(topic, replicated):
+    def lose(asked):
+        if asked == 2:
+            topic.pending.clear()
+
+    replicated(lose)
+    topic.pending.append(Change(0, 900))
+    assert not applies(KafkaQuotas(Connection("lost:9092"), "quotas", 5.0, Callbacks()), 1000)
+
+
+def test_a_change_that_never_reaches_its_replicas_is_an_error_in_time(topic, replicated):
+    replicated(lambda _: None)
+    topic.pending.append(Change(0, 900))
+    quotas = KafkaQuotas(Connection("never:9092"), "quotas", 0.2, Callbacks())
+    with pytest.raises(ClusterError, match="no records of topic quotas at never:9092 arrived for 0 s"):
+        quotas.read_until(1000)

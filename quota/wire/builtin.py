@@ -1,0 +1,76 @@
+"""The few messages for which a program needs no jar of Kafka's clients: login, and where logs end.
+
+One version of each, which all brokers since Kafka 2.1 have. Names, types and order of the fields are those of the
+schemas in Kafka's jar (`quota.wire.schemas`).
+"""
+
+from quota.wire.protocol import Protocol
+from quota.wire.schemas import Schema
+
+_API_VERSIONS, _LIST_OFFSETS, _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 18, 2, 17, 36
+
+
+def _fields(**types: "str | list[Schema]") -> list[Schema]:
+    """Return the fields of a message or struct, by their names: of a type, or of an array of structs."""
+    return [
+        {"name": name, "versions": "0+", "nullableVersions": "0+" if name == "ErrorMessage" else "none"}
+        | ({"type": kind} if isinstance(kind, str) else {"type": f"[]{name}", "fields": kind})
+        for name, kind in types.items()
+    ]
+
+
+def _api(key: int, name: str, version: int, request: list[Schema], response: list[Schema]) -> dict[str, Schema]:
+    common = {"apiKey": key, "validVersions": f"{version}", "flexibleVersions": "none"}
+    return {
+        f"{name}Request": common
+        | {"type": "request", "listeners": ["broker"], "name": f"{name}Request", "fields": request},
+        f"{name}Response": common | {"type": "response", "name": f"{name}Response", "fields": response},
+    }
+
+
+BUILTIN = Protocol(
+    _api(
+        _LIST_OFFSETS,
+        "ListOffsets",
+        4,
+        _fields(
+            ReplicaId="int32",
+            IsolationLevel="int8",
+            Topics=_fields(
+                Name="string", Partitions=_fields(PartitionIndex="int32", CurrentLeaderEpoch="int32", Timestamp="int64")
+            ),
+        ),
+        _fields(
+            ThrottleTimeMs="int32",
+            Topics=_fields(
+                Name="string",
+                Partitions=_fields(
+                    PartitionIndex="int32", ErrorCode="int16", Timestamp="int64", Offset="int64", LeaderEpoch="int32"
+                ),
+            ),
+        ),
+    )
+    | _api(
+        _SASL_HANDSHAKE,
+        "SaslHandshake",
+        1,
+        _fields(Mechanism="string"),
+        _fields(ErrorCode="int16", Mechanisms="[]string"),
+    )
+    | _api(
+        _API_VERSIONS,
+        "ApiVersions",
+        0,
+        [],
+        _fields(ErrorCode="int16", ApiKeys=_fields(ApiKey="int16", MinVersion="int16", MaxVersion="int16")),
+    )
+    | _api(
+        _SASL_AUTHENTICATE,
+        "SaslAuthenticate",
+        1,
+        _fields(AuthBytes="bytes"),
+        _fields(ErrorCode="int16", ErrorMessage="string", AuthBytes="bytes", SessionLifetimeMs="int64"),
+    ),
+    "2.1",
+)
+"""ApiVersions v0, SaslHandshake v1, SaslAuthenticate v1 and ListOffsets v4."""

@@ -1,0 +1,102 @@
+"""Where the logs of replicas end, by brokers that answer as each test says."""
+
+import threading
+from contextlib import ExitStack
+
+import pytest
+
+from jobs.sandbox.broker import free_port
+from quota.kafka.brokers import replica_ends
+from quota.kafka.brokers.replica_ends import ReplicaEnds
+from quota.settings.connection import Connection, Security
+from quota.wire.builtin import BUILTIN
+from tests.support.scripted_broker import ScriptedBroker
+
+LIST_OFFSETS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 2, 17, 36
+NOT_A_REPLICA = 6
+
+
+@pytest.fixture
+def broker():
+    """Return a function that starts a broker with these answers, until the end of the test."""
+    with ExitStack() as stack:
+        yield lambda answers: stack.enter_context(ScriptedBroker(BUILTIN, answers).listening())
+
+
+@pytest.fixture
+def replicas():
+    with ReplicaEnds(Connection("ignored:9092"), "quotas") as made:
+        yield made
+
+
+def ends(**offsets):
+    """The answer with these offsets, or an error where one is None."""
+    partitions = [
+        {
+            "partitionIndex": int(number.removeprefix("p")),
+            "errorCode": NOT_A_REPLICA if offset is None else 0,
+            "timestamp": -1,
+            "offset": -1 if offset is None else offset,
+            "leaderEpoch": 5,
+        }
+        for number, offset in offsets.items()
+    ]
+    return {LIST_OFFSETS: {"throttleTimeMs": 0, "topics": [{"name": "quotas", "partitions": partitions}]}}
+
+
+def at(broker):
+    return ("127.0.0.1", broker.port)
+
+
+def test_the_longest_replica_counts(broker, replicas):
+    """A leader of yesterday does not know yet that there is another one."""
+    first, second = broker(ends(p0=7, p1=3)), broker(ends(p0=9))
+    assert replicas.fetch({at(first): [0, 1], at(second): [0]}) == {0: 9, 1: 3}
+
+
+def test_brokers_are_asked_as_replicas_are_and_on_one_connection(broker, replicas):
+    made = broker(ends(p0=7))
+    for _ in range(2):
+        replicas.fetch({at(made): [0]})
+    partition = {"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}
+    question = {"replicaId": -2, "isolationLevel": 0, "topics": [{"name": "quotas", "partitions": [partition]}]}
+    assert made.requests == [(18, {}), (LIST_OFFSETS, question), (LIST_OFFSETS, question)]
+
+
+def test_a_broker_that_closes_an_idle_connection_is_connected_to_again(broker, replicas):
+    answers = [ends(p0=7)[LIST_OFFSETS], None, ends(p0=8)[LIST_OFFSETS]]
+    made = broker({LIST_OFFSETS: lambda _: answers.pop(0)})
+    assert [replicas.fetch({at(made): [0]}) for _ in range(2)] == [{0: 7}, {0: 8}]
+
+
+def test_a_broker_without_the_replica_says_nothing_of_it(broker, replicas):
+    assert replicas.fetch({at(broker(ends(p0=None, p1=2))): [0, 1]}) == {1: 2}
+
+
+def test_a_broker_that_hangs_or_is_gone_is_not_waited_for_and_said_once(broker, replicas, caplog, monkeypatch):
+    monkeypatch.setattr(replica_ends, "_ANSWER_SECONDS", 0.2)
+    resumed = threading.Event()
+    hanging, present = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None}), broker(ends(p0=7))
+    gone = ("127.0.0.1", free_port())
+    for _ in range(2):
+        assert replicas.fetch({at(hanging): [0], gone: [0], at(present): [0]}) == {0: 7}
+    resumed.set()
+    assert sorted(each.getMessage() for each in caplog.records) == sorted(
+        [
+            f"127.0.0.1:{hanging.port} does not say where its replica of topic quotas ends: no answer",
+            f"127.0.0.1:{gone[1]} does not say where its replica of topic quotas ends: nobody listens there",
+        ]
+    )
+
+
+def test_it_logs_in(broker):
+    answers = {
+        SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["PLAIN"]},
+        SASL_AUTHENTICATE: {"errorCode": 0, "errorMessage": None, "authBytes": b"", "sessionLifetimeMs": 0},
+    }
+    made = broker(answers | ends(p0=7))
+    security = Security("SASL_PLAINTEXT", "PLAIN", "enforce", "secret")
+    with ReplicaEnds(Connection("ignored:9092", security), "quotas") as replicas:
+        assert replicas.fetch({at(made): [0]}) == {0: 7}
+    assert [key for key, _ in made.requests] == [18, SASL_HANDSHAKE, SASL_AUTHENTICATE, LIST_OFFSETS]
+    assert made.requests[2][1] == {"authBytes": b"\0enforce\0secret"}
