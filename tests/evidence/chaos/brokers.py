@@ -30,8 +30,8 @@ _BATCHES = 2
 class Failure(Enum):
     """What happens to a broker."""
 
-    KILLED = "killed, and started again after its partitions have other leaders"
-    CUT_OFF = "cut off while it leads, and back after its partitions have other leaders"
+    KILLED = "killed, and restarted after its partitions have other leaders"
+    CUT_OFF = "cut off while it was a leader, and back after its partitions had other leaders"
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ class Part(Enum):
     """A part of a job that can be killed alone."""
 
     JVM = "the JVM alone"
-    DRIVER = "the driver alone, and the job started again at once"
+    DRIVER = "the driver alone, with an immediate restart of the job"
     WORKERS = "the Python workers alone"
     DAEMON = "the process that forks the workers alone"
 
@@ -129,7 +129,7 @@ class Killer:
                 self._job.kill_daemon()
         until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, START_SECONDS)
         code = self._job.exit_code
-        self.tally.parts[part] = "it went on" if code is None else f"it ended ({code}), and went on when started again"
+        self.tally.parts[part] = "it continued" if code is None else f"it exited ({code}) and continued after a restart"
         self._tell(f"{part.value}: {self.tally.parts[part]}")
         if code is not None:
             self._start(self._job.with_audit)

@@ -4,52 +4,54 @@ import platform
 
 from tests.evidence.chaos.brokers import Failure
 from tests.evidence.chaos.steps import AuditStep, Step
-from tests.evidence.chaos.verdict import BROKER_CHECKS, CHECKS
+from tests.evidence.chaos.verdict import BROKER_CHECKS, CHECKS, COPIES_DIFFER
 from tests.evidence.pages import Table, versions
 
 _INTRO = """\
-Written by `make chaos`, which does it again and fails if any figure that must be 0 is not.
+`make chaos` writes this page. It repeats the experiment, and fails if any figure that must be 0 is not.
 
-A real broker, and `mutation-quota enforce`, started as an operator starts it; for some of the kills with the audit in
-the same process (`enforce.with_audit`), so that a kill hits both. Requests of ten users flow all the time, strict and
-permissive, of one to four topics, validate-only ones, records that are none; and their quotas change, are removed and
-set again. Each kill is SIGKILL, to the driver and its JVM at once where nothing else is said, and the job is started
-again at once.
+The experiment runs a real broker and `mutation-quota enforce`, started as an operator starts it. For some kills the job
+also runs the audit (`enforce.with_audit`), so that a kill hits both. Ten users send requests all the time: strict,
+permissive and validate-only requests of one to four topics, and some invalid records. Their quotas are changed, removed
+and set again. Unless stated otherwise, a kill sends SIGKILL to the driver and its JVM together, and the job is
+restarted immediately.
 
-- **At a step.** The JVM is frozen (SIGSTOP) at varying moments until the checkpoint, the topics and the Delta log say
-  that the wanted step is met, and is killed as it stands there. Where it stood is read again afterwards, from what it
-  left, and that is what is counted below. No hook in the job helps.
-- **At random.** Any moment, one in five of them in the first ten seconds of a start.
-- **A part alone.** It must go on, or end with an error and go on when it is started again.
+- **At a step.** The JVM is paused (SIGSTOP) at varying moments until the checkpoint, the topics and the Delta log show
+  the wanted step, and is then killed. The step is determined again from the files and topics that the job left behind;
+  the tables below count that step. The job contains no hooks for this.
+- **At random.** The job is killed at any moment; one in five of these kills falls into the first ten seconds after a
+  start.
+- **A part alone.** The job must continue, or exit with an error and continue after a restart.
 """
 
 _CHECKS = """\
-Afterwards the job is let finish, and another one answers the same request log by the same quota log once more,
-undisturbed: in one go, with a storage root, a decisions and a dead letters topic of its own. Then all of the topics and
-tables is read without the project's own readers.
+Afterwards the job finishes its backlog. A second job then answers the same request log with the same quota log in one
+undisturbed run, with its own storage root, decisions topic and dead letters topic. All topics and tables are read
+without the project's own readers, and these checks are made:
 
-- Every record of the request topic has one decision or one dead letter, by its source; copies of it, which the
-  at-least-once sink may write, are the same to the byte.
-- Each is, to the byte, what the undisturbed run wrote.
-- The Delta tables hold each decision, dead letter and quota change once, with every field as the topic has it.
-- The tokens before and after each decision, and which topics it admits, are those of a reference fold over the two
-  logs, in fractions and without the project's code. A bucket that a restart had filled would show there.
+- Every record of the request topic has exactly one decision or one dead letter, identified by its source. The
+  at-least-once sink may write copies; they must be byte-identical.
+- Every answer is byte-identical to the answer of the undisturbed run.
+- The Delta tables hold each decision, dead letter and quota change once, and every field equals the one on the topic.
+- The tokens before and after each decision, and the topics that it admits, equal those of a reference implementation
+  that replays the two logs in exact fractions and without the project's code. A bucket that a restart had refilled
+  would be found here.
 """
 
 _BROKERS = """\
-A cluster of three nodes, three replicas of each partition and `min.insync.replicas=2`, with a job that enforces and
-audits and requests that flow all the time. The nodes are killed (SIGKILL) one after the other and started again, and
-the leaders of the requests, the quotas and the decisions are cut off: their process is stopped (SIGSTOP), so that no
-connection breaks, until the partitions have other leaders, and then goes on as if it still were the leader. From a
-failure until there are other leaders no quota changes, since requests may be visible before a change then, as the
-[guarantees](../explanation/guarantees.md) say. Afterwards the same is compared as above, and the two logs hold each
-record that was acknowledged, where it was, and once.
+The next experiment runs a cluster of three nodes, with three replicas of each partition and `min.insync.replicas=2`.
+One job enforces and audits, and requests are sent all the time. The nodes are killed (SIGKILL) and restarted one after
+the other. The leaders of the requests, the quotas and the decisions are also cut off: their process is stopped
+(SIGSTOP), which breaks no connection, until the partitions have other leaders; the process then continues as if it were
+still the leader. Between a failure and the election of new leaders no quota is changed, because requests may become
+visible before a quota change during that time, as the [guarantees](../explanation/guarantees.md) explain. Afterwards
+the checks above are made, and each acknowledged record must be in its log once, at its offset.
 """
 
 _SURROUNDINGS = """\
-Disks that fill up and a broker that is away for minutes are another deployment's, with its own requests: after each,
-the rest is freed and the job started again, and all that was asked must be decided, charged and kept once. What else
-can be wrong around the jobs (half a checkpoint, foreign tables, unreachable quotas) is tried by `make test`.
+Full disks and a broker that is away for minutes are tested on a separate deployment with its own requests. After each
+failure, disk space is freed and the job is restarted; every request must then be decided, charged and stored once.
+Other faults around the jobs (incomplete checkpoints, foreign tables, unreachable quotas) are covered by `make test`.
 """
 
 
@@ -57,17 +59,17 @@ def figures_table(tally, verdict, seconds):
     """Return the figures."""
     rows = [
         ("kills", tally.kills),
-        ("of these at a step, at random, of a part", f"{tally.at_steps}, {tally.random}, {len(tally.parts)}"),
+        ("of these at a step, at random, of one part", f"{tally.at_steps}, {tally.random}, {len(tally.parts)}"),
         ("minutes", round(seconds / 60)),
-        ("start until the first batch is committed, median s", f"{_median(tally.starts):.1f}"),
+        ("start until the first committed batch, median, s", f"{_median(tally.starts):.1f}"),
         ("records on the request topic", verdict.requests),
         ("decisions", verdict.decisions),
         ("topics refused by them", verdict.refused),
         ("dead letters", verdict.dead_letters),
         ("quota changes", verdict.quota_changes),
         (
-            "answers written again after a kill, copies to the byte",
-            verdict.copies - verdict.wrong["copies that differ"],
+            "byte-identical copies of answers, written after a kill",
+            verdict.copies - verdict.wrong[COPIES_DIFFER],
         ),
         *((f"**{check}**", f"**{verdict.wrong[check]}**") for check in CHECKS),
     ]
@@ -78,41 +80,47 @@ def step_tables(tally):
     """Yield the kills by step of a batch, of the enforcing query and of the audit."""
     for title, steps, found in (("enforce", Step, tally.steps), ("audit", AuditStep, tally.audit_steps)):
         rows = tuple((step.value, str(found[step]), _missed(tally.missed[step])) for step in steps)
-        yield Table(
-            f"where the kills hit, {title}", (f"step of a batch, {title}", "kills", "waited for in vain"), rows, 1
-        )
+        yield Table(f"kills by step, {title}", (f"step of a batch, {title}", "kills", "not reached"), rows, 1)
 
 
 def part_table(tally):
     """Return the outcome of each kill of a part."""
     rows = tuple((part.value, became) for part, became in tally.parts.items())
-    return Table("a part alone", ("killed", "what came of it"), rows, words=2)
+    return Table("a part alone", ("killed", "outcome"), rows, words=2)
 
 
 def surroundings_table(surroundings):
     """Return the outcome of full disks and of an absent broker."""
     rows = (
-        ("a disk filled up to some KB that are left, while it enforces and audits", f"{surroundings.fills} times"),
-        ("a job ended for it, with a line that says to free some", f"{surroundings.stops} times"),
-        ("the broker away until enforce ended, with a line that says so", f"{surroundings.away:.0f} s"),
-        ("**lost, forgiven, or ended otherwise, once there was space and a broker**", f"**{len(surroundings.wrong)}**"),
+        ("a disk filled up to the last few KB, while the job enforced and audited", f"{surroundings.fills} times"),
+        ("a job exited with a line that says to free disk space", f"{surroundings.stops} times"),
+        ("the broker was away until enforce exited with a line that says so", f"{surroundings.away:.0f} s"),
+        (
+            "**decisions lost, debts forgiven or other exits, once space and broker were back**",
+            f"**{len(surroundings.wrong)}**",
+        ),
     )
-    return Table("around the jobs", ("around the jobs", "what came of it"), rows, words=1)
+    return Table("around the jobs", ("fault", "outcome"), rows, words=1)
 
 
 def brokers_table(tally, verdict):
     """Return the failures of brokers and what came of them."""
     rows = [
         *((failure.value, tally.failures[failure]) for failure in Failure),
-        ("from a failure until all partitions have other leaders, median s", f"{_median(tally.elections):.1f}"),
-        ("the job ended for it, and went on when started again", len(tally.ended)),
+        ("from a failure until all partitions had other leaders, median, s", f"{_median(tally.elections):.1f}"),
+        ("the job exited because of it and continued after a restart", len(tally.ended)),
         ("records on the request topic", verdict.requests),
         ("decisions", verdict.decisions),
         ("dead letters", verdict.dead_letters),
         ("quota changes", verdict.quota_changes),
         *((f"**{check}**", f"**{verdict.wrong[check]}**") for check in BROKER_CHECKS),
     ]
-    return Table("brokers that fail", ("a broker of three", "count"), tuple((what, _shown(n)) for what, n in rows), 1)
+    return Table(
+        "brokers that fail",
+        ("failures of one of three brokers", "count"),
+        tuple((what, _shown(n)) for what, n in rows),
+        1,
+    )
 
 
 def page(tally, verdict, brokers, surroundings, seconds):
@@ -125,7 +133,7 @@ def page(tally, verdict, brokers, surroundings, seconds):
 {_CHECKS}
 {figures_table(tally, verdict, seconds).markdown()}
 
-Steps are those of the batch that was under way. A kill of a job that did the audit, too, counts in both tables.
+The tables count kills by the step of the running batch. A kill of a job that also runs the audit counts in both tables.
 
 {steps}
 

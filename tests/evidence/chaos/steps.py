@@ -15,14 +15,14 @@ from tests.evidence.chaos.evidence import Reader, source_of
 class Step(Enum):
     """Steps of a batch in order."""
 
-    BEFORE_OFFSETS = "requests wait, the next batch's offsets are not logged"
-    OFFSETS = "offsets logged, nothing decided"
+    BEFORE_OFFSETS = "requests are waiting, the next batch's offsets are not logged"
+    OFFSETS = "offsets logged, no decision written"
     SOME_DECIDED = "some decisions written, no state committed"
     ALL_DECIDED = "all decisions written, no state committed"
-    STATE_IN_PART = "state committed in one partition of two"
+    STATE_IN_PART = "state committed in one of two partitions"
     STATE = "state committed, not all decisions written"
-    BEFORE_COMMIT = "decisions written, state committed, batch not"
-    IDLE = "batch committed, no request waits"
+    BEFORE_COMMIT = "decisions written and state committed, batch not committed"
+    IDLE = "batch committed, no request waiting"
 
 
 class AuditStep(Enum):
@@ -30,8 +30,8 @@ class AuditStep(Enum):
 
     BETWEEN = "between two batches"
     OFFSETS = "offsets logged, no data written"
-    FILES = "data files written, before the Delta commit"
-    DELTA = "after the Delta commit of the decisions, batch not committed"
+    FILES = "data files written, not committed to Delta"
+    DELTA = "decisions committed to Delta, batch not committed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,17 +38,17 @@ class Verdict:
         return "\n".join(f"{what}: {count}, as {self.examples[what]}" for what, count in self.wrong.items())
 
 
-ACKNOWLEDGED_LOST = "lost: an acknowledged request or quota change"
-REQUESTED_TWICE = "a request twice on its topic"
-LOST = "lost: a request without an answer"
-UNASKED = "an answer to nothing, or a decision and a dead letter for one request"
-COPIES_DIFFER = "copies that differ"
-UNLIKE_UNDISTURBED = "unlike the undisturbed run"
-TOKENS_WRONG = "tokens or topics unlike the reference fold"
-REFILLED = "refilled: more tokens than the reference fold"
-NOT_IN_DELTA = "not in Delta"
-TWICE_IN_DELTA = "in Delta more than once"
-UNLIKE_IN_DELTA = "in Delta unlike on the topic"
+ACKNOWLEDGED_LOST = "lost: acknowledged requests or quota changes"
+REQUESTED_TWICE = "requests twice on their topic"
+LOST = "lost: requests without an answer"
+UNASKED = "answers without a request, and requests with both a decision and a dead letter"
+COPIES_DIFFER = "copies that differ from each other"
+UNLIKE_UNDISTURBED = "answers that differ from the undisturbed run"
+TOKENS_WRONG = "tokens or admitted topics that differ from the reference"
+REFILLED = "refilled: more tokens than in the reference"
+NOT_IN_DELTA = "records missing from Delta"
+TWICE_IN_DELTA = "records more than once in Delta"
+UNLIKE_IN_DELTA = "records whose row in Delta differs from the topic"
 CHECKS = (
     LOST,
     UNASKED,
@@ -77,7 +77,7 @@ def verdict_on(evidence, acknowledged=None):
     Raises:
         AssertionError: Nothing was acknowledged, so that nothing could be looked for.
     """
-    assert acknowledged is None or acknowledged, "the brokers have acknowledged nothing"
+    assert acknowledged is None or acknowledged, "the brokers have acknowledged no record"
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))
     decisions = _answers(verdict, evidence.decisions)
     letters = _answers(verdict, evidence.dead_letters)

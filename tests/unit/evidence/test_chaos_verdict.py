@@ -247,7 +247,7 @@ def test_a_request_that_a_retry_wrote_again_is_told():
 
 
 def test_logs_that_could_not_be_checked_are_no_success():
-    with pytest.raises(AssertionError, match="acknowledged nothing"):
+    with pytest.raises(AssertionError, match="acknowledged no record"):
         verdict.verdict_on(with_ids(honest()), [])
 
 
