@@ -45,7 +45,7 @@ def phase_table(phases: Sequence[Phase]) -> Table:
     """Return the phases in order; the quiet ones are one row, their median and range."""
     quiet = [phase for phase in phases if phase.name == _QUIET]
     usual = median(phase.wait(0.5) for phase in quiet)
-    rows = [("quiet, median of phases", "", "", *_quiet_cells(quiet), "1.0", "")]
+    rows = [("quiet, median of all phases", "", "", *_quiet_cells(quiet), "1.0", "")]
     rows += [
         (
             phase.name,
@@ -59,8 +59,18 @@ def phase_table(phases: Sequence[Phase]) -> Table:
         for phase in phases
         if phase.name != _QUIET and phase.waits
     ]
-    headings = ("garbage", "records", "a second", "good", "p50, ms", "p90", "p99", "p50 of quiet's", "caught up, s")
-    return Table("good requests from sending to decision", headings, tuple(rows), words=1)
+    headings = (
+        "garbage",
+        "records",
+        "per second",
+        "valid requests",
+        "p50, ms",
+        "p90",
+        "p99",
+        "p50 / quiet p50",
+        "caught up, s",
+    )
+    return Table("valid requests from sending to decision", headings, tuple(rows), words=1)
 
 
 def _quiet_cells(quiet: Sequence[Phase]) -> tuple[str, ...]:
@@ -75,16 +85,16 @@ def sum_table(result: Result) -> Table:
     """Return the outcome of all records."""
     found = result.found
     rows = (
-        ("good requests, of these decided", f"{result.sent:,}, {found.decided:,}"),
-        ("bad records, of these dead letters", f"{sum(each.garbage for each in result.phases):,}, {found.dead:,}"),
+        ("valid requests, of these decided", f"{result.sent:,}, {found.decided:,}"),
+        ("invalid records, of these dead letters", f"{sum(each.garbage for each in result.phases):,}, {found.dead:,}"),
         ("without an answer", f"{len(found.lost):,}"),
         ("answered twice", f"{found.doubled:,}"),
-        ("answered wrongly", f"{len(found.wrong):,}"),
-        ("mended and sent again, of these decided", f"{result.mended}, {result.mended - result.undecided}"),
-        ("kept in Delta: decisions, dead letters", f"{result.audited[0]:,}, {result.audited[1]:,}"),
-        ("the audit was done after another", f"{result.audit_seconds:.0f} s"),
+        ("answered incorrectly", f"{len(found.wrong):,}"),
+        ("dead letters fixed and resent, of these decided", f"{result.mended}, {result.mended - result.undecided}"),
+        ("rows in Delta: decisions, dead letters", f"{result.audited[0]:,}, {result.audited[1]:,}"),
+        ("time until the audit had caught up", f"{result.audit_seconds:.0f} s"),
     )
-    return Table("what became of them", ("", "count"), rows, words=1)
+    return Table("outcome", ("", "count"), rows, words=1)
 
 
 def page(result: Result) -> str:
@@ -93,21 +103,29 @@ def page(result: Result) -> str:
     return f"""\
 # A flood of garbage
 
-Written by `make flood`, which does it again. A real broker, `enforce` and `audit` as processes with their default
-settings; 100 good requests a second, of ten users, from produce to consume; and in turns a quiet phase and one in
-which another producer pours in what is no request: random bytes, half JSON, nested brackets, right JSON with wrong
-types and nulls in turns ("small"), keys of 20 KB, records of 100 KB, and of about 1 MB (text, zeros, and some over
-`limits.max_request_bytes`; and text that its producer compresses a thousandfold). What counts are the ratios; a
-phase's good requests stand behind the garbage that came before them, so at full speed they wait for what is not worked
-off yet. "Caught up" is how long it took from the last bad record until no good request waited.
+`make flood` repeats this experiment and writes this page. A real broker, `enforce` and `audit` run as processes with
+their default settings. Ten users send 100 valid requests a second, and the time from producing a request to consuming
+its decision is measured. Quiet phases alternate with phases in which another producer sends invalid records to the
+request topic:
+
+- "small": random bytes, truncated JSON, nested brackets, and valid JSON with wrong types or nulls, in turn
+- keys of 20 KB
+- records of 100 KB
+- records of about 1 MB: text, zeros, and some larger than `limits.max_request_bytes`; and text that its producer
+  compresses a thousandfold
+
+Compare the ratios rather than the times. Valid requests queue behind the invalid records that arrived before them, so
+at full speed they wait until those have been processed. "Caught up" is the time from the last invalid record until no
+valid request was waiting.
 
 {phase_table(result.phases).markdown()}
 
-{os.cpu_count()} cores that other programs used as well (load of the last 15 minutes {load:.0f}), pyspark
+{os.cpu_count()} cores, shared with other programs (load average over the last 15 minutes: {load:.0f}), pyspark
 {version("pyspark")}, Python {platform.python_version()}, {result.settings.spark.driver_memory} of heap and
-{result.settings.spark.worker_memory} a worker.
+{result.settings.spark.worker_memory} per Python worker.
 
 {sum_table(result).markdown()}
 
-The sample is listed, shown, mended and sent by `mutation-quota dead-letters`, as an operator does it.
+A sample of the dead letters was listed, shown, fixed and resent with `mutation-quota dead-letters`, as an operator
+would.
 """

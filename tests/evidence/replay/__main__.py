@@ -34,8 +34,8 @@ _TRIES = 200
 Check = Callable[[Engine, Log, list[Run]], None]
 
 PROPERTIES: dict[str, tuple[Check, Callable[..., st.SearchStrategy[tuple[Log, list[Run]]]]]] = {
-    "one partition a bucket": (check_one_partition, cases),
-    "several partitions a bucket": (check_any_partitions, shared_cases),
+    "one partition per bucket": (check_one_partition, cases),
+    "several partitions per bucket": (check_any_partitions, shared_cases),
 }
 
 

@@ -101,15 +101,15 @@ def _sorted_by(*names: str) -> Callable[..., Any]:
 
 
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "requests decided as they arrive": (
+    "requests decided in the order of arrival": (
         "jobs.enforce.packed_request.in_order",
         lambda items: [item for _, item in items],
     ),
-    "requests of a partition sorted by their timestamps": (
+    "requests of a partition sorted by timestamp": (
         "jobs.enforce.packed_request.in_order",
         _sorted_by("timestamp", "offset"),
     ),
-    "requests of several partitions decided one partition after the other": (
+    "requests of several partitions decided partition by partition": (
         "jobs.enforce.packed_request.in_order",
         _sorted_by("partition", "offset"),
     ),
@@ -117,28 +117,28 @@ MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
         "jobs.enforce.decide.answer_requests",
         lambda config, key, requests, state: answer_requests(config, key, requests, _Forgetful(state)),
     ),
-    "a burst of Q * S * W where the quota has its own": ("quota.records.quota.Window.burst", _without_own_burst),
-    "quotas as of five seconds later": (
+    "burst of Q * S * W although the quota has its own burst": ("quota.records.quota.Window.burst", _without_own_burst),
+    "quotas taken from five seconds later": (
         "quota.admission.resolve.resolve_quota",
         lambda user, client, at, *rest: resolve_quota(user, client, at + _LATER_MS, *rest),
     ),
     "refused topics charged": ("quota.algorithms.token_bucket.charge", _all_charged),
     "one bucket for all clients of a user": ("jobs.enforce.resolve.pack_request", _bucket_of_user),
-    "resets not followed": ("quota.algorithms.token_bucket.is_reset", lambda *_: False),
-    "requests sent again known for ever": ("quota.algorithms.deduplication.Deduplication.find", _find_of_any_age),
-    "requests sent again known by id and topics' names": (
+    "resets ignored": ("quota.algorithms.token_bucket.is_reset", lambda *_: False),
+    "repeats recognized without a time limit": ("quota.algorithms.deduplication.Deduplication.find", _find_of_any_age),
+    "repeats recognized by id and topic names alone": (
         "quota.algorithms.deduplication._digest",
         _digest_without_costs,
     ),
-    "requests forgotten with each batch": (
+    "remembered requests forgotten after each batch": (
         "jobs.enforce.decide.encode_bucket",
         lambda bucket: encode_bucket(msgspec.structs.replace(bucket, admitted_requests={})),
     ),
-    "refused topics remembered as paid for": (
+    "refused topics remembered as charged": (
         "quota.algorithms.deduplication.Deduplication.add",
         _add_with_refused,
     ),
-    "more requests remembered than a bucket may": (
+    "more requests remembered per bucket than allowed": (
         "quota.algorithms.deduplication.Deduplication.add",
         lambda rule, *args: _add(replace(rule, max_requests=1000), *args),
     ),

@@ -24,44 +24,48 @@ def page(result: Result) -> str:
     return f"""\
 # Any cut of the stream
 
-Written by `make replay`, which does it again: `{again}` draws the same logs.
+`make replay` repeats this experiment and writes this page. `{again}` generates the same logs.
 
-Random logs of requests go through the enforcing query on Spark, from files in place of a request topic's partitions:
-several users and client-ids, quotas of all levels, so that buckets are shared, with rates, bursts, changes and resets
-in between, strict, permissive and validate-only requests of several topics, bad records, ties of the clock and steps
-back. Many requests are sent again, alike or with something else under the same id; three logs in four remember requests
-(`repeats.window_seconds`), for 3 or 20 seconds, some no more than one or two of a bucket.
+The enforcing query processes random request logs on Spark; files take the place of the request topic's partitions. The
+logs contain:
 
-Each log is cut at random into batches, each partition elsewhere, and runs with one to four state partitions, with
-one row or a thousand in a record batch, its rows arriving in any order and in two tasks, over a restart from the
-checkpoint, or over one after a batch that was done but not noted as done, the stateful stage through pandas or
-without it, before the restart and after it. Quota changes are known from the
-beginning, or no sooner than they must be.
+- several users and client-ids, and quotas of all levels, so that requests share buckets
+- rates and bursts, with quota changes and resets between requests
+- strict, permissive and validate-only requests of several topics, and invalid records
+- equal timestamps, and timestamps that step back
+- requests that are sent again, with the same or other content under the same id; three of four logs remember requests
+  (`repeats.window_seconds`) for 3 or 20 seconds, some of them only one or two per bucket
 
-**One partition a bucket**, which is what a producer's record key is for: uncut and cut twice, all answers are the
-same bytes.
+Each log is cut into batches at random, at different places in each partition. It is processed with one to four state
+partitions, with one row or a thousand in a record batch, and with rows that arrive in any order and in two tasks. Some
+runs restart from the checkpoint, also after a batch that was processed but not committed. The stateful stage runs with
+or without pandas, before and after the restart. Quota changes are known from the beginning, or only as late as
+permitted.
 
-**Several partitions a bucket**: what is guaranteed is that requests of one batch are decided by timestamp, partition
-and offset, where the timestamp is the highest that the partition has had so far among the bucket's requests of that
-batch, and batches one after the other. Two runs of the same batches give the same bytes, whatever else differs.
-Batches that are cut elsewhere may decide otherwise.
+**One partition per bucket**, which the record key of a producer ensures: the uncut log and two ways to cut it must give
+byte-identical answers.
 
-In both the decisions must be those of a reference that shares no code with the job: it reads requests with another
-JSON reader, looks each quota up in the list of all changes, compares requests word for word, and reckons in fractions.
-Topics admitted, quotas, buckets and which request repeats which must be the same, tokens within 1e-9 of theirs,
-throttle times to the millisecond but for what rounding leaves in doubt. (The bucket's arithmetic beside Kafka's own
-classes: [conformance](conformance.md).)
+**Several partitions per bucket**: batches are decided one after the other, and the requests of a batch are decided in
+the order of timestamp, partition and offset. The timestamp here is the highest one so far among the bucket's requests
+of that batch in that partition. Two runs with the same batches must give byte-identical answers, whatever else differs.
+Other batches may lead to other decisions.
 
-Seed {result.seed}, {result.seconds:.0f} s, {versions("pyspark")}, Python {platform.python_version()}; records,
-and what is counted of them, in each run anew:
+In both cases the decisions must equal those of a reference implementation that shares no code with the job: it uses
+another JSON parser, looks each quota up in the list of all changes, compares requests word for word, and computes with
+fractions. Admitted topics, quotas, buckets and the request that each repeat refers to must be equal. Tokens must agree
+within 1e-9, and throttle times to the millisecond, except where rounding decides. The page on
+[conformance](conformance.md) compares the bucket's arithmetic with Kafka's own classes.
+
+Seed {result.seed}, {result.seconds:.0f} s, {versions("pyspark")}, Python {platform.python_version()}.
+Records count once in each run:
 
 {tally_table(result.tallies).markdown()}
 
-## Whether it would be noticed
+## Would a defect be noticed?
 
-The same with the job broken in one way at a time, inside Spark's workers. A log that shows it is looked for with the
-query's two Python stages alone, and then goes through Spark, which must show it too. A quarter of an hour of logs is
-no proof; that each of these is noticed within some logs says how close the net is.
+The experiment is repeated with one deliberate defect at a time in the job, inside Spark's workers. The query's two
+Python stages alone process logs until one reveals the defect; Spark then processes that log and must reveal it, too. The
+number of logs until a defect is noticed shows how sensitive the comparison is.
 
 {mutant_table(result.noticed).markdown()}
 """

@@ -17,13 +17,13 @@ _TITLES = {
     "runs": "runs through Spark",
     "batches": "batches",
     "records": "records",
-    "dead_letters": "of these bad ones",
-    "steps_back": "steps back of a partition's clock",
-    "refused": "requests with a topic refused",
-    "repeated": "requests that were answered again, as repeats",
+    "dead_letters": "of these invalid",
+    "steps_back": "timestamps that step back within a partition",
+    "refused": "requests with a refused topic",
+    "repeated": "requests answered as repeats",
     "restarts": "restarts from the checkpoint",
-    "crashes": "of these after a batch that was done again",
-    "copies": "answers written twice by that, the same bytes",
+    "crashes": "of these with a batch that was repeated",
+    "copies": "byte-identical copies of answers, written by repeated batches",
 }
 
 
@@ -74,4 +74,4 @@ def tally_table(tallies: Mapping[str, Counting]) -> Table:
 def mutant_table(noticed: Mapping[str, int | None]) -> Table:
     """Return a table of the mutants and the number of logs until each was noticed."""
     rows = tuple((name, "missed" if logs is None else str(logs)) for name, logs in noticed.items())
-    return Table("the job broken on purpose", ("broken", "noticed at log"), rows, words=1)
+    return Table("the job broken on purpose", ("defect", "noticed at log"), rows, words=1)
