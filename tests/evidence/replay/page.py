@@ -64,8 +64,8 @@ Records count once in each run:
 ## Would a defect be noticed?
 
 The experiment is repeated with one deliberate defect at a time in the job, inside Spark's workers. The query's two
-Python stages alone process logs until one reveals the defect; Spark then processes that log and must reveal it, too. The
-number of logs until a defect is noticed shows how sensitive the comparison is.
+Python stages alone process logs until one reveals the defect; Spark then processes that log and must reveal it, too.
+The number of logs until a defect is noticed shows how sensitive the comparison is.
 
 {mutant_table(result.noticed).markdown()}
 """

@@ -13,72 +13,78 @@ _TITLES = {
     "decision": "The decision alone",
     "many keys": "Many active keys",
     "audit": "The audit",
-    "earlier": "Beside an earlier commit",
+    "earlier": "Compared with an earlier commit",
     "scale out": "Scale out",
     "what if": "What if",
 }
 
 _TEXTS = {
     "latency": """\
-From produce to consume of the decision, over 50 users, enforcing and auditing in one session, beside a stateless
-Kafka-to-Kafka query that hands the same records on as they are. A minute of load warms up, and still each round is a
-little quicker than the one before: a JVM compiles for some minutes, and begins at two to three times these. *Empty
-function*: applyInPandasWithState as PySpark has it, with the same schemas, whose function hands each record back. Each
-time at 200 requests/s lasts from one batch of the audit to the next; at the other rates half as long, so that the
-slowest there hang on where the batch falls, and at 10 requests/s are one of fifty.""",
+The time from producing a request to consuming its decision, for 50 users, with enforcing and auditing in one session.
+It is compared with a stateless Kafka-to-Kafka query that passes on the same records unchanged. One minute of load warms
+up the jobs. Each round is still slightly faster than the one before, because a JVM compiles for several minutes; a cold
+JVM takes two to three times as long. *Empty function*: PySpark's own applyInPandasWithState with the same schemas and a
+function that returns each record. A measurement at 200 requests/s lasts from one batch of the audit to the next; at the
+other rates it lasts half as long. Their slowest requests therefore depend on when the audit's batch runs, and p99 at 10
+requests/s is one request of fifty.""",
     "throughput": """\
-A backlog of waiting requests in batches of 100,000. *Empty function*: applyInPandasWithState as PySpark has it, with
-the same schemas, whose function hands each record back and writes the same state each time; enforcing goes past
-PySpark's pandas ([0019](../decisions/programs/0019-keyed-stages-without-pandas.md)). A round before warms up. The
-first batch of a drain does not count, and the others do for two and a half seconds: one of enforcing, some of the
-pass-through, which alone may take records from Kafka without a bound on their memory. Of 100,000 keys the buckets are
-in the store before, and each batch counts that has them; of so many there are two rounds, of fewer three.""",
+A backlog of waiting requests is processed in batches of 100,000. *Empty function*: PySpark's own applyInPandasWithState
+with the same schemas and a function that returns each record and writes the same state each time. Enforcing does not
+use PySpark's pandas path ([0019](../decisions/programs/0019-keyed-stages-without-pandas.md)). One round warms up. The
+first batch of each drain does not count; the batches of the following two and a half seconds do: one batch of
+enforcing, several of the pass-through. Only the pass-through may read records from Kafka without a bound on their
+memory. With 100,000 keys the buckets are in the store beforehand, every batch with these keys counts, and there are two
+rounds; with fewer keys there are three.""",
     "state": """\
-Batches of 1,000 requests of 1,000 users, who lie far apart in a store of so many buckets; the sizes take turns,
-behind batches that warm up, and each batch counts as a run. On disk is what the checkpoint's state holds: twenty
-bytes a bucket where that is changes alone, up to a hundred where snapshots of them have been uploaded meanwhile.""",
+Batches of 1,000 requests of 1,000 users whose buckets are far apart in a store of the given number of buckets. The
+sizes alternate, after batches that warm up, and each batch counts as a run. *On disk* is the size of the state in the
+checkpoint: twenty bytes per bucket while it consists of changelogs alone, up to a hundred once snapshots have been
+uploaded, too.""",
     "decision": """\
-In plain Python in one process, by processor time, for 50 users. A library's hit says yes or no. The verdict is that
-with the time to wait, KIP-599's debt, quotas that change, and topic by topic; the whole decision is the record that
-explains itself. Its part of a request is of the processor time that a request takes in a backlog on all cores.""",
+Plain Python in one process, measured in processor time, for 50 users. A hit of a rate limiting library answers yes or
+no. The verdict of a bucket also has a throttle time, KIP-599's debt and a result for each topic, and respects quota
+changes. The whole decision is the record with its explanation. Its share of a request relates to the processor time
+that a request of a backlog takes on all cores.""",
     "many keys": """\
 The same decision with buckets kept otherwise: by 32 hash groups with one binary state each, through pandas, and by
 transformWithState.""",
     "audit": """\
-A backlog of decisions into Delta, in batches of 50,000, beside enforcing a backlog of as many requests of 1,000 users
-in batches of 50,000; the first batch of each does not count, nor does the first round. Then queries of a table of ten
-days. How often there is a batch is the setting.""",
+A backlog of decisions is written to Delta in batches of 50,000, compared with enforcing a backlog of as many requests
+of 1,000 users in batches of 50,000. The first batch of each and the first round do not count. The queries read a table
+of ten days. The number of batches per minute follows from the trigger setting.""",
     "earlier": """\
-The jobs as an operator starts them, each with a JVM of its own, by the code of today and by that of a commit before
-the audit wrote its tables itself. A start lasts until 50 waiting requests are decided; the sides take turns, and the
-first round does not count. The two audits run at once and write the same decisions, 2,000 a batch, as at 200 requests/s
-and a trigger of 10 s; thirty batches warm up, and a run is ten more. Where a start goes, and what shortens it:
-[operations](../how-to/operations.md#starts), [0015](../decisions/programs/0015-what-a-batch-costs.md).""",
+The jobs are started as an operator starts them, each with its own JVM, from the current code and from a commit before
+the audit wrote its tables itself. A start lasts until 50 waiting requests are decided; the two sides alternate, and the
+first round does not count. The two audits run at the same time and write the same decisions, 2,000 per batch, as at 200
+requests/s with a trigger of 10 s; thirty batches warm up, and a run is the following ten.
+[Operations](../how-to/operations.md#starts) and [0015](../decisions/programs/0015-what-a-batch-costs.md) explain the
+parts of a start and ways to shorten it.""",
     "scale out": """\
-A tenth of that backlog in six batches on Spark standalone with executors of one core each, all of it, driver and
-broker too, on one machine: with no more cores than that has, a second worker adds none. One drain each, one after the
-other and not yet warm, of whose batches the later half counts.""",
+A tenth of that backlog, in six batches, on Spark standalone with executors of one core each. Everything, including
+driver and broker, runs on one machine, so a second worker adds no cores. Each side drains the backlog once, one after
+the other and without a warm-up; the later half of the batches counts.""",
     "what if": """\
-Audited decisions judged again, beside enforcing and beside auditing the same; Spark's start is not in it.""",
+Audited decisions are decided again by a backtest, compared with enforcing and with auditing them. The start of Spark
+does not count.""",
 }
 
 
 _LIMITS = """\
 ## Where a goal is not met
 
-By profiles of warm jobs on two cores of half their usual speed; more in
-[0015](../decisions/programs/0015-what-a-batch-costs.md).
+These figures come from profiles of warm jobs on two cores at half their usual speed;
+[0015](../decisions/programs/0015-what-a-batch-costs.md) has more of them.
 
-- **p50 at 200 requests/s.** Of 218 ms of processor time that a batch takes, enforcing and auditing, our Python has 14.
-  The engine has the rest: compiling 46, planning 38, scheduling 25, Arrow 18, the shuffle 14, the collector 11, RocksDB
-  8, checkpoint and Kafka's clients 10, the rest of the JVM 10, and the broker 21. The empty function without an audit
-  has about the same p50.
-- **1,000 active keys.** A request takes about 25 µs of the JVM, half of them compiling, 22 of Python (14 of these for
-  the decision and its record of 740 bytes) and 10 of the broker. The empty function hands 150 bytes back.
-- **100,000 active keys.** 4.6 to 5.3 times the empty function, from run to run.
-- **The start.** With a class archive 1.6 of two cores are busy from the first second to the last, three quarters of
-  that with Java that is interpreted or being compiled: 1.6 s to the JVM, 2.3 to the session, 1.2 to the query, 5 to the
-  first batch.
+- **p50 at 200 requests/s.** With enforcing and auditing, a batch takes 218 ms of processor time, of which the project's
+  Python takes 14 ms. The engine takes the rest: compilation 46 ms, planning 38, scheduling 25, Arrow 18, the shuffle
+  14, garbage collection 11, RocksDB 8, checkpoint and Kafka's clients 10, the rest of the JVM 10, and the broker 21.
+  The empty function without an audit has about the same p50.
+- **1,000 active keys.** A request takes about 25 µs in the JVM, half of that for compilation, 22 µs in Python (14 µs of
+  that for the decision and its record of 740 bytes) and 10 µs in the broker. The empty function returns 150 bytes.
+- **100,000 active keys.** The ratio to the empty function varies between 4.6 and 5.3 from run to run.
+- **The start.** With a class archive, 1.6 of two cores are busy throughout, three quarters of that time with Java that
+  is interpreted or being compiled: 1.6 s until the JVM runs, 2.3 s for the session, 1.2 s for the query, and 5 s for
+  the first batch.
 """
 """What profiles have shown; they are taken by hand, and the figures in it are not measured anew."""
 
@@ -86,7 +92,7 @@ By profiles of warm jobs on two cores of half their usual speed; more in
 def table(section: str, figures: Sequence[Figure]) -> Table:
     """Return the figures of a section."""
     rows = tuple(_row(each) for each in figures)
-    return Table(section, ("", "unit", "median", "beside", "median", "ratio", "goal", "noise"), rows, words=2)
+    return Table(section, ("", "unit", "median", "compared with", "median", "ratio", "goal", "noise"), rows, words=2)
 
 
 def sections(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
@@ -107,18 +113,19 @@ def page(figures: Sequence[Figure], on: Mapping[str, str | int | float], seconds
     return f"""\
 # Performance
 
-Written by `make bench`, which measures it again; the same figures for programs are in
-[performance.json](performance.json). Figures stand beside their limits, taken in the same run, the two alternating:
-the ratio of the medians is what counts. *Noise* is the largest run by the smallest, of the noisier side. What was
-tried and what it gave: [decisions/0015](../decisions/programs/0015-what-a-batch-costs.md).
+`make bench` repeats these measurements and writes this page; [performance.json](performance.json) has the same figures
+for programs. Each figure is compared with a limit that was measured in the same run, with the two sides alternating.
+Use the ratio of the medians. *Noise* is the largest run divided by the smallest, for the noisier of the two sides.
+[Decision 0015](../decisions/programs/0015-what-a-batch-costs.md) lists the optimizations that were tried, with their
+results.
 
 ![latency, throughput and size of the state](performance.svg)
 
-{met} of {len(goals)} goals met; [where one is not](#where-a-goal-is-not-met) a profile says why.
+{met} of {len(goals)} goals met; profiles explain [the goals that are not met](#where-a-goal-is-not-met).
 
 {chr(10).join(parts)}
 {_LIMITS}
-{seconds / 60:.0f} minutes on: {versions}.
+{seconds / 60:.0f} minutes, on: {versions}.
 """
 
 

@@ -24,15 +24,15 @@ FIRST_DAY = 1_790_000_000
 PER_DAY = 86_400
 
 QUERIES = {
-    "mutations admitted and refused, by hour, of a day": """
+    "mutations admitted and refused, by hour, on one day": """
         SELECT date_trunc('hour', timestamp) AS hour,
                sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, each.partitions, 0))) AS admitted,
                sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, 0, each.partitions))) AS refused
         FROM decisions WHERE date = '{day}' GROUP BY hour ORDER BY hour""",
-    "the ten users that were throttled most, of all days": """
+    "the ten most throttled users, on all days": """
         SELECT user, count(*) AS times, sum(throttle_time_ms) / 1000 AS seconds
         FROM decisions WHERE throttle_time_ms > 0 GROUP BY user ORDER BY seconds DESC LIMIT 10""",
-    "all decisions of a user, of a day": "SELECT * FROM decisions WHERE date = '{day}' AND user = 'user-7'",
+    "all decisions of a user, on one day": "SELECT * FROM decisions WHERE date = '{day}' AND user = 'user-7'",
     "one decision by its id and day": "SELECT * FROM decisions WHERE date = '{day}' AND decision_id = '{id}'",
 }
 """Queries by their question."""
@@ -60,10 +60,10 @@ def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
                 ground.tell(f"audit: round {turn}, {side}: {rates[side][-1]:,.0f}/s")
     runs, limit = (tuple(rates[side]) for side in ("audit", "enforce"))
     yield Figure("audit", "decisions into Delta, of a backlog", "rows/s", runs, "enforcing it", limit, BACKLOG_GOAL)
-    yield Figure("audit", "a batch at the default trigger", "1/min", (60 / waiting.audit.trigger_seconds,))
+    yield Figure("audit", "batches at the default trigger", "1/min", (60 / waiting.audit.trigger_seconds,))
     added = DeltaTable(audited.storage.table(DECISIONS.name)).history()
     files = [float(each["operationMetrics"]["num_added_files"]) for each in added if each["operation"] == "WRITE"]
-    yield Figure("audit", "files of a batch", "files", tuple(files))
+    yield Figure("audit", "files per batch", "files", tuple(files))
 
 
 def _sides(waiting: Settings, decided: Settings) -> dict[str, tuple[Callable[..., StreamingQuery], Settings]]:

@@ -131,7 +131,7 @@ def _audits(
     runs = {side: _per_batch(of_side, counted.per_run) for side, of_side in used.items()}
     for side, of_side in runs.items():
         tell(f"audit: {side}: {', '.join(f'{each:.2f}' for each in of_side)} s of processor time a batch")
-    what = f"the audit's processor time, of a batch of {BATCH:,} decisions"
+    what = f"the audit's processor time for a batch of {BATCH:,} decisions"
     yield Figure("earlier", what, "s", runs[AUDIT], EARLIER, runs[EARLIER], AUDIT_GOAL)
 
 

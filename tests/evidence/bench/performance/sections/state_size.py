@@ -40,8 +40,8 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
     return [
         *_times(sizes, taken),
         *_bytes(deployments),
-        Figure("state", "most memory of the JVM", "MiB", (jvm,)),
-        Figure("state", "most memory of a Python worker", "MiB", (worker,)),
+        Figure("state", "peak memory of the JVM", "MiB", (jvm,)),
+        Figure("state", "peak memory of a Python worker", "MiB", (worker,)),
     ]
 
 
@@ -68,4 +68,4 @@ def _bytes(deployments: dict[int, Settings]) -> Iterator[Figure]:
     for size, settings in deployments.items():
         state = Path(settings.storage.root, "checkpoints", "enforce")
         stored = sum(file.stat().st_size for file in state.rglob("*") if file.is_file() and "state" in file.parts)
-        yield Figure("state", f"on disk, of each of {size:,} buckets", "bytes", (stored / size,))
+        yield Figure("state", f"on disk, per bucket, with {size:,} buckets", "bytes", (stored / size,))
