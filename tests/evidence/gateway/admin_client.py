@@ -36,8 +36,7 @@ def _play(on: Ground, side: Side, first: int) -> list[Observation]:
 
 ADMIN_CLIENT = Program(
     name="Java AdminClient",
-    about="with its defaults, by which it retries what was refused for its quota, and with "
-    "`retryOnQuotaViolation(false)`",
+    about="with its defaults, which retry requests refused by a quota, and with `retryOnQuotaViolation(false)`",
     users=20,
     play=_play,
     quick=True,

@@ -117,7 +117,7 @@ def _records(on: Ground, topic: str) -> int:
 CONNECT_WORKER = Program(
     name="Kafka Connect",
     about="a standalone worker, whose `bootstrap.servers` is the broker on both sides, and `admin.bootstrap.servers` "
-    "the gateway on its side; it waits by itself until its connector's topics are created",
+    "the gateway on its side; it waits until its connector's topics are created",
     users=1,
     play=_play,
     prepare=_prepare,

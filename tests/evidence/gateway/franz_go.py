@@ -42,7 +42,7 @@ def _version() -> str:
 
 FRANZ_GO = Program(
     name="franz-go",
-    about="its `kadm` client; it tells the throttle time by a hook, and returns error 89 without a retry",
+    about="its `kadm` client; it reports the throttle time to a hook, and returns error 89 without a retry",
     users=3,
     play=_play,
     prepare=_prepare,

@@ -33,9 +33,9 @@ def _play(on: Ground, side: Side, first: int) -> list[Observation]:
 
 HAND_MADE = Program(
     name="hand-made requests",
-    about="of all 16 versions of CreateTopics, CreatePartitions and DeleteTopics, over a socket, authenticated by "
-    "PLAIN; answers are compared field by field. The next request is sent as soon as the answer is there, so that it "
-    "ends when the mute does",
+    about="all 16 versions of CreateTopics, CreatePartitions and DeleteTopics, over a socket, authenticated by "
+    "PLAIN; answers are compared field by field. The next request is sent as soon as a response arrives, so it ends "
+    "together with the mute",
     users=50,
     play=_play,
     quick=True,

@@ -151,7 +151,7 @@ def _stored_attributes(on: Ground, topic: str) -> int:
 
 LIBRDKAFKA = Program(
     name="librdkafka",
-    about="by confluent-kafka; it creates, grows and deletes by versions before error 89, and waits by the mute alone",
+    about="by confluent-kafka; it uses versions before error 89, and waits only while it is muted",
     users=4,
     play=_play,
     prepare=lambda on: create_topics(on, {side.topic(name): n for side in on.sides for name, n in _TOPICS.items()}),

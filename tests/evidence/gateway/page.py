@@ -17,27 +17,28 @@ from tests.evidence.pages import NOTHING, Table, versions
 _LONGEST = 150
 
 _HOW = f"""\
-The same programs, side by side: at a real broker that enforces `controller_mutation_rate` itself, and at
-`mutation-quota gateway` in front of the whole job, `mutation-quota enforce` on Spark. Both sides use one broker, whose
-clients authenticate by SASL and are authorized by ACLs. A program has users of its own on each side. Those of the one
-have their quota on the broker, those of the other in the quota topic, and so none on the broker; each is {RATE:g}
-mutation a second, with {WINDOW_NUM} windows (`controller.quota.window.num`, `quota.window_num`), so a bucket holds
-{WINDOW_NUM * RATE:g} and is full when a case begins. A topic of 11 partitions overdraws it by 8 s. The gateway
-rewrites the brokers' addresses (`gateway.advertised_by=gateway`).
+The same programs run against a real broker that enforces `controller_mutation_rate` itself, and against
+`mutation-quota gateway` with the complete job, `mutation-quota enforce` on Spark. Both sides use one broker, whose
+clients authenticate by SASL and are authorized by ACLs. Each program has separate users on each side. The users of one
+side have their quota on the broker, those of the other side in the quota topic and none on the broker. Each quota is
+{RATE:g} mutation a second, with {WINDOW_NUM} windows (`controller.quota.window.num`, `quota.window_num`), so a bucket
+holds {WINDOW_NUM * RATE:g} and is full when a case begins. A topic of 11 partitions puts it into debt for 8 s. The
+gateway rewrites the brokers' addresses (`gateway.advertised_by=gateway`).
 
-- **What is seen** must be the same: outcomes, errors, their messages, and of hand-made requests each field of the
-  answer. Left out are ids, the names of the sides, and the order of topics in an answer, which is that of a hash map
-  in Kafka.
-- **Throttle times** must tell of the same debt. The two sides answer at different times after they have charged a
-  request, so what is compared is when the debt is paid off, counted from the case's first request: each side has
-  charged that between its sending and its answer, and calculated the throttle time between sending and answer of the
-  request that was told it. Both ranges must meet within 2 ms: Kafka rounds half up, the gateway up.
-- **When a request ends**, after the case's first one was sent, may be at most 1.5 s before it does at the
-  broker, and at most 6 s later for each request so far, which has its decision to wait for: the job decides in
-  batches. Mutes and waits are longer. For `kafka-topics.sh` it is 15 s later, as each
-  request starts a JVM, and any time before: a refused `--alter` waits until the mute ends or does not, by which of
-  two calls of its own the broker gets first.
-- **The topics in the end** must be the same, with the same partitions.
+- **What a client sees** must be the same: outcomes, errors and their messages, and every field of the responses to
+  hand-made requests. Ids, the names of the sides and the order of topics in a response (in Kafka that of a hash map)
+  are not compared.
+- **Throttle times** must result from the same debt. The two sides respond at different times after charging a request,
+  so the comparison uses the time at which the debt is paid off, relative to the case's first request. Each side charged
+  that first request between its sending and its response, and calculated the throttle time between the sending and the
+  response of the throttled request. The two resulting ranges must meet within 2 ms, because Kafka rounds half up and
+  the gateway rounds up.
+- **The end of a request**, relative to the sending of the case's first request, may be at most 1.5 s earlier than at
+  the broker. It may be at most 6 s later per request so far, because each request waits for its decision and the job
+  decides in batches; mutes and waits are longer than that. For `kafka-topics.sh` it may be 15 s later, because each
+  request starts a JVM, and earlier by any amount: whether a refused `--alter` waits for the end of the mute depends on
+  which of its two calls reaches the broker first.
+- **The topics at the end** must be the same, with the same partitions.
 """
 
 
@@ -74,34 +75,36 @@ class Result:
 def page(result: Result) -> str:
     """Return the page in Markdown."""
     own = machine()
+    today = time.strftime("%Y-%m-%d", time.gmtime())
     return f"""\
-# The gateway beside a broker that enforces the quota itself
+# The gateway compared with a broker that enforces the quota itself
 
-Written by `make gateway-conformance`, which does it again. Last on {time.strftime("%Y-%m-%d", time.gmtime())}:
-{len(result.rows)} observations on each side, {result.decisions} decisions of the job.
+`make gateway-conformance` repeats this comparison and writes this page. Last run on {today}:
+{len(result.rows)} observations on each side, {result.decisions} decisions by the job.
 
 {_HOW}
 ## What differs
 
-Only what [differs on purpose](../../explanation/differences-from-kafka.md), by the names there:
+Only [intended differences](../../explanation/differences-from-kafka.md) were found; the table uses the names of that
+page:
 
 {difference_table(result).markdown()}
 
-And throttle times are rounded up. Nothing else was left.
+In addition, throttle times are rounded up. There were no other differences.
 
 ## What was run
 
 {program_table(result).markdown()}
 
 Kafka {result.kafka} (broker, AdminClient, `kafka-topics.sh`, Streams, Connect), {versions("pyspark")}, Python
-{platform.python_version()}, {own["java"]}; {own["cores"]} cores that other programs used as well (load of the last
-minute {load():.0f}). `make gateway-conformance` needs Go for franz-go, and installs kafka-streams; a program that
-cannot be run is named above. `.venv/bin/python -m tests.evidence.gateway --quick` is a short form.
+{platform.python_version()}, {own["java"]}; {own["cores"]} cores, shared with other programs (load average over the
+last minute: {load():.0f}). `make gateway-conformance` needs Go for franz-go, and installs kafka-streams; the table
+above names programs that could not be run. `.venv/bin/python -m tests.evidence.gateway --quick` runs a short version.
 
-## What they saw
+## Observations
 
-"Told" is the throttle time in ms, "ended" the time in s since the first request of the case was sent; first at the
-broker, then at the gateway.
+*Throttle* is the throttle time in ms, *end* the time in s since the first request of the case was sent; the first
+column of each pair is the broker, the second the gateway.
 
 {_sections(result)}"""
 
@@ -120,7 +123,7 @@ def program_table(result: Result) -> Table:
         version = each.program.version() if each.rows else ""
         about = each.program.about + (f" ({version})" if version else "")
         rows.append((each.program.name, about, count))
-    return Table("programs", ("program", "how", "observations"), tuple(rows), words=2)
+    return Table("programs", ("program", "setup", "observations"), tuple(rows), words=2)
 
 
 def difference_table(result: Result) -> Table:
@@ -140,7 +143,7 @@ def _with_told(observation: Observation) -> str:
 
 def observation_table(played: Played) -> Table:
     """Return what a program saw on both sides."""
-    headings = ("case", "request", "seen by both", "told", "told", "ended", "ended")
+    headings = ("case", "request", "seen by both", "throttle", "throttle", "end", "end")
     rows, last = [], ""
     for row in sorted(played.rows, key=lambda each: [row.case for row in played.rows].index(each.case)):
         rows.append((_cell(row.case if row.case != last else ""), *_cells(row)))

@@ -31,7 +31,7 @@ def _play(on: Ground, side: Side, first: int) -> list[Observation]:
 STREAMS = Program(
     name="Kafka Streams",
     about="an application that counts words, whose `bootstrap.servers` is the broker on both sides, and "
-    "`admin.bootstrap.servers` the gateway on its side; it waits by itself until its internal topics are created",
+    "`admin.bootstrap.servers` the gateway on its side; it waits until its internal topics are created",
     users=1,
     play=_play,
     prepare=_prepare,

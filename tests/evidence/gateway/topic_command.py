@@ -117,8 +117,8 @@ def _masked(text: str) -> str:
 
 TOPIC_COMMAND = Program(
     name="kafka-topics.sh",
-    about="each command a process of `org.apache.kafka.tools.TopicCommand`; it sees what is printed, to both outputs, "
-    "and the exit code",
+    about="each command is a process of `org.apache.kafka.tools.TopicCommand`; its standard output, standard error and "
+    "exit code are compared",
     users=len(_CASES),
     early_ms=120_000,  # a refused --alter waits for the mute or not: two calls of its own race
     late_ms=15_000,  # a JVM for each command

@@ -22,26 +22,26 @@ _ADDED_MUTATION = 30e-3
 _GOAL_CALLS = ("ApiVersions", "Metadata of a topic")
 
 _METHOD = """\
-One run: a broker, and three processes `mutation-quota gateway` in front of it, each on a listener. The first rewrites
-addresses, the second stands in front of a listener that advertises it (`gateway.advertised_by=brokers`), and the third
-in front of a listener with SASL. All clients are the same: sockets and `quota.wire`, without a client library.
-The ways take turns, so that what else the machine does falls upon all of them. Processor times are those of the
-gateway alone, by the kernel's count.
+One run uses a broker and three `mutation-quota gateway` processes, each in front of its own listener. The first gateway
+rewrites addresses, the second serves a listener that advertises the gateway's address
+(`gateway.advertised_by=brokers`), and the third serves a listener with SASL. All clients use sockets and `quota.wire`,
+without a client library. The ways to the broker alternate, so that other load on the machine affects all of them.
+Processor times are those of the gateway process alone, as counted by the kernel.
 
-- *Calls*: {calls:,} calls by each way, one at a time, after 200 that do not count. ListOffsets is passed on by
-  its header alone; Metadata and ApiVersions are looked into, as requests and as answers.
-- *Calls at once*: {connections} connections, each with 1 or 64 calls in flight. A gateway is one process with one event
-  loop; the client and the broker work on the same cores.
+- *Calls*: {calls:,} calls each way, one at a time, after 200 that do not count. The gateway forwards ListOffsets by its
+  header alone, and parses the requests and responses of Metadata and ApiVersions.
+- *Concurrent calls*: {connections} connections, each with 1 or 64 calls in flight. A gateway is one process with one
+  event loop; the client and the broker use the same cores.
 - *Transfers*: one Produce request of {batches} partitions with a batch of 1 MB each, and one Fetch that reads them; the
-  medians of {transfers}. Memory is how far the resident memory of the gateway rose, at most.
-- *Idle connections*: {open:,} of them, each after its authentication and one call. Memory is that of the gateway, which
-  holds two sockets for each; what the kernel keeps for sockets is not in it.
-- *Mutations*: the medians of {mutations}. In place of the enforcing job a stand-in decides at once, by the same code
-  without Spark, so that what the gateway adds is not lost in the seconds that a micro-batch may take. The decision is
-  timed from the request in its topic to the decision in its topic, by a consumer like the gateway's; it is subtracted
-  from each call. The rest is the cluster's work, which has to validate a create before it is decided, and the
-  gateway's, which includes writing the request.
-- *All topics*: Metadata of {topics:,} topics with {partitions} partitions each.
+  medians of {transfers}. *Memory growth* is the largest increase of the gateway's resident memory.
+- *Idle connections*: {open:,} of them, each after authentication and one call. Memory is that of the gateway process,
+  which holds two sockets per connection; the kernel's memory for sockets is not included.
+- *Mutations*: the medians of {mutations}. A stand-in for the enforcing job decides immediately, with the same code but
+  without Spark, because the seconds that a micro-batch may take would hide the gateway's share. *Decision* is the time
+  from the request in its topic to the decision in its topic, measured by a consumer like the gateway's, and is
+  subtracted from each call. *Rest* is the work of the cluster, which validates a create before it is decided, and of
+  the gateway, which includes writing the request.
+- *Metadata*: one Metadata response with {topics:,} topics with {partitions} partitions each.
 """
 
 
@@ -106,14 +106,14 @@ def page(figures: Figures) -> str:
     shown = "\n\n".join(f"## {table.title[0].upper()}{table.title[1:]}\n\n{table.markdown()}" for table in others)
     where = machine()
     ran = (
-        f"{where['cores']} cores ({where['processor']}) that client, gateway, broker and other programs share (load of "
-        f"the last minute {figures.load[0]:.1f} before and {figures.load[1]:.1f} after), {where['system']}, Python "
+        f"{where['cores']} cores ({where['processor']}) shared by client, gateway, broker and other programs (load "
+        f"average over the last minute {figures.load[0]:.1f} before and {figures.load[1]:.1f} after), {where['system']}, Python "
         f"{where['python']}, {where['java']}."
     )
     return f"""\
 # What the gateway costs
 
-Written by `make gateway-cost`, which does it again. No test asserts these times.
+`make gateway-cost` repeats these measurements and writes this page. No test asserts these times.
 
 {goals.markdown()}
 
@@ -139,17 +139,17 @@ def _goals(figures: Figures) -> Table:
     peak = max(way.peak or 0 for way in figures.transfers["produce"].values())
     create = figures.mutations[0]
     rows = (
-        ("a call that is passed on, p50: at most 0.2 ms more", f"{added * 1e3:.2f} ms", added <= _ADDED_CALL),
+        ("p50 of a forwarded call: at most 0.2 ms above a direct one", f"{added * 1e3:.2f} ms", added <= _ADDED_CALL),
         (f"{count:,} idle connections: at most 10 KB each", f"{each / 1e3:.1f} KB", each <= _PER_CONNECTION),
-        ("a produce of 90 MB is not held", f"memory rises by {peak / 1e6:.1f} MB", peak < _HELD),
+        ("a produce request of 90 MB is not buffered", f"memory rises by {peak / 1e6:.1f} MB", peak < _HELD),
         (
-            "a create: the decision plus at most 30 ms",
-            f"{create.added * 1e3:.0f} ms beside a direct one",
+            "a create: at most 30 ms in addition to the decision",
+            f"{create.added * 1e3:.0f} ms above a direct one",
             create.added <= _ADDED_MUTATION,
         ),
     )
     return Table(
-        "goals", ("goal", "measured", "reached"), tuple((*row[:2], "yes" if row[2] else "**no**") for row in rows), 3
+        "goals", ("goal", "measured", "met"), tuple((*row[:2], "yes" if row[2] else "**no**") for row in rows), 3
     )
 
 
@@ -165,7 +165,7 @@ def _calls(figures: Figures) -> Table:
         for name, ways in figures.calls.items()
         for way, each in ways.items()
     ]
-    return Table("a call at a time, ms", ("call", "way", "p50", "p99", "p50 beside direct"), tuple(rows), 2)
+    return Table("one call at a time, ms", ("call", "way", "p50", "p99", "p50 above direct"), tuple(rows), 2)
 
 
 def _at_once(figures: Figures) -> Table:
@@ -174,8 +174,8 @@ def _at_once(figures: Figures) -> Table:
         for (name, in_flight), ways in figures.at_once.items()
         for way, each in ways.items()
     ]
-    headings = ("call", "way", "in flight", "calls a second", "gateway's CPU a call, µs")
-    return Table(f"calls at once, over {CONNECTIONS} connections", headings, tuple(rows), 2)
+    headings = ("call", "way", "in flight", "calls per second", "gateway CPU per call, µs")
+    return Table(f"concurrent calls, over {CONNECTIONS} connections", headings, tuple(rows), 2)
 
 
 def _transfers(figures: Figures) -> Table:
@@ -190,23 +190,26 @@ def _transfers(figures: Figures) -> Table:
         for name, ways in figures.transfers.items()
         for way, each in ways.items()
     ]
-    headings = ("transfer", "way", "MB/s", "gateway's CPU a MB, ms", "gateway's memory rises by, MB")
-    return Table("a produce and a fetch of one request each", headings, tuple(rows), 2)
+    headings = ("transfer", "way", "MB/s", "gateway CPU per MB, ms", "gateway memory growth, MB")
+    return Table("one large produce request and one large fetch request", headings, tuple(rows), 2)
 
 
 def _idle(figures: Figures) -> Table:
     idle = figures.idle
     rows = (
         ("connections", *(f"{each.connections:,}" for each in idle)),
-        ("gateway's CPU to open one, ms", *(f"{each.opening_cpu / each.connections * 1e3:.2f}" for each in idle)),
-        ("all open after, s", *(f"{each.opened_in:.1f}" for each in idle)),
-        ("gateway's memory before, MB", *(f"{each.memory_before / 1e6:.1f}" for each in idle)),
-        ("with them, MB", *(f"{each.memory / 1e6:.1f}" for each in idle)),
-        ("memory of one, KB", *(f"{each.bytes_each / 1e3:.1f}" for each in idle)),
+        (
+            "gateway CPU to open one connection, ms",
+            *(f"{each.opening_cpu / each.connections * 1e3:.2f}" for each in idle),
+        ),
+        ("time to open all, s", *(f"{each.opened_in:.1f}" for each in idle)),
+        ("gateway memory before, MB", *(f"{each.memory_before / 1e6:.1f}" for each in idle)),
+        ("gateway memory with the connections, MB", *(f"{each.memory / 1e6:.1f}" for each in idle)),
+        ("memory per connection, KB", *(f"{each.bytes_each / 1e3:.1f}" for each in idle)),
         ("CPU while idle, % of a core", *(f"{each.idle_cpu / each.idle_seconds * 100:.1f}" for each in idle)),
-        ("a call before they were opened, p50, ms", *(f"{each.call_alone * 1e3:.3f}" for each in idle)),
-        ("a call among them, p50, ms", *(f"{each.call_among * 1e3:.3f}" for each in idle)),
-        ("memory when they are closed, MB", *(f"{each.memory_after / 1e6:.1f}" for each in idle)),
+        ("p50 of a call before they are opened, ms", *(f"{each.call_alone * 1e3:.3f}" for each in idle)),
+        ("p50 of a call while they are open, ms", *(f"{each.call_among * 1e3:.3f}" for each in idle)),
+        ("gateway memory after they are closed, MB", *(f"{each.memory_after / 1e6:.1f}" for each in idle)),
     )
     return Table("idle connections", ("", *(each.name for each in idle)), rows, 1)
 
@@ -222,7 +225,7 @@ def _mutations(figures: Figures) -> Table:
         )
         for each in figures.mutations
     ]
-    headings = ("request", "direct", "gateway", "of it decision", "the rest", "rest beside direct", "gateway's CPU")
+    headings = ("request", "direct", "gateway", "decision", "rest", "rest above direct", "gateway CPU")
     return Table("mutations, ms", headings, tuple(rows), 1)
 
 
@@ -236,7 +239,7 @@ def _listings(figures: Figures) -> Table:
         )
         for way, each in figures.listings.items()
     ]
-    headings = ("way", "answer, KB", "p50, ms", "gateway's CPU, ms")
+    headings = ("way", "answer, KB", "p50, ms", "gateway CPU, ms")
     return Table(f"Metadata of {figures.plan.topics:,} topics with {PARTITIONS} partitions", headings, tuple(rows), 1)
 
 
