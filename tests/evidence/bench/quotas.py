@@ -33,7 +33,10 @@ def main() -> None:
     chance = random.Random(1)
     new = [f"new{number}" for number in range(REQUESTS)]
     known = [f"user{chance.randrange(FEW)}" for _ in range(REQUESTS)]
-    for what, users in (("a request of a user seen for the first time", new), ("of one seen before", known)):
+    for what, users in (
+        ("a request of a user seen for the first time", new),
+        ("a request of a user seen before", known),
+    ):
         show(f"resolve {what}, µs", lambda count, users=users: resolve_us(timelines[count], users))
     with tempfile.TemporaryDirectory() as folder:
         commands(Path(folder))

@@ -12,49 +12,50 @@ from tests.evidence.conformance.bucket.oracle import CLASSES
 from tests.evidence.pages import Table, versions
 
 _BUCKET = f"""\
-Random sequences of 50 to 400 steps run through Kafka's own classes, in a JVM of their own under a clock that is told,
-and then, at the times that came of it, through `quota.admission.decide.decide`, the very code of the job: rates from
-0.001 to 10^6 a second, windows from 1 to 30,000 s, costs from 0 to 10^9, requests of one to seven topics, strict and
-permissive, ties and steps back of the clock, quotas that change, clients that wait exactly the time they were told.
-Nothing of what is expected is computed by the project.
+Random sequences of 50 to 400 steps are played to Kafka's own classes, in a separate JVM with a controlled clock. The
+same steps are then played, at the resulting times, to `quota.admission.decide.decide`, which is the code of the job.
+The sequences have rates from 0.001 to 10^6 per second, windows from 1 to 30,000 s, costs from 0 to 10^9, and strict and
+permissive requests of one to seven topics. Timestamps may be equal or step back, quotas change, and some clients wait
+exactly the throttle time. All expectations come from Kafka's classes, none from the project.
 
 - **Admitted topics** must be the same.
-- **Tokens**, before and after each request, must be the same within what roundings can come to: {ROUNDINGS_A_STEP} of
-  half an epsilon (2^-53) on each side and step since the bucket was full, of the most it has held since. The sides
-  round at different moments, because a refused try writes Kafka's bucket anew, and the project's not.
-- **Throttle times** must be Kafka's to the millisecond, or one more where Kafka rounded down; 2147483647 where
-  Kafka's int overflows, and Kafka's must be what is left of the int. What a debt within rounding (1e-9 and 1e-12 of
-  the tokens) makes of the time is taken into account.
+- **Tokens** before and after each request must agree within the possible rounding error: {ROUNDINGS_A_STEP} times half
+  an epsilon (2^-53) per side and step since the bucket was full, relative to the largest amount it held since then. The
+  two sides round at different times, because a refused attempt rewrites Kafka's bucket but not the project's.
+- **Throttle times** must equal Kafka's to the millisecond, or be one more where Kafka rounded down. Where Kafka's int
+  overflows, the project must answer 2147483647 and Kafka the remainder of the int. The effect of a debt within rounding
+  (1e-9 and 1e-12 of the tokens) on the time is taken into account.
 
-Three differences change what the next step finds, so Kafka is kept from them, and they are cases of their own below.
-Its clock stands still where it would step back behind the last write of the bucket. Its metric is read in the moment
-before a quota changes, which fills the bucket at the old rate. A debt within rounding, for which it has just refused,
-is paid off, and the topic tried again. A sequence ends early where not even the bits of Kafka's own roundings decide
-whether a debt is one.
+Three differences would change the state for the next step. The comparison prevents them in Kafka, and the next section
+covers each of them in a separate case. Kafka's clock stands still where it would step back behind the last write of the
+bucket. Kafka's metric is read just before a quota changes, which fills the bucket at the old rate. A debt within
+rounding, for which Kafka has just refused a topic, is paid off, and the topic is tried again. A sequence ends early if
+even the bits of Kafka's own rounding do not determine whether there is a debt.
 
-Not in the sequences: two changes of a quota with no request between them (a case below), requests that come later
-than a change and are of before it (Kafka's quotas have no past), and what Kafka has no counterpart of: shadow, exempt
-users, `buckets reset`.
+The sequences do not contain two quota changes without a request between them (a case below), requests that arrive after
+a quota change with a timestamp before it (Kafka's quotas have no history), and features without a counterpart in Kafka:
+shadow, exempt users and `buckets reset`.
 """
 
 _DIFFERENCES = """\
-Each is asked of Kafka as it is, and of the project; both answers are worked out by hand and checked. The answer is
-that to the last request. `Q` is the rate, `B` the burst, `K` the tokens before the request. The sensor of a bucket
-that nothing was charged to for an hour is removed by Kafka, refused tries notwithstanding; the case does what its
-task of each 30 s does.
+Each case is played to unmodified Kafka and to the project; both answers were calculated by hand and are checked. The
+table shows the answer to the last request. `Q` is the rate, `B` the burst, `K` the tokens before the request. Kafka
+removes the sensor of a bucket that was not charged for an hour, even if requests were refused meanwhile; the case does
+what Kafka's task does every 30 s.
 """
 
 _SYSTEM = """\
-Each request goes to the project's job, on Spark, and at once to the broker that the job runs on, which enforces
-`controller_mutation_rate` itself, set by Kafka's admin client; each scenario has a client-id of its own. Strict
-requests are those of Kafka's admin client with `retryOnQuotaViolation(false)`, permissive ones those of
-confluent-kafka's, which speaks versions before the error, and is told the throttle time by its `throttle_cb`. Each
-goes over a connection of its own, because the broker mutes one that it throttles.
+Each request is sent to the project's job on Spark and, at the same time, to the broker that the job uses. The broker
+enforces `controller_mutation_rate` itself, as set with Kafka's admin client; each scenario has its own client-id.
+Strict requests are sent by Kafka's admin client with `retryOnQuotaViolation(false)`. Permissive requests are sent by
+confluent-kafka's client, which uses versions from before the error and gets the throttle time through its
+`throttle_cb`. Each request has its own connection, because the broker mutes a connection that it throttles.
 
-The two see a request at slightly different moments, so what is compared is when the debt is paid off by what they
-told: the throttle time, and the time since the scenario's first request, in ms. It is worked out by hand for each,
-and must be within 1 ms of the project's, which is rounded up. The broker charged the first and the last request at
-some moment between sending and answer, which gives the range; the moment worked out by hand must be in it.
+The two sides see a request at slightly different times. The comparison therefore uses the time in ms, since the
+scenario's first request, at which the debt is paid off: the time of the request plus its throttle time. This time was
+calculated by hand for each request, and must be within 1 ms of the project's, which is rounded up. The broker charged
+the first and the last request at some time between sending and response, which gives a range; the calculated time must
+be in this range.
 """
 
 
@@ -79,8 +80,8 @@ def page(result: Result) -> str:
     return f"""\
 # Conformance with Kafka
 
-Written by `make conformance`, which does it again. What differs, differs on purpose, and is in
-[differences from Kafka](../explanation/differences-from-kafka.md).
+`make conformance` repeats this comparison and writes this page. All differences are intended;
+[Differences from Kafka](../explanation/differences-from-kafka.md) explains them.
 
 ## The bucket
 
@@ -89,7 +90,7 @@ Seed {result.seed}:
 
 {tally_table(result.tally).markdown()}
 
-## The differences on purpose
+## The intended differences
 
 {_DIFFERENCES}
 {difference_table(result.differences).markdown()}
@@ -102,7 +103,7 @@ Seed {result.seed}:
 ## Versions
 
 Kafka {result.kafka} (classes and embedded broker), its admin client {result.java_admin}, {packages}, Python
-{platform.python_version()}. The classes of the controller, and what they keep a bucket in:
+{platform.python_version()}. Kafka's classes of the controller, and the classes that store its buckets:
 
 {classes}
 """
@@ -118,16 +119,16 @@ def tally_table(tally: Tally) -> Table:
         ("requests", f"{tally.tries:,}"),
         ("topics, of these refused", f"{tally.topics:,}, {tally.refused:,}"),
         ("quota changes", f"{tally.changes:,}"),
-        ("steps back of the clock", f"{tally.steps_back:,}"),
+        ("timestamps that step back", f"{tally.steps_back:,}"),
         ("**mismatches**", "**0**"),
-        ("tokens the same to the last bit, of the requests", f"{tally.exact / tally.tries:.0%}"),
-        ("largest difference in tokens (of so many)", f"{tally.largest_tokens:.1e} ({tally.at_tokens:.1e})"),
-        ("largest part of what the roundings may come to", f"{tally.largest_share:.0%}"),
-        ("throttle times the same to the millisecond", f"{tally.equal_to_the_ms:,}"),
-        ("one more here: rounded up where Kafka rounds down", f"{tally.rounded_up:,}"),
-        ("2147483647 here, where Kafka's int overflows", f"{tally.capped:,}"),
-        ("admitted here, where Kafka refuses for a debt within rounding", f"{tally.within_rounding:,}"),
-        ("sequences that ended early: a debt that rounding alone decides about", f"{tally.ended_early:,}"),
+        ("requests with tokens equal to the last bit", f"{tally.exact / tally.tries:.0%}"),
+        ("largest difference in tokens (tokens in the bucket)", f"{tally.largest_tokens:.1e} ({tally.at_tokens:.1e})"),
+        ("largest share of the permitted rounding error", f"{tally.largest_share:.0%}"),
+        ("throttle times equal to the millisecond", f"{tally.equal_to_the_ms:,}"),
+        ("throttle times one more here: rounded up where Kafka rounds down", f"{tally.rounded_up:,}"),
+        ("throttle times 2147483647 here, where Kafka's int overflows", f"{tally.capped:,}"),
+        ("topics admitted here, where Kafka refuses because of a debt within rounding", f"{tally.within_rounding:,}"),
+        ("sequences that ended early: rounding alone decides whether there is a debt", f"{tally.ended_early:,}"),
     )
     return Table("the bucket", ("", "count"), rows, words=1)
 
@@ -140,7 +141,7 @@ def difference_table(cases: Sequence[Case]) -> Table:
 
 def system_table(rows: Sequence[Row]) -> Table:
     """Return the answers of a real broker and of the job."""
-    headings = ("scenario", "request", "broker", "told ms", "paid off at", "here", "told ms", "paid off at")
+    headings = ("scenario", "request", "broker", "throttle ms", "paid off at", "here", "throttle ms", "paid off at")
     return Table("a real broker", headings, tuple(_cells(row) for row in rows), words=3)
 
 

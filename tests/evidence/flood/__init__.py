@@ -1,1 +1,1 @@
-"""Proves that a flood of garbage loses no request, and measures how it delays others, into docs/evidence/flood.md."""
+"""A flood of invalid records loses no request; the delay of other requests is measured, into docs/evidence/flood.md."""

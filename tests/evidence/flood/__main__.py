@@ -1,4 +1,4 @@
-"""A flood of garbage on the request topic: how long it delays good requests, and whether anything is lost."""
+"""A flood of invalid records on the request topic: how long it delays good requests, and whether anything is lost."""
 
 import argparse
 import subprocess

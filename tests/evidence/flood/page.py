@@ -101,7 +101,7 @@ def page(result: Result) -> str:
     """Return the page in Markdown."""
     load = os.getloadavg()[2]
     return f"""\
-# A flood of garbage
+# A flood of invalid records
 
 `make flood` repeats this experiment and writes this page. A real broker, `enforce` and `audit` run as processes with
 their default settings. Ten users send 100 valid requests a second, and the time from producing a request to consuming

@@ -46,14 +46,15 @@ class Results:
 
 
 _METHOD = """\
-{storm} It is driven by Kafka's own AdminClient, with its own retry. A tenant creates a topic of one partition every
-{every:g} ms meanwhile, by librdkafka. First the broker has no quotas, and its request log is at DEBUG. By this log,
-{megabytes:,.0f} MB, `recommend` sizes quotas: a quarter of what the cluster was measured to take is given away. They
-are set on a new broker by `quotas push`, and the same storm is held by the broker."""
+{storm} Kafka's own AdminClient sends them, with its own retries. Meanwhile a tenant creates a topic of one partition
+every {every:g} ms with librdkafka. In the first arm the broker has no quotas, and its request log is at DEBUG. From
+this log of {megabytes:,.0f} MB, `recommend` sizes quotas that allocate a quarter of the cluster's measured capacity.
+`quotas push` sets them on a new broker, which then limits the same storm."""
 
 _COST = """\
-{rate} produce requests of one record each a second, and a consumer, at a broker on {cores} cores; both levels in turn,
-medians. The log is written by log4j's ordinary file appender, a line of JSON for each request of every kind."""
+A broker on {cores} cores serves {rate} produce requests per second, of one record each, and a consumer. The two log
+levels alternate; the figures are medians. Log4j's ordinary file appender writes a line of JSON for every request of any
+kind."""
 
 
 def page(results: Results) -> str:
@@ -66,16 +67,16 @@ def page(results: Results) -> str:
     storm, megabytes = results.plan.sentence(), observed.log_bytes / 2**20
     method = _METHOD.format(storm=storm, every=EVERY_SECONDS * 1000, megabytes=megabytes)
     return f"""\
-# A storm observed, and held by the brokers' own quotas
+# A storm observed, and limited by the brokers' own quotas
 
-Written by `make observed`, which does it again: [observe](../../how-to/observe.md) and
-[quotas push](../../how-to/push.md) end to end, with no part of this project in the clients' way.
+`make observed` repeats this experiment and writes this page. It shows [observe](../../how-to/observe.md) and
+[quotas push](../../how-to/push.md) end to end, with no part of this project between clients and brokers.
 
 {_filled(method)}
 
-![Each create of the tenant, and what was carried out of the storm](observed.svg)
+![Each topic creation of the tenant, and the progress of the storm](observed.svg)
 
-## What came out
+## Results
 
 {_filled(_reading(results.arms, observed))}
 
@@ -91,7 +92,7 @@ The quotas that followed (`recommend --by client`); bursts are rate · {window.n
 {results.quotas.rstrip()}
 ```
 
-## The broker's answers beside ours
+## The broker's answers compared with ours
 
 {_filled(_comparison(results.compared))}
 
@@ -121,13 +122,13 @@ def _summary(summary: Mapping[str, Any]) -> Table:
         (name, f"{summary['requests'][key]:,}", f"{summary['mutations'][key]:,}", f"{summary['assumed_topics'][key]:,}")
         for key, name in names.items()
     )
-    return Table("observed", ("requests to", "requests", "mutations", "topics of assumed cost"), rows, words=1)
+    return Table("observed", ("operation", "requests", "mutations", "topics with an assumed cost"), rows, words=1)
 
 
 _COMPARED = """\
-In the second arm {limited} requests had a quota: {agreeing} were answered by the broker as we would have, error codes
-and throttle times ({refused_by_both} of them refused), and {differing} otherwise, {unexplained} of these for no reason
-that is known."""
+In the second arm {limited} requests had a quota. For {agreeing} of them, the broker's error codes and throttle times
+were those that this project computes ({refused_by_both} were refused by both). {differing} were answered differently,
+{unexplained} of these for an unknown reason."""
 _COMPARED_KEYS = ("limited", "agreeing", "refused_by_both", "differing", "unexplained")
 
 
@@ -139,16 +140,16 @@ def _causes(compared: Mapping[str, Any]) -> str:
     if not compared["causes"]:
         return ""
     rows = tuple((cause, f"{count:,}") for cause, count in compared["causes"].items())
-    return Table("causes", ("why otherwise", "requests"), rows, words=1).markdown()
+    return Table("causes", ("cause of the difference", "requests"), rows, words=1).markdown()
 
 
 def _cost(cost: LogCost) -> Table:
     sides = (cost.without, cost.with_log)
     rows = (
-        ("processor time of the broker, ms a second", *(f"{median(each.processor_ms):,.0f}" for each in sides)),
-        ("acknowledged after, p50, ms", *(f"{median(each.p50_ms):.1f}" for each in sides)),
-        ("acknowledged after, p99, ms", *(f"{median(each.p99_ms):.1f}" for each in sides)),
-        ("bytes of log a request", "-", f"{cost.bytes_per_request:,.0f}"),
+        ("processor time of the broker, ms per second", *(f"{median(each.processor_ms):,.0f}" for each in sides)),
+        ("acknowledgement, p50, ms", *(f"{median(each.p50_ms):.1f}" for each in sides)),
+        ("acknowledgement, p99, ms", *(f"{median(each.p99_ms):.1f}" for each in sides)),
+        ("bytes of log per request", "-", f"{cost.bytes_per_request:,.0f}"),
     )
     return Table("cost", ("", "WARN", "DEBUG"), rows, words=1)
 

@@ -50,7 +50,7 @@ def strict(wait: int | Throttle, *costs: int) -> Try:
 CASES = (
     Case(
         "a clock that steps back",
-        "Q = 5, B = 500: 100 mutations, 20 s earlier 350, and at that moment 1",
+        "Q = 5, B = 500: 100 mutations, 350 at a time 20 s earlier, and 1 at that time",
         "refused, K = -50, 10000 ms",
         "admitted, K = 50",
         KIP,
@@ -93,8 +93,8 @@ CASES = (
         steps=(Change(0, 3.0), strict(0, 34), strict(0, 1)),
     ),
     Case(
-        "throttle time: whoever waits the told time is admitted",
-        "likewise, and 1 mutation after the told time, 333 ms and 334 ms",
+        "throttle time: a client that waits for it is admitted",
+        "the same, and 1 mutation after the throttle time, 333 ms and 334 ms",
         "refused, K = -0.001, 0 ms",
         "admitted, K = 0.002",
         steps=(Change(0, 3.0), strict(0, 34), strict(0, 1), strict(Throttle(), 1)),
@@ -116,7 +116,7 @@ CASES = (
     ),
     Case(
         "burst: a quota's own",
-        "Q = 5, B = 500 and here its own, 1000: 600 mutations, and 1",
+        "Q = 5, B = 500, here an own burst of 1000: 600 mutations, and 1",
         "refused, K = -100, 20000 ms",
         "admitted, K = 400",
         KIP,
@@ -125,7 +125,7 @@ CASES = (
     ),
     Case(
         "debt: `max_debt_ms`",
-        "Q = 5, B = 55 and here `max_debt_ms` of 60000: a million mutations, and 1",
+        "Q = 5, B = 55, here `max_debt_ms` of 60000: a million mutations, and 1",
         "refused, K = -999945, 199989000 ms",
         "refused, K = -300, 60000 ms",
         steps=(Change(0, 5.0), strict(0, 1_000_000), strict(0, 1)),
@@ -176,8 +176,8 @@ def refused_tries(oracle: Oracle) -> Case:
     if not (ours < _ONE_ROUNDING < theirs / 1000 and {answers[-1].verdicts, *_verdicts(last)} == {"R"}):
         raise MismatchError(f"{_REFUSED_TRIES} refused tries: Kafka is off by {theirs} tokens, the project by {ours}")
     return Case(
-        "a refused try",
-        f"Q = 0.7: a million mutations, and {_REFUSED_TRIES} refused tries, one each {wait} ms",
+        "a refused request",
+        f"Q = 0.7: a million mutations, and {_REFUSED_TRIES} refused attempts, one every {wait} ms",
         f"K is off by {theirs:.1e}",
         f"K is off by {ours:.1e}",
     )
@@ -198,7 +198,7 @@ def no_number(oracle: Oracle, rate: str, written: str) -> Case:
     if not (admitted and refused):
         raise MismatchError(f"a rate of {rate}: Kafka admits {admitted}, the project refuses the quota {refused}")
     return Case(
-        "a rate of NaN or infinity", f"Q = {written}: 1000000000 mutations, thrice", "admitted", "no such quota"
+        "a rate of NaN or infinity", f"Q = {written}: 1000000000 mutations, three times", "admitted", "no such quota"
     )
 
 

@@ -107,8 +107,8 @@ def page(figures: Figures) -> str:
     where = machine()
     ran = (
         f"{where['cores']} cores ({where['processor']}) shared by client, gateway, broker and other programs (load "
-        f"average over the last minute {figures.load[0]:.1f} before and {figures.load[1]:.1f} after), {where['system']}, Python "
-        f"{where['python']}, {where['java']}."
+        f"average over the last minute {figures.load[0]:.1f} before and {figures.load[1]:.1f} after), "
+        f"{where['system']}, Python {where['python']}, {where['java']}."
     )
     return f"""\
 # What the gateway costs
