@@ -22,7 +22,15 @@ from jobs.cli.options import Overrides, SettingsFile
 from jobs.cli.overview import config, quota_diff, quota_history, quota_resolve, status
 from jobs.cli.overview import topics as topic_overview
 from jobs.cli.program.groups import with_groups
-from jobs.cli.program.help import Command, Group, SectionedGroup, Sections, exit_codes_epilog, split_docstring
+from jobs.cli.program.help import (
+    Command,
+    Group,
+    HelpfulCommand,
+    HelpfulGroup,
+    SectionedGroup,
+    Sections,
+    split_docstring,
+)
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
 from jobs.cli.program.versions import version_lines
 from jobs.cli.tables import decisions, maintain
@@ -178,11 +186,11 @@ def _build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     about = "A durable, explainable admission controller for Kafka topic mutations (KIP-599)."
-    built.callback(help=about, epilog=exit_codes_epilog(), invoke_without_command=True)(_store_global_options)
+    built.callback(help=about, invoke_without_command=True)(_store_global_options)
     for commands in SECTIONS.values():
         for name, command in commands.items():
             if isinstance(command, Group):
-                group = typer.Typer(rich_markup_mode=None)
+                group = typer.Typer(cls=HelpfulGroup, rich_markup_mode=None)
                 group.callback(help=command.about, invoke_without_command=True)(_require_command)
                 for each, function in command.commands.items():
                     _add_command(group, each, function)
@@ -194,7 +202,7 @@ def _build_app() -> typer.Typer:
 
 def _add_command(to: typer.Typer, name: str, command: Command) -> None:
     text, examples = split_docstring(command)
-    cls = EntityCommand if command in _LONG_FORM else None
+    cls = EntityCommand if command in _LONG_FORM else HelpfulCommand
     to.command(name, cls=cls, help=text, epilog=examples)(with_groups(command))
 
 

@@ -9,6 +9,7 @@ from typer.main import get_command
 from conf.docs.markdown import code, sentence, table
 from jobs.__main__ import app
 from jobs.cli.program.help import EXIT_CODES, SectionedGroup
+from jobs.cli.program.help_text import argument_name, default_text, range_text
 
 _PROGRAM = "mutation-quota"
 _PARAGRAPHS = re.compile(r"\n\s*\n")
@@ -55,7 +56,7 @@ def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types o
 
 
 def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
-    arguments = " ".join(_argument(each) for each in command.params if each.param_type_name == "argument")
+    arguments = " ".join(argument_name(each) for each in command.params if each.param_type_name == "argument")
     yield from ("```text", " ".join(filter(None, (_PROGRAM, path, "[OPTIONS]", arguments))), "```", "")
     yield from _text(command.help)
     yield from _arguments(command)
@@ -70,7 +71,7 @@ def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> It
 
 def _text(text: str | None) -> Iterator[str]:
     """Yield paragraphs; one whose lines but the first are indented is kept as it is laid out."""
-    for paragraph in _PARAGRAPHS.split((text or "").replace("\b\n", "").strip()):
+    for paragraph in _PARAGRAPHS.split((text or "").strip()):
         first, *rest = paragraph.splitlines() or [""]
         if rest and all(line.startswith(" ") for line in rest):
             yield from (sentence(first), "", "```text", *(line.strip() for line in rest), "```", "")
@@ -80,17 +81,11 @@ def _text(text: str | None) -> Iterator[str]:
             yield from (sentence(paragraph), "")
 
 
-def _argument(parameter: Any) -> str:  # noqa: ANN401
-    name = parameter.metavar or parameter.name.upper()
-    name = f"{name}..." if parameter.nargs == -1 and not name.endswith("...") else name
-    return name if parameter.required else f"[{name}]"
-
-
 def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
     found = [each for each in command.params if each.param_type_name == "argument"]
     if found:
         yield from table(
-            ("argument", "meaning"), ((code(_argument(each)), sentence(each.help or "")) for each in found)
+            ("argument", "meaning"), ((code(argument_name(each)), sentence(each.help or "")) for each in found)
         )
         yield ""
 
@@ -106,7 +101,7 @@ def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401
 
 def _option_table(options: Sequence[Any]) -> Iterator[str]:
     head = ("option", "value", "default", "meaning")
-    rows = ((_names(each), _value(each), _default(each), sentence(each.help or "")) for each in options)
+    rows = ((_names(each), _value(each), code(default_text(each)), sentence(each.help or "")) for each in options)
     if options:
         yield from table(head, rows)
 
@@ -123,18 +118,5 @@ def _value(option: Any) -> str:  # noqa: ANN401
         name = ", ".join(code(str(getattr(each, "value", each))) for each in kind.choices)
     else:
         name = code(option.metavar or ("FILE" if kind.is_path else {int: "N"}.get(kind.annotation, "TEXT")))
-    notes = [_range(option), "repeatable" if option.multiple else "", "**required**" if option.required else ""]
+    notes = [range_text(option), "repeatable" if option.multiple else "", "**required**" if option.required else ""]
     return ", ".join(filter(None, (name, *notes)))
-
-
-def _range(option: Any) -> str:  # noqa: ANN401
-    if option.min is None:
-        return ""
-    return f"at least {option.min:,}" if option.max is None else f"{option.min:,} to {option.max:,}"
-
-
-def _default(option: Any) -> str:  # noqa: ANN401
-    value = option.default
-    if option.is_flag or value is None or value == [] or callable(value):
-        return ""
-    return code(str(getattr(value, "value", value)))

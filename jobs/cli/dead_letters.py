@@ -96,7 +96,7 @@ def show(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions) -> 
 
 def resend(
     letter_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of dead letters, as list prints them.")
+        list[str] | None, typer.Argument(metavar="ID", help="Ids of dead letters, as list prints them.")
     ] = None,
     value: Annotated[
         Path | None,

@@ -10,6 +10,7 @@ from typing import Annotated, BinaryIO, Protocol
 import typer
 
 from jobs.cli.program.command_config import read_command_config, read_target_command_config
+from jobs.cli.program.help_text import COMMON_OPTIONS
 from jobs.cli.program.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
@@ -21,12 +22,20 @@ Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Cl
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="SECTION.KEY=VALUE", help="Override a setting (wins over environment and file). Repeatable."
+        "--set",
+        metavar="SECTION.KEY=VALUE",
+        help="Override a setting (wins over environment and file). Repeatable.",
+        rich_help_panel=COMMON_OPTIONS,
     ),
 ]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE", help="Settings file (TOML). Default: conf/mutation-quota.toml."),
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="Settings file (TOML). Default: conf/mutation-quota.toml.",
+        rich_help_panel=COMMON_OPTIONS,
+    ),
 ]
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
@@ -99,11 +108,21 @@ class KafkaOptions(SettingsOptions):
 
     server: Annotated[
         str | None,
-        typer.Option("--bootstrap-server", metavar="HOST:PORT", help="Same as --set kafka.bootstrap_servers=..."),
+        typer.Option(
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            help="Same as --set kafka.bootstrap_servers=...",
+            rich_help_panel=COMMON_OPTIONS,
+        ),
     ] = None
     command_config: Annotated[
         Path | None,
-        typer.Option("--command-config", metavar="FILE", help="Kafka properties file to connect with (TLS, SASL)."),
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            help="Kafka properties file to connect with (TLS, SASL).",
+            rich_help_panel=COMMON_OPTIONS,
+        ),
     ] = None
 
     def _connection(self) -> list[str]:
@@ -127,6 +146,7 @@ class TargetOptions(KafkaOptions):
             "--target-command-config",
             metavar="FILE",
             help="Kafka properties file to connect to the target cluster with.",
+            rich_help_panel=COMMON_OPTIONS,
         ),
     ] = None
 

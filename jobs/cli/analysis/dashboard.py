@@ -11,10 +11,10 @@ from jobs.cli.options import KafkaOptions
 def dashboard(
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, metavar="N", help="Port of the page; 0 takes any free port. [default: 8599]"),
+        typer.Option(min=0, max=65535, metavar="N", help="Port; 0 for any free one. Default: 8599."),
     ] = None,
     bind: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="IP address to listen on. [default: 127.0.0.1]")
+        str | None, typer.Option(metavar="ADDRESS", help="IP address to listen on. Default: 127.0.0.1.")
     ] = None,
     token_file: Annotated[
         Path | None,

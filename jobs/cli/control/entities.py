@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self, TypeAlias
 
 import typer
 from msgspec import UNSET, UnsetType
-from typer.core import TyperCommand
 
+from jobs.cli.program.help import HelpfulCommand
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 
@@ -57,7 +57,7 @@ def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
     return name
 
 
-class EntityCommand(TyperCommand):
+class EntityCommand(HelpfulCommand):
     """A command that also takes kafka-configs.sh's long form of an entity."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of Typer

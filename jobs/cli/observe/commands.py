@@ -97,7 +97,7 @@ def follow(
 def compare(
     requests: Annotated[
         str | None,
-        typer.Argument(metavar="[REQUESTS]", help="File of observe import. Default: the audit's tables."),
+        typer.Argument(metavar="REQUESTS", help="File of observe import. Default: the audit's tables."),
     ] = None,
     quotas: Annotated[
         Path | None,

@@ -1,11 +1,13 @@
 """The layout of the help: commands in sections, and examples below each command."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+
+from jobs.cli.program.help_text import Rows, help_text
 
 Command: TypeAlias = Callable[..., None]
 
@@ -20,8 +22,8 @@ EXIT_CODES = {
 """The meaning of each exit code."""
 
 _EXAMPLES = "\nExamples:\n"
-_VERBATIM = "\b\n"
-"""Precedes lines that are not wrapped."""
+_LONGEST_SUMMARY = 200
+"""Characters beyond any summary: none is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +38,43 @@ Sections: TypeAlias = Mapping[str, Mapping[str, Command | Group]]
 """The commands and groups by their names, by the sections of the help."""
 
 
-class SectionedGroup(TyperGroup):
-    """A group whose help lists its commands in sections, as kubectl does."""
+class HelpfulCommand(TyperCommand):
+    """A command whose help says ranges in words and breaks no name."""
+
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's own are private
+        """Return the help."""
+        return help_text(self, ctx, {})
+
+
+class HelpfulGroup(TyperGroup):
+    """A group of commands with the help of `HelpfulCommand`."""
+
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's own are private
+        """Return the help."""
+        return help_text(self, ctx, self.summaries())
+
+    def summaries(self) -> Mapping[str, Rows]:
+        """Return the commands and their summaries, by heading."""
+        return {"Commands": self._rows(self.commands)}
+
+    def _rows(self, names: Iterable[str]) -> Rows:
+        width = max(map(len, self.commands))
+        return [(each.ljust(width), self.commands[each].get_short_help_str(_LONGEST_SUMMARY)) for each in names]
+
+
+class SectionedGroup(HelpfulGroup):
+    """A group whose help lists its commands in sections, as kubectl does, and the exit codes."""
 
     sections: ClassVar[Mapping[str, Sequence[str]]]
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 those of Typer
-        """Write the sections, with the summary of each command."""
-        width = max(map(len, self.commands)) + 2
-        for section, names in self.sections.items():
-            with formatter.section(section):
-                for name in names:
-                    summary = self.commands[name].get_short_help_str(formatter.width)
-                    formatter.write(f"  {name:{width}}{summary}\n")
+    def summaries(self) -> Mapping[str, Rows]:
+        """Return the commands and their summaries by section, and the meaning of each exit code."""
+        codes = [(str(code), meaning) for code, meaning in EXIT_CODES.items()]
+        return {section: self._rows(names) for section, names in self.sections.items()} | {"Exit codes": codes}
 
 
 def split_docstring(command: Command) -> tuple[str, str | None]:
     """Return the help of a command, and below it the epilog with its examples, from its docstring."""
     text, heading, examples = (inspect.getdoc(command) or "").partition(_EXAMPLES)
     lines = [f"  {line.strip()}" for line in examples.splitlines()]
-    return text.strip(), "\n".join([f"{_VERBATIM}{heading.strip()}", *lines]) if heading else None
-
-
-def exit_codes_epilog() -> str:
-    """Return the table of exit codes as the epilog of the help."""
-    rows = [f"  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items()]
-    return "\n".join([f"{_VERBATIM}Exit codes:", *rows])
+    return text.strip(), "\n".join([heading.strip(), *lines]) if heading else None

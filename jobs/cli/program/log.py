@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.program.help_text import COMMON_OPTIONS
 from jobs.spark.log_lines import log_as_json
 from quota.settings.sections import LoggingSettings
 
@@ -35,10 +36,17 @@ class LogLevel(enum.Enum):
 
 
 LogLevelOption = Annotated[
-    LogLevel | None, typer.Option("--log-level", help="Least severe lines to log. Default: info.")
+    LogLevel | None,
+    typer.Option("--log-level", help="Least severe lines to log. Default: info.", rich_help_panel=COMMON_OPTIONS),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Same as --log-level debug: also shows where an error comes from.")
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Same as --log-level debug: also shows where an error comes from.",
+        rich_help_panel=COMMON_OPTIONS,
+    ),
 ]
 
 

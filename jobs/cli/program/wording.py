@@ -74,8 +74,8 @@ def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
 
 
 class _Wrapper(textwrap.TextWrapper):
-    wordsep_simple_re = re.compile(r"(\s+|(?<=,)(?=[a-z_.]+=))")
-    """Where a line may be broken: at white space, and between configs as in `a=1,b=2`."""
+    wordsep_simple_re = re.compile(r"([ \t\n]+|(?<=,)(?=[a-z_.]+=))")
+    """Where a line may be broken: at white space, but not at U+00A0, and between configs as in `a=1,b=2`."""
 
 
 def labelled(label: str, text: str) -> str:

@@ -21,7 +21,7 @@ _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
 
 
 def maintain(
-    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables; all by default.")] = None,
+    tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Tables; all by default.")] = None,
     *,
     confirmation: ConfirmOptions,
     output: OutputOptions,
