@@ -28,10 +28,9 @@ _CAUSE_SECONDS = 1.0
 _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
 """librdkafka's errors for any trouble with all brokers; they do not name the cause."""
 
-_UNREACHABLE_HINT = (
-    "; start it (mutation-quota broker) or set kafka.bootstrap_servers, "
-    "and kafka.security_protocol where it wants TLS or SASL"
-)
+
+_KAFKA = Connection("")
+"""Any connection of `[kafka]`."""
 
 
 def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, Any]:
@@ -76,7 +75,9 @@ def reason(error: KafkaException | KafkaError) -> str:
 
 
 @contextmanager
-def cluster_errors(action: str, config: Mapping[str, Any], hint: str = "") -> Iterator[None]:
+def cluster_errors(
+    action: str, config: Mapping[str, Any], hint: str = "", *, connection: Connection | None = None
+) -> Iterator[None]:
     """Turn a KafkaException into a ClusterError: "cannot `action`: the reason`hint`".
 
     Args:
@@ -85,6 +86,7 @@ def cluster_errors(action: str, config: Mapping[str, Any], hint: str = "") -> It
             password or an unknown certificate, another client connects to find it, for at most a second.
         hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
             there is none, as the reason says enough.
+        connection: the connection, unless it is that of `[kafka]`: the default hint names its settings.
 
     Raises:
         ClusterError: a call to the cluster failed.
@@ -93,7 +95,7 @@ def cluster_errors(action: str, config: Mapping[str, Any], hint: str = "") -> It
         yield
     except KafkaException as error:
         unreachable = error.args[0].code() in _TRANSPORT_ERRORS and config.get("security.protocol") == "PLAINTEXT"
-        advice = hint or (_UNREACHABLE_HINT if unreachable else "")
+        advice = hint or ((connection or _KAFKA).advice if unreachable else "")
         raise ClusterError(f"cannot {action}: {_cause(error, config).removesuffix('.')}{advice}") from None
 
 

@@ -36,7 +36,7 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
         ClusterError: the cluster cannot be reached.
     """
     config = client_config(connection)
-    with cluster_errors(f"reach Kafka at {connection}", config):
+    with cluster_errors(f"reach Kafka at {connection}", config, connection=connection):
         topics = AdminClient(config).list_topics(timeout=timeout_seconds).topics
     leaders = {
         name: [topic.partitions[number].leader for number in sorted(topic.partitions)]

@@ -7,6 +7,9 @@ from quota.settings.security.jaas import jaas_config
 from quota.settings.security.oauth import ClientCredentials
 from quota.settings.security.properties import Pairs
 
+BOOTSTRAP_SERVERS, SECURITY_PROTOCOL = "kafka.bootstrap_servers", "kafka.security_protocol"
+"""The settings of the servers and of the protocol of the cluster that decides."""
+
 _PORT = 9092
 
 _MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
@@ -123,6 +126,10 @@ class Connection:
     servers: str
     """Bootstrap servers as `host:port`, separated by commas."""
     security: Security = Security()
+    servers_from: str = field(default=BOOTSTRAP_SERVERS, compare=False)
+    """The setting or option that names the servers, for advice."""
+    protocol_from: str = field(default=SECURITY_PROTOCOL, compare=False)
+    """The setting that has the security protocol, for advice."""
 
     def __str__(self) -> str:
         return self.servers
@@ -138,6 +145,13 @@ class Connection:
             else:
                 found.append((server.strip(), _PORT))
         return found
+
+    @property
+    def advice(self) -> str:
+        """Advice to append to the reason why a cluster without TLS and SASL does not answer."""
+        ours = self.servers_from == BOOTSTRAP_SERVERS
+        first = f"{'start it (mutation-quota broker) or ' if ours else ''}set {self.servers_from}"
+        return f"; {first}, and {self.protocol_from} where it wants TLS or SASL"
 
     def librdkafka(self) -> dict[str, str | float]:
         """Return the properties for librdkafka."""

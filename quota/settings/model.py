@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
-from quota.settings.connection import Connection
+from quota.settings.connection import BOOTSTRAP_SERVERS, SECURITY_PROTOCOL, Connection
 from quota.settings.dashboard import DashboardSettings
 from quota.settings.gateway import GatewaySettings
 from quota.settings.jobs import ApplierSettings, AuditSettings, EnforceSettings, MinutesSettings, PushSettings
@@ -58,7 +58,14 @@ class Settings(BaseModel):
     def target_connection(self) -> Connection:
         """The connection to the target cluster."""
         security = self.target.resolved(self.kafka).security
-        return Connection(self.kafka.target_servers or self.kafka.bootstrap_servers, security)
+        own_servers = self.kafka.target_servers
+        own_protocol = own_servers or "security_protocol" in self.target.model_fields_set
+        return Connection(
+            own_servers or self.kafka.bootstrap_servers,
+            security,
+            servers_from="kafka.target_servers" if own_servers else BOOTSTRAP_SERVERS,
+            protocol_from="target.security_protocol" if own_protocol else SECURITY_PROTOCOL,
+        )
 
     @property
     def policy(self) -> Policy:

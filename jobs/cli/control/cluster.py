@@ -41,7 +41,7 @@ def publish(
     prepare_quota_topic(settings)
     connection = settings.target_connection
     if source:
-        connection = replace(connection, servers=source)
+        connection = replace(connection, servers=source, servers_from="--source-server")
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
     document = PublishedCluster(since is not None, since, len(cluster.topics), cluster.partitions)

@@ -60,7 +60,7 @@ class TopicChanges:
             ClusterError: the cluster cannot be reached.
         """
         target = self._settings.target_connection
-        with cluster_errors(f"reach Kafka at {target}", client_config(target)):
+        with cluster_errors(f"reach Kafka at {target}", client_config(target), connection=target):
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 

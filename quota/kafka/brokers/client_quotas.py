@@ -143,7 +143,8 @@ class ClusterQuotas:
                 if not isinstance(error, OSError | EOFError):  # the others would say the same
                     raise ClusterError(f"{action} {where}: {failure_reason(error).removesuffix('.')}") from None
                 unreachable.append(f"{where}: {failure_reason(error)}")
-        raise ClusterError(f"{action} {', '.join(unreachable)}")
+        advice = "" if security.has_tls or security.has_sasl else self.connection.advice
+        raise ClusterError(f"{action} {', '.join(unreachable)}{advice}")
 
     def _alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         async def alter(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, str]:

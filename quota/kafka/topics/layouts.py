@@ -79,8 +79,9 @@ class LayoutReader:
         """
         self._timeout = timeout_seconds
         self._config = client_config(connection)
+        self._connection = connection
         self._reach = f"reach Kafka at {connection}"
-        with cluster_errors(self._reach, self._config):
+        with cluster_errors(self._reach, self._config, connection=self._connection):
             self._client = AdminClient(self._config)
 
     def cluster(self) -> ClusterLayout:
@@ -89,7 +90,7 @@ class LayoutReader:
         Raises:
             ClusterError: the cluster does not answer.
         """
-        with cluster_errors(self._reach, self._config):
+        with cluster_errors(self._reach, self._config, connection=self._connection):
             found = self._client.list_topics(timeout=self._timeout)
         topics = {name: _layout(name, topic) for name, topic in sorted(found.topics.items()) if topic.error is None}
         return ClusterLayout(str(found.cluster_id), tuple(sorted(found.brokers)), topics)
@@ -102,7 +103,7 @@ class LayoutReader:
         """
         if not names:
             return {}
-        with cluster_errors("describe topics", self._config):
+        with cluster_errors("describe topics", self._config, connection=self._connection):
             futures = self._client.describe_topics(TopicCollection(sorted(names)), request_timeout=self._timeout)
             return {name: str(future.result().topic_id) for name, future in futures.items()}
 
@@ -117,7 +118,7 @@ class LayoutReader:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
         found: dict[str, dict[str, TopicConfig]] = {}
         refused: dict[str, str] = {}
-        with cluster_errors("describe the configs of topics", self._config):
+        with cluster_errors("describe the configs of topics", self._config, connection=self._connection):
             futures = self._client.describe_configs(resources, request_timeout=self._timeout)
         for resource, future in futures.items():
             try:

@@ -94,6 +94,16 @@ def test_a_cluster_that_does_not_answer_is_advised_on_where_the_reason_does_not_
     assert "start it" not in str(raised.value)
 
 
+def test_advice_names_the_settings_of_the_connection(monkeypatch):
+    monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
+    config, target = CONFIG | {"security.protocol": "PLAINTEXT"}, Connection("b:1", servers_from="--source-server")
+    with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config, connection=target):
+        raise UNREACHABLE
+    assert str(raised.value) == (
+        "cannot read the topic: refused; set --source-server, and kafka.security_protocol where it wants TLS or SASL"
+    )
+
+
 def test_what_works_passes():
     with cluster_errors("read the topic", CONFIG):
         pass

@@ -290,3 +290,26 @@ def test_secrets_are_known_by_their_names(name):
 @pytest.mark.parametrize("name", ["sasl_password_file", "ssl_key_location", "sasl_username", "spark.driver.memory"])
 def test_what_is_no_secret_may_be_seen(name):
     assert not is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "advice"),
+    [
+        ([], "; set kafka.bootstrap_servers, and kafka.security_protocol where it wants TLS or SASL"),
+        (
+            ["kafka.target_servers=t:1"],
+            "; set kafka.target_servers, and target.security_protocol where it wants TLS or SASL",
+        ),
+        (
+            ["target.security_protocol=PLAINTEXT"],
+            "; set kafka.bootstrap_servers, and target.security_protocol where it wants TLS or SASL",
+        ),
+    ],
+)
+def test_advice_on_the_target_names_the_settings_that_it_is_reached_by(overrides, advice):
+    assert load(*overrides).target_connection.advice.replace("start it (mutation-quota broker) or ", "") == advice
+
+
+def test_advice_on_the_cluster_that_decides_names_the_settings_of_kafka():
+    advice = "; start it (mutation-quota broker) or set kafka.bootstrap_servers, and kafka.security_protocol "
+    assert load("kafka.target_servers=t:1").kafka.connection.advice == f"{advice}where it wants TLS or SASL"

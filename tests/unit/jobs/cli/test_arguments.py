@@ -36,6 +36,15 @@ def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, e
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", [["topics", "list"], ["topics", "describe"], ["observe", "snapshot"]])
+def test_a_target_cluster_that_cannot_be_reached_is_advised_on_by_its_own_settings(command):
+    """Nothing listens on port 1."""
+    done = run(*command, "--set", "kafka.target_servers=127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "cannot reach Kafka at 127.0.0.1:1: " in done.stderr
+    assert "; set kafka.target_servers, and target.security_protocol where it wants TLS or SASL\n" in done.stderr
+
+
 class StatusAskedError(Exception):
     """Stands for the status."""
 
