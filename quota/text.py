@@ -1,4 +1,4 @@
-"""Names, tags, times and quotas as people read them."""
+"""Names, counts, tags, times and quotas as people read them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -20,6 +20,11 @@ def legible(name: str) -> str:
 def printable(text: str) -> str:
     """Return text from outside the program without control characters, which a terminal would obey."""
     return text if text.isprintable() else repr(text)
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count and its noun, with an s where there is not one of it."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def display_name(part: str | UnsetType | None) -> str | None:

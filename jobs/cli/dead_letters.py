@@ -10,12 +10,11 @@ import typer
 
 from jobs.cli.options import From, KafkaOptions
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_time
 from quota.errors import BadInput, NotFound
 from quota.records.record import Source
 from quota.settings import Settings
-from quota.text import format_time, printable
+from quota.text import format_time, plural, printable
 from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter, ResentDeadLetters
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from quota.errors import BadInput
 from quota.gateway.addresses import Address, Addresses
 from quota.settings.gateway import MAX_PORT, GatewaySettings
+from quota.text import plural
 
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are refused
 
@@ -52,7 +53,7 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
 def _listeners_of(first_port: int, told: Mapping[int, Address]) -> list[Listener]:
     """Return a listener for each broker, in the order of their node ids."""
     if first_port + len(told) - 1 > MAX_PORT:
-        raise BadInput(f"gateway.first_port={first_port} leaves too few ports for {len(told)} brokers")
+        raise BadInput(f"gateway.first_port={first_port} leaves too few ports for {plural(len(told), 'broker')}")
     return [Listener(first_port + index, told[node]) for index, node in enumerate(sorted(told))]
 
 

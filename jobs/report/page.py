@@ -11,7 +11,7 @@ from jobs.report.candidates import Candidates
 from jobs.report.figures import Figures
 from jobs.report.library import VERSION, Library
 from quota.records import codec
-from quota.text import format_time
+from quota.text import format_time, plural
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -44,6 +44,7 @@ def render_page(figures: Figures, library: Library) -> str:
     whose = f" of user {figures.user}" if figures.user else ""
     period = figures.period
     width = _format_width(period.width)
+    left_out = figures.changes_left_out
     parts = {
         "policy": _policy([library.script, script], style),
         "title": html.escape(f"Topic mutations{whose}"),
@@ -52,7 +53,7 @@ def render_page(figures: Figures, library: Library) -> str:
         "style": style,
         "charts": f'<div class="charts">{"".join(_charts())}</div>',
         "others": html.escape(_describe_others(figures)),
-        "left_out": f"{figures.changes_left_out} earlier changes are left out." if figures.changes_left_out else "",
+        "left_out": f"Not shown: {plural(left_out, 'earlier change')}." if left_out else "",
         "interval": width,
         "library_version": VERSION,
         "licence": html.escape(library.licence),

@@ -13,7 +13,7 @@ from jobs.metrics.totals import DecisionTotals
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.decision import Decision
 from quota.records.quota import Window
-from quota.text import legible
+from quota.text import legible, plural
 
 _RATE_SECONDS = 10.0
 _MAX_ROWS = 20
@@ -57,7 +57,7 @@ class View:
         for tenant in tenants[:_MAX_ROWS]:
             _add_row(table, tenant, now)
         left_out = len(tenants) - _MAX_ROWS
-        footer = f"and {left_out} more {'bucket' if left_out == 1 else 'buckets'}" if left_out > 0 else "Ctrl-C ends it"
+        footer = f"and {plural(left_out, 'more bucket')}" if left_out > 0 else "Ctrl-C ends it"
         quotes = (Text(each) for each in self._quoted())
         return Group(
             Text(self.title, style="bold"), Text(self._totals_line(now)), table, *quotes, Text(footer, style="dim")

@@ -9,6 +9,7 @@ from quota.errors import MutationQuotaError
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import make_consumer, offset_range
 from quota.settings import Settings
+from quota.text import plural
 
 _log = logging.getLogger(__name__)
 
@@ -42,15 +43,15 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
     gaps = _gaps(settings, query, positions)
     if not gaps:
         return
-    lost = f"{sum(gap.end - gap.first for gap in gaps)} records were removed before {query} read them: " + ", ".join(
-        str(gap) for gap in gaps
-    )
+    count = sum(gap.end - gap.first for gap in gaps)
+    were, them = ("was", "it") if count == 1 else ("were", "them")
+    lost = f"{plural(count, 'record')} {were} removed before {query} read {them}: {', '.join(map(str, gaps))}"
     if fail:
         raise MutationQuotaError(
-            f"{lost}; they are lost: to continue after them, start once with --set {query}.fail_on_data_loss=false; "
+            f"{lost}; to continue after {them}, start once with --set {query}.fail_on_data_loss=false; "
             "to prevent this, raise retention.ms of the topic"
         )
-    _log.warning("%s; continuing after them", lost)
+    _log.warning("%s; continuing after %s", lost, them)
 
 
 def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> list[Gap]:

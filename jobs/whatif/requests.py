@@ -12,6 +12,7 @@ from quota.errors import BadInput, MutationQuotaError
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.settings import Settings
+from quota.text import plural
 from quota.timeline.timeline import QuotaTimeline
 from quota.whatif.recorded import RecordedDecision
 from quota.whatif.simulation import simulate
@@ -57,7 +58,7 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
             "%s: ignored %d of %d lines, which are not requests; %s", file, requests.invalid, lines_read, first
         )
     if not table.num_rows:
-        raise MutationQuotaError(f"{file}: none of its {requests.valid} requests is in that period")
+        raise MutationQuotaError(f"{file}: it has {plural(requests.valid, 'request')}, and none in that period")
     return table
 
 

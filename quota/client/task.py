@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from quota.records.decision import ErrorCode, TopicDecision
 from quota.records.request import Operation, TopicMutation
+from quota.text import plural
 
 MAX_CALL_MUTATIONS = 1000
 """Maximum partition mutations in a call, unless a single topic has more. The next call waits for its answer."""
@@ -84,7 +85,8 @@ def cost_error(task: Task, current: int) -> str | None:
             return "the request has no count, so nobody knows how many partitions the topic is to have"
     if cost > task.topic.partitions:
         return (
-            f"the topic has {current} partitions: this costs {cost} mutations, and {task.topic.partitions} were charged"
+            f"the topic has {plural(current, 'partition')}: this costs {plural(cost, 'mutation')}, "
+            f"and {task.topic.partitions:,} {'was' if task.topic.partitions == 1 else 'were'} charged"
         )
     return None
 

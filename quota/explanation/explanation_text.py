@@ -9,7 +9,7 @@ from quota.explanation.refill import Gain, Origin, Refill
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.records.request import Mode
-from quota.text import describe_sharing, format_time, printable, quoted
+from quota.text import describe_sharing, format_time, plural, printable, quoted
 
 _TOPICS_AT_EACH_END = 20
 """The number of topics printed from either end of a request, which may have thousands."""
@@ -147,8 +147,7 @@ def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[Explana
         name = ""
     left_out = len(charges) - 2 * _TOPICS_AT_EACH_END
     if left_out > 0:
-        noun = "topic" if left_out == 1 else "topics"
-        yield _line("", f"... {left_out} more {noun} (-o json prints all) ...")
+        yield _line("", f"... {plural(left_out, 'more topic')} (-o json prints all) ...")
     for each in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
         yield _line("", _charge_text(each))
     yield _line("K after", _number(decision.tokens or 0))
@@ -237,7 +236,7 @@ def _count_refused(codes: Iterable[int]) -> int:
 
 def _neighbour_line(each: Neighbour) -> str:
     wait = f", wait {each.throttle_time_ms} ms" if each.throttle_time_ms else ""
-    mutations = f"{each.mutations} mutations" + (", validate_only" if each.validate_only else "")
+    mutations = plural(each.mutations, "mutation") + (", validate_only" if each.validate_only else "")
     return (
         f"  {format_time(each.timestamp)}  {each.decision_id}  {each.outcome}, {mutations}, "
         f"K {_number(each.tokens_before or 0)} -> {_number(each.tokens or 0)}{wait}"

@@ -11,6 +11,7 @@ from quota.gateway.addresses import Address
 from quota.gateway.api_keys import OPERATIONS, ApiKey
 from quota.gateway.mutations.operations import MutationAnswer
 from quota.records.request import STRICT_SINCE
+from quota.text import plural
 from quota.wire.headers import RequestHeader
 
 _log = logging.getLogger(__name__)
@@ -96,5 +97,5 @@ class GatewayStats:
         return (
             f"connections: {self.connections} open, {self.accepted} accepted; requests relayed: {self.relayed}; "
             f"topics: {outcomes['admitted']} admitted, {outcomes['refused']} refused, {outcomes['failed']} failed; "
-            f"without a decision in time: {self.undecided} requests"
+            f"without a decision in time: {plural(self.undecided, 'request')}"
         )

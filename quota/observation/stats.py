@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from quota.records.request import MutationRequest
+from quota.text import plural
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class FollowStats:
 
     def __str__(self) -> str:
         return (
-            f"observed: {self.requests} requests for {self.mutations} mutations, {self.refused_topics} topics refused "
-            f"by the cluster; cost assumed of {self.assumed_topics} topics; broken lines: {self.broken_lines}"
+            f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; refused by the "
+            f"cluster: {plural(self.refused_topics, 'topic')}; cost assumed of {plural(self.assumed_topics, 'topic')}; "
+            f"broken lines: {self.broken_lines:,}"
         )

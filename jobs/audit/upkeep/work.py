@@ -12,6 +12,7 @@ from jobs.audit.tables.opening import TableStore, table_errors
 from jobs.audit.tables.specs import QUOTA_CHANGES, TableSpec
 from jobs.audit.upkeep.plan import DAILY_MARK, TARGET_BYTES, UpkeepPlan, live_files
 from jobs.audit.upkeep.superseded import count_superseded, delete_superseded
+from quota.text import plural
 from schemas.documents.maintenance import MaintainedTable
 
 
@@ -22,11 +23,11 @@ class UpkeepResult(MaintainedTable, frozen=True):
         parts = []
         if self.files_compacted:
             into = "" if self.files_written is None else f" into {self.files_written:,}"
-            parts.append(f"{self.files_compacted:,} files compacted{into}")
+            parts.append(f"{plural(self.files_compacted, 'file')} compacted{into}")
         if self.rows_deleted:
-            parts.append(f"{self.rows_deleted:,} expired rows deleted")
+            parts.append(f"{plural(self.rows_deleted, 'expired row')} deleted")
         if self.files_removed:
-            parts.append(f"{self.files_removed:,} unused files removed")
+            parts.append(f"{plural(self.files_removed, 'unused file')} removed")
         return f"{self.table}: {', '.join(parts) or 'nothing to do'}"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from jobs.cli.output import print_table
+from quota.text import plural
 from quota.whatif.advice import Advice, TenantAdvice
 from quota.whatif.tenancy import Tenancy
 
@@ -42,7 +43,7 @@ def rule_lines(advice: Advice, source: str) -> Iterator[str]:
     yield f"1. capacity         {_rounded(rules.capacity)}/s, {source}"
     yield f"2. available        {_rounded(rules.available)}/s: {rules.reserve:.0%} is the reserve"
     yield (
-        f"3. needs            {_rounded(rules.needs)}/s for {count:,} tenants together; nobody gets less than "
+        f"3. needs            {_rounded(rules.needs)}/s for {plural(count, 'tenant')} together; nobody gets less than "
         f"{_rounded(rules.least)}/s (the median need is {_rounded(rules.median_need)}/s, the median tenant's "
         f"largest request {_rounded(rules.median_largest)} mutations)"
     )

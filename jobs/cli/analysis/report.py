@@ -8,11 +8,11 @@ import typer
 
 from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To
 from jobs.cli.output import OutputOptions
-from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_period
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.settings import Settings
+from quota.text import plural
 from schemas.documents.report import WrittenReport
 
 _DEFAULT_FILE = Path("report.html")

@@ -20,14 +20,13 @@ from jobs.cli.options import (
     parse_pair,
 )
 from jobs.cli.output import OutputOptions, print_table, print_text
-from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_future_time
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
-from quota.text import format_tags, format_time
+from quota.text import format_tags, format_time, plural
 from schemas.documents.buckets import BucketReset, Buckets, ExportedBuckets, ListedBucket
 
 COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS IN", "FULL IN", "LAST CHANGED")

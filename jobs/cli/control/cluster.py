@@ -9,7 +9,7 @@ from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import Comment, TargetOptions
 from jobs.cli.output import OutputOptions
 from quota.records.quota_log import ClusterRecord
-from quota.text import format_time
+from quota.text import format_time, plural
 from schemas.documents.cluster import PublishedCluster
 
 
@@ -45,6 +45,6 @@ def publish(
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
     document = PublishedCluster(since is not None, since, len(cluster.topics), cluster.partitions)
-    what = f"{document.topics} topics with {document.partitions} partitions"
+    what = f"{plural(document.topics, 'topic')} with {plural(document.partitions, 'partition')}"
     line = f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on."
     output.print(document, lambda: print(line))

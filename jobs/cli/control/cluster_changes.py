@@ -9,7 +9,6 @@ from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.control.quota_text import planned_change, quota_configs
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.program.wording import plural
 from jobs.spark.installation import clients_jar
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
@@ -17,7 +16,7 @@ from quota.kafka.brokers.window import read_window
 from quota.kafka.quota_log import QuotaLog, read_log
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.settings import Settings
-from quota.text import format_time
+from quota.text import format_time, plural
 from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, window_note
 from quota.timeline.cluster_plan import Rates, Wanted, differences, is_rate, pull_steps, wanted_rates
 from quota.timeline.quota_file import write_quota_file

@@ -6,8 +6,8 @@ import typer
 
 from jobs.cli.options import Comment, ConfirmOptions, FileOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.program.wording import plural
 from quota.errors import BadInput
+from quota.text import plural
 from schemas.documents.quotas import PulledQuotas
 
 DIFFERS = 3

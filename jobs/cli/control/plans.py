@@ -6,8 +6,8 @@ from jobs.cli.control.quota_log import sign
 from jobs.cli.control.quota_text import planned_change
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.program.wording import plural
 from quota.settings import Settings
+from quota.text import plural
 from quota.timeline.plan import Step
 from schemas.documents.quotas import QuotaChanges
 

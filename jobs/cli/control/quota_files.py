@@ -13,12 +13,11 @@ from jobs.cli.control.plans import change_log
 from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.program.wording import plural
 from jobs.cli.times import parse_future_time, parse_time
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import QuotaRecord
-from quota.text import format_time
+from quota.text import format_time, plural
 from quota.timeline.change import to_change
 from quota.timeline.loopholes import loopholes
 from quota.timeline.plan import plan, quota_record, rollback_plan

@@ -9,6 +9,7 @@ import typer
 from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
+from quota.text import plural
 from schemas.documents.observation import WrittenSnapshot
 
 Logs = Annotated[
@@ -146,9 +147,10 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
         out.write(codec.encode(found) + b"\n")
     if not file.to_stdout:
         topics, partitions = len(found.partitions), sum(found.partitions.values())
+        counts = f"{plural(topics, 'topic')}, {plural(partitions, 'partition')}"
         output.print(
             WrittenSnapshot(str(file.output_file), found.at, topics, partitions),
-            lambda: print_text(f"Wrote {file.output_file}: {topics} topics, {partitions} partitions."),
+            lambda: print_text(f"Wrote {file.output_file}: {counts}."),
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.output import print_table, print_text
-from quota.text import format_time, printable
+from quota.text import format_time, plural, printable
 from quota.whatif.comparison import Comparison, Disagreement
 from quota.whatif.kafka_bucket import Difference
 from schemas.documents.observation import ComparedCluster
@@ -26,7 +26,7 @@ def compared(found: Comparison) -> ComparedCluster:
 def print_comparison(found: Comparison, limit: int) -> None:
     """Print how many requests were answered alike, and the others by cause, with examples."""
     print(
-        f"{found.requests:,} requests were observed; {found.limited:,} of them have a quota: {found.agreeing:,} got "
+        f"Of {plural(found.requests, 'observed request')}, {found.limited:,} had a quota: {found.agreeing:,} got "
         f"the same answer ({found.refused_by_both:,} of these refused), {found.differing:,} another one."
     )
     if not found.limited:
@@ -51,11 +51,11 @@ def _described(cause: str) -> str:
 
 def _rows(differences: Sequence[Disagreement]) -> Iterator[Sequence[str]]:
     for each in differences:
-        topics = f"{len(each.topics)} topics" if len(each.topics) > 1 else printable(each.topics[0])
+        topics = plural(len(each.topics), "topic") if len(each.topics) > 1 else printable(each.topics[0])
         yield (
             format_time(each.at),
             f"{each.user} / {each.client_id}",
-            f"{each.operation} {topics}, {sum(each.partitions):,} partitions",
+            f"{each.operation} {topics}, {plural(sum(each.partitions), 'partition')}",
             _answer(each.cluster_error_codes, each.cluster_throttle_ms),
             _answer(each.our_error_codes, each.our_throttle_ms),
             ", ".join(each.causes).replace("`", ""),

@@ -11,7 +11,7 @@ from jobs.observe.importing import Summary
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.records.request import Operation
 from quota.settings.observe import ObserveSettings
-from quota.text import format_time, printable
+from quota.text import format_time, plural, printable
 from schemas.documents.observation import ClockDifference, LogSummary, ReadLog
 
 _CLOCK_MS = 1000
@@ -64,7 +64,8 @@ def _requests(summary: Summary, settings: ObserveSettings) -> Iterator[str]:
     counts = summary.counts
     for operation, verb in _VERBS.items():
         if counts.requests[operation]:
-            yield f"{counts.requests[operation]:,} requests to {verb}: {counts.mutations[operation]:,} mutations"
+            requests, mutations = counts.requests[operation], counts.mutations[operation]
+            yield f"{plural(requests, 'request')} to {verb}: {plural(mutations, 'mutation')}"
     if counts.first_at is None or counts.last_at is None:
         yield "the logs have no mutations"
         return
@@ -78,19 +79,19 @@ def _answers(summary: Summary) -> Iterator[str]:
     counts = summary.counts
     if counts.refused_topics or counts.throttled_requests:
         yield (
-            f"refused by the cluster's own quotas: {counts.refused_topics:,} topics; "
-            f"{counts.throttled_requests:,} requests were throttled"
+            f"refused by the cluster's own quotas: {plural(counts.refused_topics, 'topic')}; "
+            f"throttled: {plural(counts.throttled_requests, 'request')}"
         )
     if counts.failed_topics:
         codes = ", ".join(f"{count:,} with error {code}" for code, count in counts.failed_topics.most_common())
         yield f"failed for other reasons and not charged: topics {codes}"
     if counts.validate_only:
-        yield f"only validated and not charged: {counts.validate_only:,} requests"
+        yield f"only validated and not charged: {plural(counts.validate_only, 'request')}"
 
 
 def _once(summary: Summary) -> Iterator[str]:
     if summary.forwarded:
-        yield f"in the logs of a broker and of the controller, counted once: {summary.forwarded:,} requests"
+        yield f"in the logs of a broker and of the controller, counted once: {plural(summary.forwarded, 'request')}"
     if summary.copies:
         yield f"duplicate lines, counted once: {summary.copies:,}"
 
@@ -117,7 +118,7 @@ def _doubts(summary: Summary) -> Iterator[str]:
     for name, found in summary.logs.items():
         if found.broken:
             first = printable(found.first_broken or "")
-            yield f"{name}: {found.broken:,} lines cannot be read; the first: {first}"
+            yield f"{name}: cannot read {plural(found.broken, 'line')}; the first: {first}"
 
 
 def _log_name(summary: Summary, number: int) -> str:

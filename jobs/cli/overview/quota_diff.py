@@ -11,8 +11,8 @@ from jobs.cli.control.quota_files import read_quota_records
 from jobs.cli.control.quota_text import planned_change
 from jobs.cli.options import KafkaOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.program.wording import plural
 from quota.errors import BadInput, MutationQuotaError
+from quota.text import plural
 from quota.timeline.plan import Step, plan
 from schemas.documents.quota_diff import QuotaDiff
 

@@ -17,7 +17,7 @@ from quota.records.quota_log import (
     QuotaRecord,
     ResetRecord,
 )
-from quota.text import format_tags, format_time
+from quota.text import format_tags, format_time, plural
 from quota.timeline.change import CallbackCancellation, Change, QuotaChange, to_change
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import HistoryEntry, QuotaConfigs, QuotaHistory
@@ -97,7 +97,7 @@ def _change_text(entry: HistoryEntry) -> str:
         case "callback_cancel":
             return f"callback: change scheduled for {moment} cancelled"
         case "cluster":
-            return f"cluster: {entry.topics} topics, {entry.partitions} partitions{later}"
+            return f"cluster: {plural(entry.topics or 0, 'topic')}, {plural(entry.partitions or 0, 'partition')}{later}"
         case "cancel":
             return f"change scheduled for {moment} cancelled"
         case _:

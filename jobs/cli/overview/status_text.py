@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.output import print_table
-from jobs.cli.program.wording import WIDTH, fill, format_age, format_duration, format_number, format_size, plural
-from quota.text import format_time, printable
+from jobs.cli.program.wording import WIDTH, fill, format_age, format_duration, format_number, format_size
+from quota.text import format_time, plural, printable
 from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
 
 _LABEL = 9

@@ -1,8 +1,8 @@
 """Described topics as text for a terminal of 80 columns."""
 
 from jobs.cli.output import print_table
-from jobs.cli.program.wording import format_duration, labelled, plural
-from quota.text import describe_sharing, quoted
+from jobs.cli.program.wording import format_duration, labelled
+from quota.text import describe_sharing, plural, quoted
 from schemas.documents.described_topics import ChargedQuota, DescribedTopic, DescribedTopics
 
 

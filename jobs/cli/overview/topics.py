@@ -7,8 +7,9 @@ import typer
 
 from jobs.cli.options import Client, TargetOptions, User
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.program.wording import format_number, plural
+from jobs.cli.program.wording import format_number
 from quota.errors import BadInput, NotFound
+from quota.text import plural
 from schemas.documents.described_topics import DescribedTopics, ListedTopic, Topics
 
 Pattern = Annotated[

@@ -53,11 +53,6 @@ def format_number(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
-def plural(count: int, noun: str) -> str:
-    """Return a count and its noun, with an s where there is not one of it."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
     """Return text in lines of at most `width` characters; names and numbers are not broken, lists of configs are.
 

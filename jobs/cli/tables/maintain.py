@@ -9,6 +9,7 @@ from jobs.cli.options import ConfirmOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings
+from quota.text import plural
 from schemas.documents.maintenance import MaintainedTable, Maintenance
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def maintain(
     specs = _without_held(settings, specs, named=bool(tables))
     if expired := count_expired_rows(settings, specs):
         confirmation.check(output)
-        confirmation.confirm(f"Delete {expired:,} rows for good?")
+        confirmation.confirm(f"Delete {plural(expired, 'row')} for good?")
     _print(maintain_tables(settings, specs), output, carried_out=True)
 
 

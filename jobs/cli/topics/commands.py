@@ -6,9 +6,9 @@ import typer
 
 from jobs.cli.options import Client, ConfirmOptions, TargetOptions, User, parse_pair
 from jobs.cli.output import OutputOptions
-from jobs.cli.program.wording import plural
 from quota.errors import BadInput
 from quota.settings import Settings
+from quota.text import plural
 
 Pattern = Annotated[
     str,

@@ -11,6 +11,7 @@ from quota.admission.identity import user_of
 from quota.kafka.reading import Partition
 from quota.settings import Settings
 from quota.settings.storage import checkpoint_folder
+from quota.text import plural
 from schemas.documents.status import BatchStatus, EndpointStatus, PartitionLag, QueryStatus
 
 _QUERIES: tuple[Literal["enforce", "audit", "minutes"], ...] = ("enforce", "audit", "minutes")
@@ -48,14 +49,14 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
         yield from _checkpoint_problems(settings, row, storage)
         lost = sum(each.lost for each in row.partitions or ())
         if lost:
-            records = "1 record was removed from its" if lost == 1 else f"{lost} records were removed from their"
+            were, them = ("was removed from its", "it") if lost == 1 else ("were removed from their", "them")
             yield (
-                f"{row.name}: {records} topic before it read {'it' if lost == 1 else 'them'}: see "
+                f"{row.name}: {plural(lost, 'record')} {were} topic before it read {them}: see "
                 f"{row.name}.fail_on_data_loss in docs/reference/errors.md"
             )
         if row.overdue:
             what = "decision" if row.name == APPLY else "record"
-            waiting = f"1 {what} has" if row.overdue == 1 else f"{row.overdue} {what}s have"
+            waiting = f"{plural(row.overdue, what)} {'has' if row.overdue == 1 else 'have'}"
             yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and keeps up")
 
 

@@ -135,7 +135,7 @@ IMPOSSIBLE = [
     ("CREATE_TOPICS", topic("__mine", 1), "TOPIC_AUTHORIZATION_FAILED", "topic __mine is protected"),
     ("CREATE_PARTITIONS", topic("gone", 1, count=2), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
     ("CREATE_PARTITIONS", topic("there", 1, count=2), "INVALID_PARTITIONS", "would not be an increase"),
-    ("CREATE_PARTITIONS", topic("there", 1, count=9), "POLICY_VIOLATION", "costs 6 mutations, and 1 were charged"),
+    ("CREATE_PARTITIONS", topic("there", 1, count=9), "POLICY_VIOLATION", "costs 6 mutations, and 1 was charged"),
     ("CREATE_PARTITIONS", topic("there", 1), "POLICY_VIOLATION", "the request has no count"),
     ("DELETE_TOPICS", topic("gone", 3), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),
     ("DELETE_TOPICS", topic("gone", 0), "UNKNOWN_TOPIC_OR_PARTITION", "Unknown topic or partition"),

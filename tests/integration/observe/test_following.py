@@ -140,7 +140,7 @@ def test_the_command_follows_until_it_is_stopped(observed, log):
     finally:
         process.kill()
     assert process.returncode == 0
-    assert output.splitlines()[-1].startswith("observed: 1 requests for 3 mutations, 0 topics refused")
+    assert output.splitlines()[-1].startswith("observed: 1 request for 3 mutations; refused by the cluster: 0 topics")
 
 
 def test_a_log_that_is_not_there_ends_it_in_one_line(observed, tmp_path):

@@ -87,7 +87,7 @@ def test_who_publishes_a_cluster_needs_to_see_all_of_its_topics(cluster):
     """An operator may write quotas, and is shown the quota topic alone: most of the cluster would be nobody's."""
     told = cluster.command("operator", "cluster", "publish")
     assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.startswith("Published 1 topics with 1 partitions, ")
+    assert told.stdout.startswith("Published 1 topic with 1 partition, ")
     told = cluster.command("publisher", "cluster", "publish")
     assert (told.returncode, told.stderr) == (0, "")
     assert re.match(

@@ -12,7 +12,7 @@ ASSUMED = (
     "cost not in the logs, assumed to be 1: topics 1 to delete topics (observe snapshot knows topics from before; "
     "observe.default_partitions sets the default)"
 )
-BROKEN = "kafka-request.log: 1 lines cannot be read; the first: a truncated line, or not JSON: "
+BROKEN = "kafka-request.log: cannot read 1 line; the first: a truncated line, or not JSON: "
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def test_the_summary_tells_what_was_found_and_what_was_not(log):
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.replace(f"{BROKEN}Input data was truncated", BROKEN).splitlines() == [
         "2 requests to create topics: 61 mutations",
-        "1 requests to delete topics: 1 mutations",
+        "1 request to delete topics: 1 mutation",
         "from 2026-11-22T16:39:50.000Z to 2026-11-22T16:39:52.000Z (times without a zone were read as Europe/Berlin)",
-        "refused by the cluster's own quotas: 1 topics; 1 requests were throttled",
+        "refused by the cluster's own quotas: 1 topic; throttled: 1 request",
         ASSUMED,
         BROKEN,
         "Wrote requests.jsonl; size quotas with: mutation-quota recommend --requests requests.jsonl",
@@ -77,9 +77,7 @@ def test_the_requests_are_reported_and_compared(log):
     }
     assert found["causes"] == {"its cost is not told by the log": 1}
     text = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", cwd=log).stdout
-    assert text.startswith(
-        "3 requests were observed; 3 of them have a quota: 2 got the same answer (1 of these refused)"
-    )
+    assert text.startswith("Of 3 observed requests, 3 had a quota: 2 got the same answer (1 of these refused)")
 
 
 @pytest.mark.parametrize(

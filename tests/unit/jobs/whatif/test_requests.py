@@ -54,7 +54,7 @@ def test_what_is_no_request_does_not_count_and_is_said_in_one_line(read, caplog)
     [
         ([], BadInput, "requests.jsonl: empty"),
         ([b"no", b"{}"], BadInput, "requests.jsonl: no line is a request; line 1: value: not JSON"),
-        ([at(2000, 1)], MutationQuotaError, "requests.jsonl: none of its 1 requests is in that period"),
+        ([at(2000, 1)], MutationQuotaError, "requests.jsonl: it has 1 request, and none in that period"),
     ],
 )
 def test_a_file_without_requests_is_an_error(read, lines, error, message):

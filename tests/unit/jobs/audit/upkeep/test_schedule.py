@@ -14,6 +14,7 @@ import jobs.audit.upkeep.schedule
 from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.audit.upkeep.plan import OFTEN
 from jobs.audit.upkeep.schedule import Upkeep
+from jobs.audit.upkeep.work import UpkeepResult
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from tests.support.waiting import until
@@ -32,6 +33,11 @@ def clock(monkeypatch):
 
 def task(kept):
     return UpkeepTask(kept.settings.storage.tables, {}, kept.plan(), NOON, MEMORY)
+
+
+def test_its_result_is_told_in_nouns_that_fit_the_numbers():
+    one = UpkeepResult("decisions", files_compacted=1, files_written=1, rows_deleted=1, files_removed=1)
+    assert str(one) == "decisions: 1 file compacted into 1, 1 expired row deleted, 1 unused file removed"
 
 
 def test_it_takes_place_in_a_process_of_its_own(kept):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.cli.program.wording import fill, format_age, format_duration, format_size, plural
+from jobs.cli.program.wording import fill, format_age, format_duration, format_size
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,6 @@ def test_an_age_is_told_from_the_present_and_is_never_negative():
 )
 def test_a_size_is_told_by_its_largest_unit(size, text):
     assert format_size(size) == text
-
-
-def test_a_count_has_its_noun():
-    assert [plural(each, "file") for each in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
 
 
 def test_a_line_is_not_broken_within_a_name():
