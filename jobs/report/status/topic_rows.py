@@ -49,7 +49,7 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 timestamp_type=_value(configs, "message.timestamp.type"),
                 differences=[
                     *_differences(specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs),
-                    *_weaknesses(_described(cluster, name), len(cluster.layout.brokers)),
+                    *_weaknesses(_described(cluster, name), cluster.layout.size),
                 ],
             )
         )

@@ -4,7 +4,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, ResourceType, TopicMetadata
+from confluent_kafka.admin import (
+    AdminClient,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+    TopicMetadata,
+)
 
 from quota.kafka.clients import client_config, cluster_errors, reason
 from quota.settings.connection import Connection
@@ -51,7 +59,14 @@ class ClusterLayout:
 
     cluster_id: str
     brokers: tuple[int, ...]
+    """The ids of those that run."""
     topics: Mapping[str, TopicLayout]
+
+    @property
+    def size(self) -> int:
+        """The number of brokers, with those that are away and have replicas."""
+        partitions = (partition for topic in self.topics.values() for partition in topic.partitions)
+        return len({*self.brokers, *(broker for each in partitions for broker in each.replicas)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +107,7 @@ class LayoutReader:
         """
         with cluster_errors(self._reach, self._config, connection=self._connection):
             found = self._client.list_topics(timeout=self._timeout)
-        topics = {name: _layout(name, topic) for name, topic in sorted(found.topics.items()) if topic.error is None}
-        return ClusterLayout(str(found.cluster_id), tuple(sorted(found.brokers)), topics)
+        return cluster_layout(found)
 
     def ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the ids of existing topics.
@@ -126,6 +140,12 @@ class LayoutReader:
             except KafkaException as error:
                 refused[resource.name] = reason(error)
         return found, refused
+
+
+def cluster_layout(found: ClusterMetadata) -> ClusterLayout:
+    """Return the layout that a cluster's metadata describes."""
+    topics = {name: _layout(name, topic) for name, topic in sorted(found.topics.items()) if topic.error is None}
+    return ClusterLayout(str(found.cluster_id), tuple(sorted(found.brokers)), topics)
 
 
 def _layout(name: str, topic: TopicMetadata) -> TopicLayout:

@@ -29,7 +29,7 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
         ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message says what to do.
     """
     admin = TopicAdmin(settings)
-    cluster = admin.inventory()
+    cluster = admin.layout()
     specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
     missing = [spec for spec in specs if spec.name not in cluster.topics]
     if missing and not settings.topics.create:
@@ -37,13 +37,13 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
             f"missing topics: {', '.join(spec.name for spec in missing)}; create them, set topics.create=true, "
             "or let this principal describe them"
         )
-    admin.create([replicated(spec, settings.topics.replication_factor, cluster.brokers) for spec in missing])
+    admin.create([replicated(spec, settings.topics.replication_factor, cluster.size) for spec in missing])
     names = [spec.name for spec in specs]
     if not needed or settings.topics.requests in needed:
         names += user_topic_names(cluster.topics, settings)
     topics = admin.describe(names)
     for problem in problems(topics, settings):
         raise ClusterError(problem)
-    for warning in durability_warnings(topics, cluster.brokers):
+    for warning in durability_warnings(topics, cluster.size):
         _log.warning("%s", warning)
     return {name: topic.topic_id for name, topic in topics.items()}

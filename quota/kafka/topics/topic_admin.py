@@ -17,20 +17,13 @@ from confluent_kafka.admin import (
 
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
+from quota.kafka.topics.layouts import ClusterLayout, cluster_layout
 from quota.kafka.topics.specs import TopicSpec
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 _NOT_AUTHORIZED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """The number of brokers that run, and the names of all topics."""
-
-    brokers: int
-    topics: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +53,14 @@ class TopicAdmin:
         with cluster_errors(self._reach, self._config):
             self._client = AdminClient(self._config)
 
-    def inventory(self) -> Inventory:
-        """Return the number of brokers and the names of all topics.
+    def layout(self) -> ClusterLayout:
+        """Return the brokers and all topics that this principal may describe.
 
         Raises:
             ClusterError: the cluster does not answer.
         """
         with cluster_errors(self._reach, self._config):
-            found = self._client.list_topics(timeout=self._timeout)
-        return Inventory(len(found.brokers), frozenset(found.topics))
+            return cluster_layout(self._client.list_topics(timeout=self._timeout))
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
         """Create topics, unless another program creates them at the same time.

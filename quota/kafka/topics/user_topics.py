@@ -33,9 +33,9 @@ class UserTopics:
         """
         topics = {user: self._settings.topics.requests_of(user) for user in users}
         specs = [requests_spec(self._settings, topic) for topic in topics.values()]
-        cluster, factor = self._admin.inventory(), self._settings.topics.replication_factor
+        cluster, factor = self._admin.layout(), self._settings.topics.replication_factor
         missing = [spec for spec in specs if spec.name not in cluster.topics]
-        self._admin.create([replicated(spec, factor, cluster.brokers) for spec in missing])
+        self._admin.create([replicated(spec, factor, cluster.size) for spec in missing])
         self._admin.configure([spec for spec in specs if spec.name in cluster.topics])
         return topics
 
@@ -47,7 +47,7 @@ class UserTopics:
         Raises:
             ClusterError: the cluster does not answer.
         """
-        topics = self._admin.describe(user_topic_names(self._admin.inventory().topics, self._settings))
+        topics = self._admin.describe(user_topic_names(self._admin.layout().topics, self._settings))
         for problem in problems(topics, self._settings):
             if problem not in self._logged:
                 self._logged.add(problem)

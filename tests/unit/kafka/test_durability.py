@@ -4,9 +4,10 @@ import pytest
 
 from quota.kafka.topics import preparation
 from quota.kafka.topics.durability import durability_warnings, replicated
+from quota.kafka.topics.layouts import ClusterLayout, TopicLayout
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import TopicSpec
-from quota.kafka.topics.topic_admin import DescribedTopic, Inventory
+from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import load_settings
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
@@ -82,8 +83,8 @@ class Cluster:
     def __call__(self, _):
         return self
 
-    def inventory(self):
-        return Inventory(3, frozenset({self.quotas}))
+    def layout(self):
+        return ClusterLayout("id", (1, 2, 3), {self.quotas: TopicLayout(self.quotas, ())})
 
     def create(self, specs):
         self.created += specs

@@ -1,6 +1,6 @@
 """What a layout tells of replicas."""
 
-from quota.kafka.topics.layouts import PartitionLayout, TopicLayout
+from quota.kafka.topics.layouts import ClusterLayout, PartitionLayout, TopicLayout
 
 
 def layout(*partitions):
@@ -17,3 +17,10 @@ def test_partitions_without_a_leader_or_a_replica_are_counted():
     found = layout((1, (1, 2, 3), (1,)), (None, (2, 3, 1), ()), (3, (3, 1, 2), (3, 1, 2)))
 
     assert (found.replication_factor, found.leaderless, found.under_replicated) == (3, 1, 2)
+
+
+def test_a_broker_that_is_away_counts_if_it_has_replicas():
+    """Topics that are created meanwhile get as many replicas as the others."""
+    found = ClusterLayout("id", (1, 2), {"t": layout((1, (1, 2, 3), (1, 2)))})
+
+    assert (found.brokers, found.size) == ((1, 2), 3)
