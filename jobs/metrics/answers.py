@@ -16,11 +16,11 @@ from quota.settings import Settings
 _ENDS_SECONDS = 5.0
 
 _FETCH = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 4096}
-"""Few requests to the broker and a small queue: nobody waits for these answers."""
+"""Few requests to the broker and a small queue, because no client waits for these answers."""
 
 
 class AnswerMetrics:
-    """Totals of the answers from the present ends of their topics on; earlier ones do not count. Thread-safe."""
+    """Totals of the answers that arrive after the start; earlier ones do not count. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         """Find the ends of the topics.

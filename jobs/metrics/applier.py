@@ -14,7 +14,7 @@ from quota.kafka.timing import Every
 from quota.settings import Settings
 
 NAME = "applier"
-"""The name of the applier in the metrics of queries, which report its batches, too."""
+"""The name of the applier in the metrics of queries, which also report its batches."""
 
 _ENDS_SECONDS = 5.0
 
@@ -30,7 +30,7 @@ class ApplierMetrics(Work):
         self._fetch_ends = Every(_ENDS_SECONDS)
 
     def poll(self) -> None:
-        """Fetch the ends if it is time.
+        """Fetch the end offsets if they are due.
 
         Raises:
             ClusterError: the cluster does not return the ends of topics.

@@ -17,15 +17,15 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2
 _RETRY_SECONDS = 2.0
 _MANY_ANSWERS = 1000
-"""After this number of answers from one poll, more are likely to be waiting."""
+"""If one poll returns this number of answers, more are probably waiting."""
 
 
 class Work(ABC):
-    """What a job does, as metrics."""
+    """The metrics of a job's own work."""
 
     @abstractmethod
     def poll(self) -> None:
-        """Bring the metrics up to date; called a few times a second on a thread of its own."""
+        """Update the metrics; called a few times per second on a separate thread."""
 
     @abstractmethod
     def families(self) -> Iterator[Family]:

@@ -8,14 +8,14 @@ from quota.records.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class MutationCounts:
-    """Topics, and mutations (the partitions that they cost), of one decision; only the effective ones."""
+    """The effective topics of one decision, and their mutations (the partitions that they cost)."""
 
     topics_admitted: int = 0
     topics_refused: int = 0
     mutations_admitted: int = 0
     mutations_refused: int = 0
     charged: int = 0
-    """Mutations charged to the bucket; for a quota in shadow those that it would have admitted."""
+    """Mutations charged to the bucket; for a quota in shadow, the mutations that it would have admitted."""
     shadow_refused: int = 0
     """Topics that a quota in shadow would have refused."""
 

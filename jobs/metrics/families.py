@@ -24,11 +24,11 @@ _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 _MODES = ("strict", "permissive")
 _FATES = ("admitted", "refused", "failed", "invalid", "undecided", "went_on")
-"""What becomes of topics at a gateway (`quota.gateway.mutations.operations.MutationAnswer`)."""
+"""The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationAnswer`)."""
 
 
 def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Iterator[Family]:
-    """Yield the metrics of answers as of `now` (epoch ms), with series of their own for the busiest tenants."""
+    """Yield the metrics of answers as of `now` (epoch ms), with separate series for the busiest tenants."""
     tenants = totals.tenants.busiest(now)
     yield from _tenant_families(tenants[:max_tenants], now)
     near = sum(each.is_near_limit(now) for each in tenants)
@@ -82,7 +82,7 @@ def observer_families(stats: FollowStats) -> Iterator[Family]:
 
 
 def push_families(stats: PushStats) -> Iterator[Family]:
-    """Yield the metrics of a service that pushes quotas; none before it has compared them."""
+    """Yield the metrics of a service that pushes quotas; nothing before its first comparison."""
     if stats.compared_at is not None:
         differing = [((kind,), stats.differing.get(kind, 0)) for kind in KINDS]
         yield _family(metric.PUSH_DIFFERING, differing)
@@ -135,7 +135,7 @@ def _tenant_families(tenants: list[TenantMetrics], now: int) -> Iterator[Family]
 
 
 def _labels(tenant: TenantMetrics) -> tuple[str, str, str]:
-    """Return Kafka's tags, and a callback's own as JSON, because a label's name cannot be any text."""
+    """Return Kafka's tags, and other tags of a callback as JSON, because the names of labels are restricted."""
     last = tenant.last
     more = json.dumps(last.more_tags, ensure_ascii=False, sort_keys=True) if last.more_tags else ""
     return last.user_tag, last.client_tag, more

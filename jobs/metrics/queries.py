@@ -35,14 +35,14 @@ class QueryMetrics(Work):
         self._fetch_ends = Every(_ENDS_SECONDS)
 
     def watch(self, queries: Sequence[StreamingQuery]) -> None:
-        """Poll these queries from now on; each has the name of its section of the settings."""
+        """Poll these queries from now on; a query is named after its section of the settings."""
         started_at = time.time()
         triggers = {each.name: getattr(self._settings, each.name).trigger_seconds for each in queries}
         self._views = {name: QueryView(started_at, seconds) for name, seconds in triggers.items()}
         self._queries = queries
 
     def poll(self) -> None:
-        """Poll the queries if it is time.
+        """Poll the queries if they are due.
 
         Raises:
             ClusterError: the cluster does not return the ends of topics.

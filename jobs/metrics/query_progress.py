@@ -57,6 +57,6 @@ class QueryView:
     trigger_seconds: float
     last: QueryProgress | None = None
     ends: Mapping[Partition, int] = field(default_factory=dict)
-    """The ends of the partitions that it reads; empty until they are known."""
+    """The end offsets of the partitions that it reads; empty until they are known."""
     under_way: bool = False
     """Whether a batch with records is being processed."""

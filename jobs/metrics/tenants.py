@@ -78,7 +78,7 @@ class TenantMetrics:
         return self._throttled_ms.at(now, _THROTTLE_WINDOW).total / throttles if throttles else 0.0
 
     def is_near_limit(self, now: int) -> bool:
-        """Return whether little is left of the burst."""
+        """Return whether less than `NEAR_LIMIT` of the burst is left."""
         return self.is_limited and self.tokens(now) < NEAR_LIMIT * self.burst
 
 
@@ -87,7 +87,7 @@ _EXPIRES_MS = 3_600_000
 
 
 class TenantRegistry:
-    """The metrics of tenants by their tags, of a bounded number: anyone can make up client-ids."""
+    """The metrics of a bounded number of tenants by their tags, because clients can make up client-ids."""
 
     def __init__(self, window: Window, max_tenants: int) -> None:
         """Start without tenants.

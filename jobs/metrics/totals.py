@@ -49,14 +49,14 @@ class DecisionTotals:
         self.dead_letters = 0
 
     def record(self, answer: Decision | DeadLetter | MutationResult, at: int) -> None:
-        """Add an answer that reached its topic at a moment (epoch ms); results do not count."""
+        """Add an answer that reached its topic at a time (epoch ms); results do not count."""
         if isinstance(answer, DeadLetter):
             self.dead_letters += 1
         if not isinstance(answer, Decision):
             return
         counts = MutationCounts.of(answer)
         self.tenants.record(answer, counts)
-        if answer.observed is None:  # otherwise nobody waits for it, and the log may be read much later
+        if answer.observed is None:  # otherwise no client waits for it, and the log may be read much later
             self.latencies.add(at - answer.timestamp)
         self.decisions[answer.outcome] += 1
         self.topics_admitted += counts.topics_admitted

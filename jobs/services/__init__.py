@@ -1,4 +1,4 @@
-"""The jobs as long-running programs: enforce, audit, minutes, apply, the gateway, and quotas push --follow.
+"""The long-running programs: enforce, audit, minutes, apply, the gateway, and quotas push --follow.
 
 May import: quota, schemas, jobs.background, and jobs.spark, metrics, storage, audit, enforce and buckets.
 """

@@ -21,11 +21,11 @@ _log = logging.getLogger(__name__)
 def run_apply(settings: Settings, *, once: bool) -> None:
     """Carry out admitted mutations until stopped.
 
-    If a cluster stops answering, the service waits for it as long as the settings say.
+    If a cluster stops answering, the service waits for it, for the time in the settings.
 
     Args:
         settings: the settings.
-        once: carry out all available mutations, then end.
+        once: carry out all available mutations, then exit.
 
     Raises:
         ClusterError: a cluster does not answer, or another applier has taken over.

@@ -18,11 +18,11 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
 
     Args:
         settings: the settings.
-        once: write all available records to the tables, then end.
-        take_over: do not wait for a job of another machine that is gone.
+        once: write all available records to the tables, then exit.
+        take_over: do not wait for the lease of a process on another machine.
 
     Raises:
-        MutationQuotaError: the query cannot start or failed: why, and what to do.
+        MutationQuotaError: the query cannot start or failed; the message says why, and what to do.
     """
     metrics, health = QueryMetrics(settings), QueryHealth(settings)
     with (
@@ -38,15 +38,15 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
 
 
 def run_minutes(settings: Settings, *, once: bool, take_over: bool = False) -> None:
-    """Sum up decisions by the minute until stopped; this needs no Kafka.
+    """Sum up decisions by the minute until stopped, without Kafka.
 
     Args:
         settings: the settings.
-        once: include all decisions in the audit's table, then end.
-        take_over: do not wait for a job of another machine that is gone.
+        once: include all decisions of the audit's table, then exit.
+        take_over: do not wait for the lease of a process on another machine.
 
     Raises:
-        MutationQuotaError: the audit has written nothing yet, or the query cannot start or failed: what to do.
+        MutationQuotaError: the audit has not written any table yet, or the query cannot start or failed.
     """
     check_root(settings, [MINUTES])
     metrics, health = QueryMetrics(settings), QueryHealth(settings)

@@ -30,18 +30,18 @@ def run_enforce(
     buckets: Path | None = None,
     take_over: bool = False,
 ) -> None:
-    """Enforce until stopped; audit too, if the settings say so.
+    """Enforce until stopped, and audit if the settings say so.
 
     Args:
         settings: the settings.
-        once: decide all available requests, audit after that to include all decisions, then end.
+        once: decide all available requests, then audit all decisions, then exit.
         reset: start with full buckets and the oldest requests, whatever the checkpoint holds.
         buckets: a file of buckets to start with instead, after the requests that they include.
-        take_over: do not wait for a job of another machine that is gone.
+        take_over: do not wait for the lease of a process on another machine.
 
     Raises:
         BadInput: the file of buckets or the callback is not valid.
-        MutationQuotaError: a query cannot start or failed: why, and what to do.
+        MutationQuotaError: a query cannot start or failed; the message says why, and what to do.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None

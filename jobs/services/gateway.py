@@ -34,15 +34,15 @@ def run_gateway(settings: Settings) -> None:
     """Serve clients until stopped.
 
     Raises:
-        BadInput: the settings do not fit the cluster, such as addresses that bypass the gateway.
-        ClusterError: a cluster does not answer, or topics are not as the gateway needs them.
+        BadInput: the settings do not fit the cluster; for example, its addresses bypass the gateway.
+        ClusterError: a cluster does not answer, or topics do not have the properties that the gateway needs.
     """
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME) as endpoint:
         serve_gateway(settings, stop, endpoint)
 
 
 def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
-    """Serve clients until `stop` is set, on this thread, which may be any.
+    """Serve clients on the calling thread until `stop` is set.
 
     Raises:
         BadInput: as `run_gateway`.
@@ -93,7 +93,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
 
 
 def _raise_file_limit(max_connections: int) -> None:
-    """Allow as many open files as the system lets this process have; warn if they are too few."""
+    """Raise the limit of open files as far as the system permits; warn if it is too low."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if hard != resource.RLIM_INFINITY and hard < 2 * max_connections:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a command, from its first import on; to import this module installs the handler."""
+"""Ctrl-C and SIGTERM in a command, from its first import on; importing this module installs the handler."""
 
 import os
 import signal
@@ -15,19 +15,19 @@ _GRACE_SECONDS = 1.0
 """How long a call into a library, such as librdkafka's wait for a broker, may delay the handler."""
 
 _AGAIN_SECONDS = 0.1
-"""How soon after an interrupt that is swallowed there is another one."""
+"""The time between an interrupt that is swallowed and the next one [s]."""
 
 _MAX_SIGNALS = 64
-"""Signals that are read at once: those that come in quick succession are handled once."""
+"""The number of signals that are read at a time: signals in quick succession are handled once."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _handled = 0
-"""The number of signals that handlers have taken."""
+"""The number of signals that handlers have processed."""
 
 
 def count_signal() -> None:
-    """Count a signal that a handler has taken: another handler than `on_interrupt` may be replaced by it soon after."""
+    """Count a signal that another handler has processed; `on_interrupt` may soon replace that handler."""
     global _handled  # noqa: PLW0603 a handler has no other place, and may not take a lock
     _handled += 1
 
@@ -35,7 +35,7 @@ def count_signal() -> None:
 def on_interrupt(_number: int, frame: FrameType | None) -> None:
     """Exit while the process imports modules; raise `KeyboardInterrupt` otherwise, so that a command cleans up.
 
-    An import that is broken off shows where in modules of others, and nothing was begun before it that needs an end.
+    An interrupted import would print a trace of foreign modules, and nothing that needs cleaning up was started before.
 
     Raises:
         KeyboardInterrupt: the process runs a command.
@@ -49,7 +49,7 @@ def on_interrupt(_number: int, frame: FrameType | None) -> None:
 
 
 def exit_interrupted() -> None:
-    """Exit; another signal does not disturb the end of the interpreter.
+    """Exit; another signal does not disturb the interpreter's shutdown.
 
     Raises:
         SystemExit: always.
@@ -60,7 +60,7 @@ def exit_interrupted() -> None:
 
 
 def watch_interrupts() -> None:
-    """Let a command exit on a signal although its main thread waits in a library, or an interrupt is swallowed."""
+    """Make a command exit on a signal even if its main thread waits in a library, or an interrupt is swallowed."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -78,9 +78,9 @@ def watch_interrupts() -> None:
 
 
 def _exit_if_stuck(signals: int) -> None:
-    """Exit if the handler has not taken a signal in time: the main thread is in a library's call, which Python awaits.
+    """Exit if the handler has not processed a signal in time, because the main thread waits in a library call.
 
-    Where another handler is installed, as in services, nothing is done.
+    Other handlers, such as those of services, are left alone.
 
     Args:
         signals: a file descriptor from which the number of each signal is read.
@@ -95,11 +95,11 @@ def _exit_if_stuck(signals: int) -> None:
 
 
 def _forget_signals() -> None:
-    """Let a forked process keep its signals from its parent's thread."""
+    """Detach a forked process from the signal thread of its parent."""
     with suppress(ValueError):
         signal.set_wakeup_fd(-1)
 
 
 for each in _SIGNALS:
-    if signal.getsignal(each) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
+    if signal.getsignal(each) is not signal.SIG_IGN:  # as a shell sets it for background processes
         signal.signal(each, on_interrupt)

@@ -22,16 +22,16 @@ _log = logging.getLogger(__name__)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
-    """Follow request logs until stopped; while a cluster does not answer, wait for it.
+    """Follow request logs until stopped; wait for a cluster that does not answer.
 
     Args:
         settings: the settings.
-        logs: the files that are written.
+        logs: the log files to follow.
         from_beginning: whether a log that was not followed before is read from its first line.
         once: stop at the present ends of the logs.
 
     Raises:
-        BadInput: a log cannot be read, or users have topics of their own.
+        BadInput: a log cannot be read, or users have their own topics.
         ClusterError: the cluster does not answer at the start, or another follower of the group has taken over.
     """
     if settings.topics.by_users:
@@ -40,7 +40,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             "has one; use a separate deployment for observed requests, with other topics and another storage.root"
         )
     stats = FollowStats()
-    # Its loop turns only after it has read and written its positions.
+    # Its loop makes a turn only after it has read and written its positions.
     health = TurnHealth(stats, settings.health.stalled_seconds, lambda: "")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.places])
@@ -50,7 +50,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             background(lambda end: log_progress(stats, end), "progress"),
             endpoint.following(settings, ObserverMetrics(stats), health),
         ):
-            # A log that has no place by then was empty at the start.
+            # A log without a position by then was empty at the start.
             again = partial(Follower, settings, logs, stats, from_beginning=True)
             run_reopening(
                 follower,

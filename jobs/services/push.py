@@ -1,4 +1,4 @@
-"""The service that keeps the quotas of a cluster, whose brokers enforce them, as the quota log has them."""
+"""The service that keeps the quotas of a cluster, which its brokers enforce, equal to the quota log."""
 
 import logging
 import threading
@@ -25,30 +25,30 @@ _log = logging.getLogger(__name__)
 
 
 class Repair(Enum):
-    """What is undone that somebody has changed on the cluster."""
+    """The changes on the cluster that are reverted."""
 
     NONE = "none"
     KNOWN = "known"
-    """Quota changes that are, or were, in the log."""
+    """Revert changes to quotas that are, or were, in the log."""
     ALL = "all"
-    """Quotas that the log never had, too."""
+    """Also revert quotas that were never in the log."""
 
 
 _TICK_SECONDS = 1.0
 _MAX_TOLD = 20
-"""Changes that are logged one by one."""
+"""The number of changes that are logged one by one."""
 
 
 def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wanted], repair: Repair) -> None:
-    """Push all quotas of the log, and then what changes in it, until stopped.
+    """Push all quotas of the log, and then its changes, until stopped.
 
     If a cluster stops answering, the service waits for it.
 
     Args:
         settings: the settings.
         cluster: the cluster whose brokers enforce.
-        first: pushes the quotas of the log, and returns what they are.
-        repair: what is undone that somebody has changed on the cluster.
+        first: pushes the quotas of the log, and returns them.
+        repair: the changes on the cluster that are reverted.
 
     Raises:
         ClusterError: a cluster does not answer at the start.
@@ -72,7 +72,7 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
 
 
 class Follower:
-    """Follows the quota log and a cluster, and pushes what changes in the one to the other."""
+    """Follows the quota log and a cluster, and pushes the changes of the log to the cluster."""
 
     def __init__(
         self, settings: Settings, cluster: ClusterQuotas, pushed: Wanted, stats: PushStats, repair: Repair
@@ -96,7 +96,7 @@ class Follower:
             try:
                 self._go_on()
             except ClusterError as error:
-                self._compared_position = -1  # the next try compares, whatever is new
+                self._compared_position = -1  # the next attempt compares, even without new changes
                 if self._failure != str(error):
                     _log.warning("%s: retrying", error)
                 self._failure = str(error)
@@ -108,7 +108,7 @@ class Follower:
             stop.wait(_TICK_SECONDS)
 
     def _go_on(self) -> None:
-        """Read what is new in the log, and compare if there is, if a change is due, or if it is time."""
+        """Read the log, and compare if it has new records, if a change is due, or if the interval is over."""
         log = self._read_log()
         if self._compare.is_due() or log.position != self._compared_position or now_ms() >= self._next_moment:
             now = log.now
@@ -117,7 +117,7 @@ class Follower:
             self._compared_position = log.position
 
     def _read_log(self) -> QuotaLog:
-        """Return the log, read to its end; a log that fails is opened again the next time."""
+        """Return the log, read to its end; a log that fails is reopened the next time."""
         log, self._log = self._log, None
         if log is None:
             log = QuotaLog(KafkaQuotas.from_settings(self._settings, self._settings.kafka.timeout_seconds))
@@ -126,7 +126,7 @@ class Follower:
         return log
 
     def _compare_with(self, wanted: Wanted) -> None:
-        """Compare the cluster with what it should have, and push what has changed in the log since the last time."""
+        """Compare the cluster with the log, and push the log's changes since the last time."""
         found = differences(wanted, self._cluster.read())
         self._stats.compare(found, time.time())
         due = [each for each in found if self._is_due(each)]
@@ -154,7 +154,7 @@ class Follower:
         return self._repair is Repair.ALL or (self._repair is Repair.KNOWN and difference.kind != "only_there")
 
     def _tell(self, drift: Sequence[Difference]) -> None:
-        """Log what somebody has changed on the cluster, once."""
+        """Log each change that was made on the cluster, once."""
         _tell_each(
             "changed on the cluster, and not in the log: %s",
             [each.drift for each in drift if each not in self._told],

@@ -29,7 +29,7 @@ def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuer
 def deployment_monitor(
     spark: SparkSession, settings: Settings, queries: Sequence[StreamingQuery]
 ) -> Callable[[], None]:
-    """Return the function to poll while these queries run, one of which enforces."""
+    """Return the function to poll while these queries, one of which enforces, run."""
     files = Files(spark, settings)
     (enforcing,) = [query for query in queries if query.name == NAME]
     checkpoint = CheckpointMonitor(files, enforcing, STATE_VERSION)

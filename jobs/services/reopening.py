@@ -1,4 +1,4 @@
-"""Work that is begun again where it was, when a cluster has stopped answering."""
+"""Work that is resumed after a cluster has stopped answering."""
 
 import logging
 import math
@@ -21,23 +21,23 @@ class ReopenedStats(Protocol):
     """Counts of such work."""
 
     reopened: int
-    """Times that it was begun again."""
+    """How often it was resumed."""
     waits_for: str
-    """Why it waits for a cluster; empty if it does not wait."""
+    """The reason why it waits for a cluster; empty if it does not wait."""
 
 
 def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: ReopenedStats) -> None:
-    """Do work to its end; if a cluster stops answering meanwhile, begin again.
+    """Run work to its end; resume it if a cluster stops answering meanwhile.
 
     Args:
-        opened: the work, as it is begun at first.
-        run: does it.
-        reopen: opens it again, to continue as after a crash (`open_again`); None to stop.
-        stats: counts how often it was begun again.
+        opened: the opened work.
+        run: runs it.
+        reopen: opens it again, to resume as after a crash (`open_again`); returns None to stop.
+        stats: counts how often it was resumed.
 
     Raises:
-        TakenOver: another program does the work now.
-        ClusterError: it could not be begun again.
+        TakenOver: another program has taken over the work.
+        ClusterError: it could not be resumed.
     """
     work: W | None = opened
     while work is not None and not _runs_to_end(run, work, stats):
@@ -54,7 +54,7 @@ def open_again(
     Args:
         make: opens the work.
         stop: ends the waiting.
-        seconds: the time after which it is given up.
+        seconds: the time limit.
         tells: whether each failure is logged.
 
     Raises:

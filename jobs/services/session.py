@@ -31,14 +31,14 @@ _RETRY_SECONDS = 0.2
 
 
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
-    """Check a storage root as far as possible within a second, before anything is started.
+    """Check a storage root before anything is started, as far as this is possible within a second.
 
     Raises:
         LeaseError: another process of this machine runs one of the queries there.
-        MutationQuotaError: the root cannot be reached: why, and what to do.
+        MutationQuotaError: the root cannot be reached; the message says why, and what to do.
     """
     check_store(settings)
-    if settings.storage.is_s3 or "://" not in settings.storage.root:  # else only Hadoop may know it
+    if settings.storage.is_s3 or "://" not in settings.storage.root:  # other roots may be known to Hadoop alone
         for query in queries:
             check_free(stored_files(settings, QUICK), query)
 
@@ -47,16 +47,16 @@ def check_root(settings: Settings, queries: Sequence[str]) -> None:
 def hold_leases(
     spark: SparkSession, settings: Settings, queries: Sequence[str], *, take_over: bool = False
 ) -> Iterator[None]:
-    """Let no other process run these queries on the storage root inside the block; at its end none of them runs.
+    """Keep other processes from running these queries on the storage root inside the block; stop them at its end.
 
     Args:
         spark: the session that runs them; its JVM is killed if another process begins to run one of them.
         settings: the settings.
         queries: the names of the queries.
-        take_over: whether the operator knows that a process of another machine that ran them is gone.
+        take_over: whether the operator knows that a process on another machine that ran them is gone.
 
     Raises:
-        LeaseError: another process runs one of them, or has begun to inside the block.
+        LeaseError: another process runs one of them, or started one inside the block.
     """
     files, me = Files(spark, settings), Holder.here(jvm_pid(spark))
     on_loss, finish = partial(kill_jvm, spark), partial(stop_all, spark)
@@ -78,13 +78,13 @@ def deployment_session(
         settings: the settings.
         name: the program's name.
         log: the file for the output of the JVM and the workers, standard error by default.
-        enforcing: whether the program reads requests; if not, it needs no permission to describe their topics.
+        enforcing: whether the program reads requests; otherwise it needs no permission to describe their topics.
         take_over: as for `hold_leases`.
 
     Raises:
-        ClusterError: the cluster does not answer, or its topics are not as the jobs need them.
-        LeaseError: another process runs the same on the root.
-        MutationQuotaError: the storage root belongs to other topics; or a query failed inside the block: what to do.
+        ClusterError: the cluster does not answer, or its topics do not have the properties that the jobs need.
+        LeaseError: another process runs the same queries on the root.
+        MutationQuotaError: the storage root belongs to other topics, or a query failed inside the block.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
@@ -100,7 +100,7 @@ def deployment_session(
 def _claim(
     files: Files, settings: Settings, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool
 ) -> None:
-    """Claim the storage root; retry while a topic is gone: a broker that has just started may not know all topics."""
+    """Claim the storage root; retry while a topic is missing, which a broker that has just started may not know."""
     deadline = Deadline(settings.kafka.timeout_seconds)
     while True:
         try:

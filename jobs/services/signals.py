@@ -10,7 +10,7 @@ from jobs.services.interrupts import count_signal
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, to stop gracefully; a second signal raises `KeyboardInterrupt`."""
+    """An event set by Ctrl-C or SIGTERM, for a graceful stop; a second signal raises `KeyboardInterrupt`."""
     stop = threading.Event()
 
     def on_signal(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""What services answer to probes, and the HTTP server that serves the answers and the metrics.
+"""The health of services, and the HTTP server that serves health and metrics.
 
-Only `queries` knows Spark. May import: quota, and jobs.background.
+Only `queries` uses Spark. May import: quota, and jobs.background.
 """

@@ -1,4 +1,4 @@
-"""The health of the dashboard. Probes need no token, so the answers name no address and no topic."""
+"""The health of the dashboard. Probes need no token, so their answers contain no addresses and no topics."""
 
 import time
 from collections.abc import Callable
@@ -23,18 +23,18 @@ class Feed(Protocol):
         """Whether Kafka answers."""
 
     turned_at: float
-    """The last time that it was seen to go on, by the monotonic clock [s]."""
+    """The time of its last progress, by the monotonic clock [s]."""
 
 
 class FeedHealth(Health):
-    """Checks the thread that reads the topics; the server shows by its answer that it goes on."""
+    """Checks the thread that reads the topics; the server itself runs if it answers."""
 
     def __init__(self, feed: Feed, stalled_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin.
 
         Args:
-            feed: what reads the topics.
-            stalled_seconds: the time that it may take without a sign of progress.
+            feed: the thread that reads the topics.
+            stalled_seconds: the longest time without progress.
             clock: the clock of `Feed.turned_at`.
         """
         self._feed = feed
@@ -42,7 +42,7 @@ class FeedHealth(Health):
         self._clock = clock
 
     def live(self) -> Answer:
-        """Return whether the thread goes on; it does while it tries to reach Kafka."""
+        """Return whether the thread makes progress, which includes attempts to reach Kafka."""
         silence = self._clock() - self._feed.turned_at
         if silence > self._stalled_seconds:
             return Answer(
@@ -53,7 +53,7 @@ class FeedHealth(Health):
         return Answer(True, "the topics are followed")
 
     def ready(self) -> Answer:
-        """Return whether the page shows what happens: the topics were read, and Kafka answers."""
+        """Return whether the page is up to date: the topics were read, and Kafka answers."""
         alive = self.live()
         if not alive.ok:
             return alive

@@ -30,17 +30,17 @@ class ServiceEndpoint:
     """A server that runs inside its block if the settings name a port: `/healthz`, `/readyz` and `/metrics`.
 
     One server for all three, so that a service needs one port; without metrics (`metrics.enabled=false`) it serves the
-    probes alone. Probes are answered on threads of the server, from what other threads have seen: they never wait for
-    Kafka, Spark or the metrics.
+    probes alone. The server answers probes on its own threads, from the observations of other threads, so probes never
+    wait for Kafka, Spark or the metrics.
     """
 
     def __init__(self, settings: MetricsSettings, service: str, *, once: bool = False) -> None:
-        """Listen, although nothing runs yet: a port in use is reported before Spark starts.
+        """Listen before anything runs, so that a port in use is reported before Spark starts.
 
         Args:
             settings: the address and the port.
             service: the name of the service.
-            once: whether it ends by itself; it serves nothing then, because the port may be that of a running service.
+            once: whether the service exits by itself. It serves nothing then: a running service may use the port.
 
         Raises:
             BadInput: the server cannot listen there.
@@ -74,8 +74,8 @@ class ServiceEndpoint:
         Args:
             settings: the settings of the service.
             work: its metrics.
-            health: its answers to probes. Before the block it is starting, and after it stopping: it goes on, and is
-                not ready.
+            health: its answers to probes. Before the block it is starting, and after the block it is stopping: it is
+                live and not ready.
             decides: whether it decides requests, and so reports the metrics of decisions.
         """
         if self._server is None:
@@ -87,7 +87,7 @@ class ServiceEndpoint:
                 self._registry.register(metrics)
                 stack.callback(self._registry.unregister, metrics)
                 stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))
-            # Not joined for long: what it asks may hang, and the service has to end nevertheless.
+            # Not joined for long: the thread may hang, and the service has to exit nevertheless.
             stack.enter_context(background(lambda stop: _poll(health, stop), "health", _POLL_SECONDS))
             self._health = health
             try:
@@ -116,7 +116,7 @@ class ServiceEndpoint:
 
 
 def _poll(health: Health, stop: threading.Event) -> None:
-    """Look at a service until `stop` is set; what fails counts as not seen."""
+    """Poll the health of a service until `stop` is set; a poll that fails observes nothing."""
     while True:
         try:
             health.poll()

@@ -6,7 +6,7 @@ from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
 from quota.gateway.stats import GatewayStats
 
 _MAX_TURN_SECONDS = 10.0
-"""The event loop goes round five times a second; one that does not for so long hangs."""
+"""The event loop runs five times per second; after this time without a run it hangs."""
 
 
 class GatewayHealth(Health):
@@ -16,7 +16,7 @@ class GatewayHealth(Health):
         self._stats = stats
 
     def live(self) -> Answer:
-        """Return whether the event loop goes round."""
+        """Return whether the event loop runs."""
         if not self._stats.turned_at:
             return Answer(True, STARTING)
         silence = time.monotonic() - self._stats.turned_at
@@ -27,7 +27,7 @@ class GatewayHealth(Health):
     def ready(self) -> Answer:
         """Return whether new connections are accepted and a broker answers.
 
-        Without decisions it is ready nevertheless, since everything but mutations is passed on.
+        It is ready without decisions, too, because it still forwards everything except mutations.
         """
         alive = self.live()
         if not alive.ok:

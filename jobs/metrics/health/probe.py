@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 HEALTH_PATH: Final = "/healthz"
-"""Where a service says whether it goes on. If not, only a new start helps."""
+"""The path of the liveness probe. A service that is not live has to be restarted."""
 
 READINESS_PATH: Final = "/readyz"
-"""Where a service says whether it does its work."""
+"""The path of the readiness probe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class Answer:
 
 
 class Health(ABC):
-    """Whether a service goes on, and whether it does its work."""
+    """The liveness and readiness of a service."""
 
     def poll(self) -> None:  # noqa: B027 most services keep their counts themselves
-        """Look at the service; called about once a second on a thread of its own, so it may wait."""
+        """Observe the service; called about once per second on a separate thread, so it may wait."""
 
     @abstractmethod
     def live(self) -> Answer:
-        """Return whether the service goes on; this never waits."""
+        """Return whether the service makes progress; never waits."""
 
     @abstractmethod
     def ready(self) -> Answer:
-        """Return whether the service does its work; this never waits."""
+        """Return whether the service can do its work; never waits."""
 
 
 STARTING: Final = "it is starting"

@@ -1,4 +1,4 @@
-"""The health of running queries, by whether they make progress."""
+"""The health of running queries, from their progress."""
 
 import threading
 import time
@@ -20,28 +20,28 @@ _Tasks = frozenset[tuple[int, int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class QuerySight:
-    """What is seen of a query at one moment. It makes progress if any of this changes."""
+    """An observation of a query. The query makes progress if any of these values changes."""
 
     is_active: bool
     message: str = ""
-    """What it does, in Spark's words."""
+    """Its activity, in Spark's words."""
     in_trigger: bool = False
     progress_at: str | None = None
-    """The start of the last trigger that Spark has reported; of those that find nothing to read, one each 10 s."""
+    """The start of the last trigger that Spark reported. Of triggers without data, Spark reports one every 10 s."""
     batch: int | None = None
-    """The last batch that Spark has reported."""
+    """The last batch that Spark reported."""
     tasks: _Tasks = frozenset()
-    """The tasks that have ended, by job and stage; looked at only if nothing else has changed."""
+    """The finished tasks by job and stage; only read if nothing else has changed."""
 
     @property
     def has_started(self) -> bool:
-        """Whether its sources are open. Until then it starts, however long that takes."""
+        """Whether its sources are open. Before that it is starting, however long that takes."""
         return self.progress_at is not None or self.in_trigger or self.message != _INITIALIZING
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWatch:
-    """A query as it was last seen, and when it last made progress [s, by a monotonic clock]."""
+    """The last observation of a query, and the time of its last progress [s, by a monotonic clock]."""
 
     name: str
     limit_seconds: float
@@ -49,11 +49,11 @@ class QueryWatch:
     changed_at: float
 
     def see(self, sight: QuerySight, now: float) -> "QueryWatch":
-        """Return the watch after another look at the query."""
+        """Return the watch after another observation."""
         return replace(self, sight=sight, changed_at=self.changed_at if sight == self.sight else now)
 
     def live(self, now: float) -> Answer:
-        """Return whether the query goes on."""
+        """Return whether the query makes progress."""
         silence = now - self.changed_at
         if not self.sight.is_active:
             return Answer(False, f"the query {self.name} has ended")
@@ -67,7 +67,7 @@ class QueryWatch:
         return Answer(True, f"the query {self.name} makes progress")
 
     def ready(self, now: float) -> Answer:
-        """Return whether the query has finished a batch, or has seen that there is nothing to read, and goes on."""
+        """Return whether the query makes progress and has finished a batch, or found nothing to read."""
         alive = self.live(now)
         if not alive.ok:
             return alive
@@ -77,19 +77,19 @@ class QueryWatch:
 
 
 class QueryHealth(Health):
-    """Looks at queries once a second.
+    """Observes queries once per second.
 
-    A query makes progress when its batch, its phase or its triggers change, or when Spark ends a task of its batch. So
-    a batch may take as long as it likes while its tasks end, and an idle query makes progress by its triggers. A JVM
-    that does not answer shows as a query that does not change.
+    A query makes progress when its batch, its phase or its triggers change, or when a task of its batch finishes. So a
+    batch may take any time while its tasks finish, and an idle query makes progress through its triggers. If the JVM
+    does not answer, the query does not change.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
-        """Watch nothing yet: the service starts.
+        """Start without queries, while the service is starting.
 
         Args:
             settings: the settings.
-            clock: returns a time that only grows [s].
+            clock: returns a monotonic time [s].
         """
         self._settings = settings
         self._clock = clock
@@ -99,12 +99,12 @@ class QueryHealth(Health):
         self._stop = threading.Event()
 
     def watch(self, context: SparkContext, queries: Sequence[StreamingQuery], stop: threading.Event) -> None:
-        """Watch these queries from now on; each has the name of its section of the settings.
+        """Observe these queries from now on; a query is named after its section of the settings.
 
         Args:
-            context: the context that runs them.
+            context: the Spark context that runs them.
             queries: the running queries.
-            stop: is set before they are stopped.
+            stop: set before they are stopped.
         """
         now, unseen = self._clock(), QuerySight(is_active=True, message=_INITIALIZING)
         limit = self._settings.health.stalled_seconds
@@ -116,7 +116,7 @@ class QueryHealth(Health):
         self._queries = queries
 
     def poll(self) -> None:
-        """Look at each query."""
+        """Observe each query."""
         for query in self._queries:
             before = self._watches[query.name]
             sight = _look_at(query)
@@ -125,11 +125,11 @@ class QueryHealth(Health):
             self._watches = {**self._watches, query.name: before.see(sight, self._clock())}
 
     def live(self) -> Answer:
-        """Return whether all queries go on."""
+        """Return whether all queries make progress."""
         return self._first_problem(QueryWatch.live) or Answer(True, f"making progress: {', '.join(self._watches)}")
 
     def ready(self) -> Answer:
-        """Return whether all queries have finished a batch, or have seen that there is nothing to read."""
+        """Return whether all queries have finished a batch, or found nothing to read."""
         if not self._watches:
             return Answer(False, STARTING)
         if self._stop.is_set():
@@ -146,9 +146,9 @@ class QueryHealth(Health):
         return next((each for each in (judge(watch, now) for watch in self._watches.values()) if not each.ok), None)
 
     def _ended_tasks(self, query: StreamingQuery) -> _Tasks:
-        """Return the ended tasks of the jobs that run, but for those of other queries.
+        """Return the finished tasks of running jobs, except those of other queries.
 
-        Spark groups the jobs of a query by its run; what a batch runs by way of Python is in no group.
+        Spark groups the jobs of a query by its run; jobs that a batch starts from Python are in no group.
         """
         if self._context is None:
             return frozenset()

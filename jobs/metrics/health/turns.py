@@ -1,4 +1,4 @@
-"""The health of services that are a loop: the applier, the follower of request logs, and the pushing of quotas."""
+"""The health of services that run a loop: the applier, the follower of request logs, and the push of quotas."""
 
 import time
 from collections.abc import Callable
@@ -8,16 +8,16 @@ from jobs.metrics.health.probe import STARTING, Answer, Health
 
 
 class TurningStats(Protocol):
-    """Counts of a service that is a loop."""
+    """The counts of a service that runs a loop."""
 
     turned_at: float
-    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    """The time of the loop's last turn, by the monotonic clock [s]; 0 before the first one."""
     waits_for: str
-    """Why it waits for a cluster that does not answer; empty if it does not wait."""
+    """The reason why it waits for a cluster that does not answer; empty if it does not wait."""
 
 
 class TurnHealth(Health):
-    """A service goes on while its loop turns, or while it waits for a cluster, which a new start would not help."""
+    """Checks the loop of a service. Waiting for a cluster counts as progress, because a restart would not help."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class TurnHealth(Health):
 
         Args:
             stats: the counts of the service.
-            stalled_seconds: the time that a turn may take.
-            missing: returns what the service lacks to do its work; empty if nothing.
+            stalled_seconds: the longest time that a turn may take.
+            missing: returns what the service lacks to do its work; empty for nothing.
             clock: the clock of `turned_at`.
         """
         self._stats = stats
@@ -40,7 +40,7 @@ class TurnHealth(Health):
         self._clock = clock
 
     def live(self) -> Answer:
-        """Return whether the loop turns."""
+        """Return whether the loop makes progress."""
         if not self._stats.turned_at:
             return Answer(True, STARTING)
         if self._stats.waits_for:
@@ -55,7 +55,7 @@ class TurnHealth(Health):
         return Answer(True, "it makes progress")
 
     def ready(self) -> Answer:
-        """Return whether the service lacks nothing, and its cluster answers."""
+        """Return whether the service lacks nothing and its cluster answers."""
         alive = self.live()
         if not alive.ok:
             return alive
