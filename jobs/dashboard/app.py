@@ -1,4 +1,4 @@
-"""The HTTP interface of the dashboard: the page, the stream of what is new, and what a click asks for."""
+"""The HTTP interface of the dashboard: the page, the stream of changes, and the answers to clicks."""
 
 import asyncio
 import threading
@@ -38,14 +38,14 @@ _WRONG_TOKEN_SECONDS = 0.5
 
 
 class Dashboard:
-    """The answers to the requests of browsers."""
+    """Answers the requests of browsers."""
 
     def __init__(self, settings: Settings, feed: Feed, session: Session, stop: threading.Event) -> None:
         """Prepare the answers.
 
         Args:
             settings: the settings of the deployment.
-            feed: what the page shows.
+            feed: the data that the page shows.
             session: the secrets of this start.
             stop: ends the streams.
 
@@ -113,7 +113,7 @@ class Dashboard:
         return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
 
     async def _events(self) -> AsyncIterator[bytes]:
-        """Yield what is new, once a second, until the page is closed."""
+        """Yield changes once per second until the page is closed."""
         self._streams += 1
         cursor = Cursor()
         try:
@@ -156,7 +156,7 @@ class Dashboard:
             quotas.add(to_change(entry.record, entry.timestamp))
         present = quotas.latest(wanted.entity, now_ms())
         quota = wanted.applied_to(present.quota if present else None)
-        async with self._trying:  # one at a time: it takes a processor
+        async with self._trying:  # one at a time, because each occupies a processor
             records = await run_in_threadpool(state.records)
             found = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
         return _json({"entity": str(wanted.entity), "trial": found})

@@ -19,20 +19,20 @@ class ChangeRow(msgspec.Struct, frozen=True):
     """A change of the quota log."""
 
     seq: int
-    """The number of the change of the page's state that brought it."""
+    """The number of the state change that added it."""
     offset: int
     at: int
-    """The moment from which on it is in force [epoch ms]."""
+    """The time from which it is in force [epoch ms]."""
     what: str
     by: str
     comment: str
 
 
 class QuotaChanges:
-    """The newest changes of the quota log, each described by what held before it."""
+    """The newest changes of the quota log, each with a description relative to the state before it."""
 
     def __init__(self, max_changes: int) -> None:
-        """Start without changes; of more than `max_changes` the oldest are dropped."""
+        """Start without changes; beyond `max_changes` the oldest are dropped."""
         self._max_changes = max_changes
         self._timeline = QuotaTimeline()
         self._rows: list[ChangeRow] = []
@@ -54,7 +54,7 @@ class QuotaChanges:
         self._timeline.add(change)
 
     def newest(self, after_seq: int = 0) -> list[ChangeRow]:
-        """Return the changes that came after a change of the state, newest first."""
+        """Return the changes after a given state change, newest first."""
         return [each for each in reversed(self._rows) if each.seq > after_seq]
 
 

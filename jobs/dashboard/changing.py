@@ -1,4 +1,4 @@
-"""A quota as a page asks for it: to be tried out, or to be set."""
+"""A quota that a page wants to try out or to set."""
 
 from dataclasses import replace
 
@@ -19,13 +19,13 @@ _MAX_COMMENT_CHARS = 500
 
 
 class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The quota that an entity is to have; its other options stay as they are."""
+    """The wanted quota of an entity; its other options stay unchanged."""
 
     entity: QuotaEntity
     controller_mutation_rate: Positive | None
     """The rate in mutations/s; None for no quota."""
     controller_mutation_burst: Positive | None = None
-    """The burst in mutations; None for the one that follows from the rate."""
+    """The burst in mutations; None for the burst that follows from the rate."""
     comment: str = ""
 
     def applied_to(self, present: Quota | None) -> Quota | None:
@@ -52,7 +52,7 @@ def set_quota(settings: Settings, wanted: WantedQuota) -> int:
     """Set or remove a quota.
 
     Returns:
-        The moment from which it holds [epoch ms].
+        The time from which it is in force [epoch ms].
 
     Raises:
         ClusterError: the quota topic cannot be read or written.

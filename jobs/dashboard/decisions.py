@@ -1,4 +1,4 @@
-"""The decisions of the last hour, of a bounded number and size, to be shown, explained and tried again."""
+"""The decisions of the last hour, bounded in number and size, to show, explain and replay them."""
 
 from collections import OrderedDict
 from itertools import islice
@@ -22,15 +22,15 @@ _NAME_CHARS = 80
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """A decision in a line of the page; names are as people read them."""
+    """A decision as a line of the page; names are in their display form."""
 
     seq: int
-    """The number of the change that brought it."""
+    """The number of the state change that added it."""
     id: str
     at: int
     """The time of the request [epoch ms]."""
     bucket: str
-    """The key of its bucket, by which the page knows its tenant."""
+    """The key of its bucket, which identifies the tenant on the page."""
     user: str
     client: str
     operation: str
@@ -44,7 +44,7 @@ class Summary(msgspec.Struct, frozen=True):
     before: float | None
     after: float | None
     wait: int
-    """The throttle time told [ms]."""
+    """The throttle time [ms]."""
     latency: int
     """The time from the request to its decision [ms]."""
     shadow: bool
@@ -52,7 +52,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """A decision as its record, which takes less memory than its values."""
+    """A decision as its record, which takes less memory than a decision object."""
 
     record: bytes
     timestamp: int
@@ -63,10 +63,10 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class RecentDecisions:
-    """The newest decisions by their ids; a copy, which a crash may leave in the topic, counts once."""
+    """The newest decisions by id; copies, which a crash may leave in the topic, count once."""
 
     def __init__(self, max_decisions: int) -> None:
-        """Start without decisions; of more than `max_decisions` the oldest are dropped."""
+        """Start without decisions; beyond `max_decisions` the oldest are dropped."""
         self._max_decisions = max_decisions
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
@@ -80,7 +80,7 @@ class RecentDecisions:
         return decision_id in self._kept
 
     def add(self, received: ReceivedAnswer, decision: Decision, counts: MutationCounts, seq: int) -> None:
-        """Add a decision, and drop what is too much."""
+        """Add a decision, and drop the oldest ones beyond the bounds."""
         record = codec.encode(decision)
         kept = _Kept(
             record,
@@ -96,17 +96,17 @@ class RecentDecisions:
             self._drop_oldest()
 
     def expire(self, now: int) -> None:
-        """Drop the decisions of more than an hour ago."""
+        """Drop the decisions that are older than an hour."""
         while self._kept and next(iter(self._kept.values())).timestamp < now - KEPT_MS:
             self._drop_oldest()
 
     @property
     def since(self) -> int | None:
-        """The time of the decision that came first [epoch ms]; None without decisions."""
+        """The time of the oldest decision [epoch ms]; None without decisions."""
         return next((each.timestamp for each in self._kept.values()), None)
 
     def newest(self, count: int, after_seq: int = 0, bucket: str | None = None) -> list[Summary]:
-        """Return the newest decisions, newest first: those that came after a change, or all; of one bucket, or all."""
+        """Return decisions, newest first: those after a state change, or all; of one bucket, or of all."""
         summaries = (each.summary for each in reversed(self._kept.values()))
         wanted = (each for each in summaries if bucket is None or each.bucket == bucket)
         return [each for each in islice(wanted, count) if each.seq > after_seq]
@@ -132,7 +132,7 @@ class RecentDecisions:
         )
 
     def records(self) -> list[bytes]:
-        """Return the records of all decisions, which do not change any more, in the order of their requests."""
+        """Return the immutable records of all decisions, in the order of their requests."""
         return [each.record for each in sorted(self._kept.values(), key=_position)]
 
     def _drop_oldest(self) -> None:
@@ -141,7 +141,7 @@ class RecentDecisions:
 
 
 def summarize(decision: Decision, counts: MutationCounts, received_at: int, seq: int) -> Summary:
-    """Return a decision, whose record has the timestamp `received_at` (epoch ms), in a line."""
+    """Return a decision, whose record has the timestamp `received_at` (epoch ms), as a line."""
     return Summary(
         seq,
         decision.decision_id,

@@ -1,4 +1,4 @@
-"""The explanation of a decision of the last hour, out of the topics alone."""
+"""The explanation of a decision of the last hour, from the topics alone."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ _NEIGHBOURS = 3
 
 
 class ExplanationLine(msgspec.Struct, frozen=True):
-    """A line: the part of the explanation, empty where that goes on, and the text."""
+    """A line: the text and its part of the explanation, empty if the part continues."""
 
     part: str
     text: str
@@ -32,7 +32,7 @@ class ShownExplanation(msgspec.Struct, frozen=True):
 
 
 def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> ShownExplanation | None:
-    """Explain a decision; None if it is not among those that are kept."""
+    """Return the explanation of a decision; None if the decision is not kept."""
     found = state.find(decision_id, _NEIGHBOURS)
     if found is None:
         return None

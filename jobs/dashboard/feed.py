@@ -1,4 +1,4 @@
-"""What the page shows, read from the topics; where Kafka cannot be reached, again and again until it can."""
+"""The data that the page shows, read from the topics; while Kafka cannot be reached, it retries."""
 
 import logging
 import threading
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.2
 _REFRESH_SECONDS = 0.5
 _RETRY_SECONDS = 1.0
 _CHECK_SECONDS = 5.0
-"""How often to look whether the topics are still the ones that are read."""
+"""The interval of checks that the topics are still the same [s]."""
 
 
 class Contact(msgspec.Struct, frozen=True):
@@ -32,22 +32,22 @@ class Contact(msgspec.Struct, frozen=True):
     state: str
     """`starting`, `live` or `unreachable`."""
     message: str = ""
-    """Why it cannot be reached."""
+    """The reason why it cannot be reached."""
     at: int = 0
     """The time of its last answer [epoch ms]; 0 for never."""
 
 
 class Feed:
-    """Follows the decisions, the dead letters and the quota log of a deployment, on a thread of its own."""
+    """Follows the decisions, the dead letters and the quota log of a deployment, on a separate thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connect to nothing yet."""
+        """Prepare, without a connection."""
         self._settings = settings
         self.state = LiveState(settings, now_ms())
-        """What was read; another value after Kafka could not be reached."""
+        """The data that was read; a new value after Kafka could not be reached."""
         self.contact = Contact("starting")
         self.turned_at = time.monotonic()
-        """The last time that its thread was seen to go on, by the monotonic clock [s]."""
+        """The time of the thread's last progress, by the monotonic clock [s]."""
         self._log: QuotaLog | None = None
         self._position = -1
         self._next_moment: float = 0
@@ -70,13 +70,13 @@ class Feed:
                 stop.wait(_RETRY_SECONDS)
 
     def describe(self) -> dict[str, Any]:
-        """Return whether Kafka answers, as the page gets it."""
+        """Return whether Kafka answers, in the form for the page."""
         return msgspec.to_builtins(self.contact)  # type: ignore[no-any-return]
 
     def _follow_until_failure(self, stop: threading.Event) -> None:
-        """Read the last hour into a new state, and go on with what comes; the old state is shown meanwhile.
+        """Read the last hour into a new state, then follow the topics; the old state is shown meanwhile.
 
-        A topic that was deleted and created again has other records at the same offsets: it returns then.
+        Returns if a topic was deleted and created again, because it has other records at the same offsets.
 
         Raises:
             ClusterError: Kafka cannot be reached, or a topic is missing.
@@ -104,7 +104,7 @@ class Feed:
                     self._refresh(state, self._log)
 
     def _refresh(self, state: LiveState, log: QuotaLog) -> None:
-        """Read the quota log to its end, which also shows that Kafka answers, and bring the state to the present."""
+        """Read the quota log to its end, which also shows that Kafka answers, and update the state."""
         log.read_to_end()
         now = log.now
         changed = log.position != self._position

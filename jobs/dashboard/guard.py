@@ -1,9 +1,9 @@
-"""Who may ask the dashboard for what: nothing in it can be reached from other sites.
+"""Access control of the dashboard: other sites cannot reach anything in it.
 
-- The host that a browser names must be one of ours, or a name of somebody else's could be pointed at this machine.
-- A request from a page of another origin is refused, except for opening the page itself.
-- Where there is a token, it has to be presented once; then a cookie stands for it until the dashboard is started again.
-- Changes also need the secret that only our own page knows.
+- The host that a browser names must be a known one. Otherwise a foreign name could point to this machine. - Requests
+from pages of another origin are refused, except for opening the page itself. - If there is a token, it has to be
+presented once; a cookie replaces it until the dashboard is restarted. - Changes also need the secret that only our own
+page knows.
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ _HEADERS = {
     "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # without a referrer a browser would not say where a form comes from
+    "Referrer-Policy": "same-origin",  # without a referrer a browser would not name the origin of a form
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -39,13 +39,13 @@ class Session:
     """The secrets of one start of the dashboard."""
 
     def __init__(self, token: str) -> None:
-        """Make new secrets; with an empty token nobody has to present one."""
+        """Create the secrets; with an empty token none has to be presented."""
         self._token = token
         self._value = secrets.token_urlsafe(32)
         self.csrf = secrets.token_urlsafe(32)
         """The secret that our own page sends with each change."""
         self.start = secrets.token_hex(8)
-        """The identity of this start, by which a page sees that it is of an earlier one."""
+        """The identity of this start, by which a page notices that it belongs to an earlier one."""
 
     @property
     def is_open(self) -> bool:
@@ -71,7 +71,7 @@ class Session:
         )
 
     def open_for(self, scope: Scope, response: Response) -> None:
-        """Let a browser in that has presented the token."""
+        """Admit a browser that has presented the token."""
         response.set_cookie(self._cookie(scope), self._value, httponly=True, samesite="strict", path="/")
 
     @staticmethod
@@ -81,7 +81,7 @@ class Session:
 
 
 class Guard:
-    """An ASGI application in front of another one, which refuses what may not reach it."""
+    """An ASGI application in front of another one that refuses forbidden requests."""
 
     def __init__(self, app: ASGIApp, session: Session, hosts: Collection[str]) -> None:
         """Guard an application.
@@ -137,7 +137,7 @@ class Guard:
 
 
 def _is_foreign(headers: Headers) -> bool:
-    """Return whether a page of another origin makes the request, as far as browsers say so."""
+    """Return whether a page of another origin makes the request, as far as browsers indicate it."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     own = headers.get("host", "")
     return (origin is not None and origin not in {f"http://{own}", f"https://{own}"}) or (

@@ -13,11 +13,11 @@ WIDTH_MS = 5000
 
 SPAN_MS = 3_600_000
 _OVERLAP = 3
-"""The number of the newest intervals that are sent again, whether or not they have changed."""
+"""The number of newest intervals that are always sent again, whether they have changed or not."""
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """The sums of one interval, as the page gets them."""
+    """The sums of one interval, in the form for the page."""
 
     at: int
     """Its start [epoch ms]."""
@@ -26,11 +26,11 @@ class Interval(msgspec.Struct, frozen=True):
     """Effective mutations admitted."""
     refused: int
     throttled: int
-    """The number of buckets of which a sender was throttled in it."""
+    """The number of buckets with a throttled sender."""
     wait: int
-    """The longest throttle time told [ms]."""
+    """The longest throttle time [ms]."""
     p50: int | None
-    """The median of the time from request to decision [ms]; None without a decision that somebody waits for."""
+    """The median time from request to decision [ms]; None without a decision that a client waits for."""
     p99: int | None
     letters: int
 
@@ -48,7 +48,7 @@ class _Sums:
 
 
 class Load:
-    """The sums of each interval; callers pass the number of the change that they count."""
+    """The sums of each interval; callers pass the number of the state change."""
 
     def __init__(self) -> None:
         self._sums: dict[int, _Sums] = {}
@@ -60,7 +60,7 @@ class Load:
         sums.admitted += counts.mutations_admitted
         sums.refused += counts.mutations_refused
         sums.wait = max(sums.wait, decision.throttle_time_ms)
-        if decision.observed is None:  # otherwise nobody waits for it
+        if decision.observed is None:  # otherwise no client waits for it
             sums.latencies[_rounded(max(0, received_at - decision.timestamp))] += 1
 
     def record_letter(self, at: int, seq: int) -> None:
@@ -68,16 +68,16 @@ class Load:
         self._at(at, seq).letters += 1
 
     def record_throttled(self, at: int, seq: int) -> None:
-        """Count a bucket of which a sender was throttled in the interval at `at` (epoch ms)."""
+        """Count a bucket with a throttled sender in the interval at `at` (epoch ms)."""
         self._at(at, seq).throttled += 1
 
     def expire(self, now: int) -> None:
-        """Drop the intervals of more than an hour ago."""
+        """Drop the intervals that are older than an hour."""
         for start in [start for start in self._sums if start + WIDTH_MS <= now - SPAN_MS]:
             del self._sums[start]
 
     def intervals(self, now: int, after_seq: int = 0) -> list[Interval]:
-        """Return the intervals up to `now` (epoch ms) that have changed since a change, and the newest ones."""
+        """Return the intervals up to `now` (epoch ms) that have changed since a state change, and the newest ones."""
         newest = start_of(now) - (_OVERLAP - 1) * WIDTH_MS
         return [
             _interval(start, sums)
@@ -92,7 +92,7 @@ class Load:
 
 
 def start_of(moment: int) -> int:
-    """Return the start of the interval of a moment (epoch ms)."""
+    """Return the start of the interval that contains a time (epoch ms)."""
     return moment // WIDTH_MS * WIDTH_MS
 
 
@@ -111,7 +111,7 @@ def _interval(start: int, sums: _Sums) -> Interval:
 
 
 def _rounded(latency_ms: int) -> int:
-    """Round to two digits, so that an interval has a few hundred different ones at most."""
+    """Round to two digits, so that an interval has at most a few hundred different values."""
     return round(latency_ms, min(0, 2 - len(str(latency_ms))))
 
 

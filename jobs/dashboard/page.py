@@ -1,4 +1,4 @@
-"""The files that a browser gets: the page, its style and its scripts, all of them our own."""
+"""The files that a browser gets: the page, its style and its scripts, all of them local."""
 
 import html
 import re

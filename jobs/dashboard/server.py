@@ -1,4 +1,4 @@
-"""The server of the dashboard, on threads of its own."""
+"""The server of the dashboard, on separate threads."""
 
 import errno
 import ipaddress
@@ -28,20 +28,20 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | 
     Args:
         settings: the settings of the deployment, whose topics need not exist yet.
         any_port: whether to take any free port if that of the settings is in use.
-        feed: what the page shows; by default what it reads from the topics.
+        feed: the data that the page shows; by default read from the topics.
 
     Yields:
         The page's URL.
 
     Raises:
-        BadInput: the server cannot listen there, or the token's file cannot be read any more.
+        BadInput: the server cannot listen there, or the token's file can no longer be read.
     """
     own = settings.dashboard
     try:
         token = own.token
     except OSError as error:
         raise BadInput(f"dashboard.token_file {own.token_file}: {error.strerror}") from None
-    if own.token_file and not token:  # it was there when the settings were read, and may be written again just now
+    if own.token_file and not token:  # it existed when the settings were read, and may be rewritten right now
         raise BadInput(f"dashboard.token_file {own.token_file}: the file is empty")
     session = Session(token)
     feed, stop = feed or Feed(settings), threading.Event()

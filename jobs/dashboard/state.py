@@ -1,4 +1,4 @@
-"""All that the page shows, as one value that grows by answers and by quota changes."""
+"""All data that the page shows, as one value that is updated by answers and quota changes."""
 
 import secrets
 import threading
@@ -26,17 +26,17 @@ _LETTER_CHARS = 300
 
 
 class Cursor(NamedTuple):
-    """How far a page has been told: of which state, and up to which of its changes."""
+    """The position of a page: the state that it shows, and the last change that it received."""
 
     state: str = ""
     seq: int = 0
 
 
 class LiveState:
-    """The last hour of a deployment; safe to be read by other threads than the one that writes it."""
+    """The last hour of a deployment; one thread writes it, and others may read it."""
 
     def __init__(self, settings: Settings, now: int) -> None:
-        """Start without anything, at `now` (epoch ms)."""
+        """Start empty, at `now` (epoch ms)."""
         self.id = secrets.token_hex(8)
         self._settings = settings
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class LiveState:
         self._letter = ""
 
     def record(self, received: ReceivedAnswer) -> None:
-        """Add an answer; a copy of one counts once."""
+        """Add an answer; copies count once."""
         answer = received.answer
         with self._lock:
             self._seq += 1
@@ -71,12 +71,12 @@ class LiveState:
             self._entries = [*self._entries, *entries]
 
     def refresh(self, now: int, quotas: Quotas | None, *, changed: bool) -> None:
-        """Bring everything to the present.
+        """Update everything to the present.
 
         Args:
             now: the present, epoch ms.
             quotas: the quotas; None if they are not known.
-            changed: whether one of them has changed since the last time.
+            changed: whether one of them has changed since the last call.
         """
         with self._lock:
             self._seq += 1
@@ -87,7 +87,7 @@ class LiveState:
                 self._entries = without_old_clusters(self._entries, now - KEPT_MS)
 
     def news(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
-        """Return what is new for a page since its cursor, and the cursor after it; all for a new page."""
+        """Return the changes for a page since its cursor, and the new cursor; everything for a new page."""
         with self._lock:
             is_first = cursor.state != self.id
             seq = 0 if is_first else cursor.seq
@@ -112,7 +112,7 @@ class LiveState:
             return list(self._decisions.newest(count, bucket=bucket))
 
     def find(self, decision_id: str, neighbours: int) -> tuple[Decision, Neighbours] | None:
-        """Return a decision with the other ones of its bucket; None if it is not kept."""
+        """Return a decision with the others of its bucket; None if it is not kept."""
         with self._lock:
             decision = self._decisions.find(decision_id)
             return None if decision is None else (decision, self._decisions.neighbours(decision, neighbours))
@@ -128,9 +128,9 @@ class LiveState:
 
 
 def without_old_clusters(entries: list[QuotaLogEntry], since: int) -> list[QuotaLogEntry]:
-    """Return entries without the metadata of clusters that had been replaced by `since` (epoch ms).
+    """Return entries without metadata of clusters that was replaced before `since` (epoch ms).
 
-    Each may have megabytes, and a scheduled `cluster publish` may write one every minute.
+    A record of metadata may have megabytes, and a scheduled `cluster publish` may write one every minute.
     """
     moments = {
         number: to_change(entry.record, entry.timestamp).moment

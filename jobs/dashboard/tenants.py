@@ -1,4 +1,4 @@
-"""The tenants of the last hour, and how their buckets stand; a tenant is everyone who shares a bucket."""
+"""The tenants of the last hour and the state of their buckets; all clients that share a bucket are one tenant."""
 
 from dataclasses import dataclass, field
 
@@ -21,45 +21,45 @@ MAX_TENANTS = 5000
 
 
 class Level(msgspec.Struct, frozen=True):
-    """A bucket at a moment, from which its tokens follow until the next decision.
+    """A bucket at one time, which determines its tokens until the next decision.
 
     At `now` it holds min(tokens + (now - at) / 1000 * rate, burst) mutations.
     """
 
     tokens: float
     at: int
-    """The moment [epoch ms]."""
+    """The time [epoch ms]."""
     rate: float
     burst: float
 
 
 class TenantRow(msgspec.Struct, frozen=True):
-    """A tenant as the page shows it; names are as people read them."""
+    """A tenant as the page shows it; names are in their display form."""
 
     key: str
     user: str
     """The user of the bucket; `*` for all."""
     client: str
     name: str
-    """The bucket in words, with the tags of a callback."""
+    """A description of the bucket, with the tags of a callback."""
     level: Level | None
-    """None without a quota at present."""
+    """None without a present quota."""
     entity: str
-    """The entity of the quota; empty if a callback returned it, or there is none."""
+    """The entity of the quota; empty if a callback returned the quota, or there is none."""
     tags: tuple[str, str]
-    """User and client-id of the bucket as they are in records; empty for all."""
+    """User and client-id of the bucket as in records; empty for all."""
     shadow: bool
     retry_at: int
-    """The moment until which a sender is throttled [epoch ms]."""
+    """The time until which a sender is throttled [epoch ms]."""
     requests: int
-    """The requests of the last hour, and their effective mutations."""
+    """The requests of the last hour and their effective mutations."""
     admitted: int
     refused: int
 
 
 @dataclass(slots=True)
 class _Tenant:
-    """A tenant, with its counts by the minute."""
+    """A tenant with its counts per minute."""
 
     last: Decision
     """The newest decision, without its topics."""
@@ -72,7 +72,7 @@ class _Tenant:
     is_stale: bool = True
 
     def counts(self, now: int) -> tuple[int, int, int]:
-        """Return requests and effective mutations, admitted and refused, of the last hour."""
+        """Return the requests of the last hour, and their admitted and refused effective mutations."""
         first = now // _MINUTE_MS - _KEPT_MINUTES
         for minute in [each for each in self.minutes if each <= first]:
             del self.minutes[minute]
@@ -81,15 +81,15 @@ class _Tenant:
 
 
 class Tenants:
-    """The tenants by the keys of their buckets, of a bounded number: anyone can make up client-ids."""
+    """A bounded number of tenants by the keys of their buckets, because clients can make up client-ids."""
 
     def __init__(self, window: Window, policy: Policy, load: Load, now: int) -> None:
         """Start without tenants.
 
         Args:
             window: the window of a quota whose burst was not recorded.
-            policy: the users that are exempt, and whether all quotas are in shadow.
-            load: where throttled tenants are counted.
+            policy: the exempt users, and whether all quotas are in shadow.
+            load: counts throttled tenants.
             now: the present, epoch ms.
         """
         self._window = window
@@ -99,7 +99,7 @@ class Tenants:
         self._counted_until = start_of(now) + WIDTH_MS
         self._minute = now // _MINUTE_MS
         self.left_out = 0
-        """The number of tenants dropped because there were too many."""
+        """The number of tenants that were dropped because there were too many."""
 
     def __len__(self) -> int:
         """Return the number of tenants."""
@@ -125,20 +125,20 @@ class Tenants:
             self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
 
     def refresh(self, now: int, quotas: Quotas | None, seq: int, *, changed: bool) -> None:
-        """Compute the rows that decisions, or a quota change, have changed, and drop who is quiet for an hour.
+        """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour.
 
         Args:
             now: the present, epoch ms.
             quotas: the quotas; None if they are not known.
-            seq: the number of this change.
-            changed: whether a quota has changed since the last time.
+            seq: the number of this state change.
+            changed: whether a quota has changed since the last call.
         """
         self._count_until(now, seq)
         oldest = now - _KEPT_MINUTES * _MINUTE_MS
         quiet = [key for key, each in self._tenants.items() if max(each.last.timestamp, each.retry_at) < oldest]
         for key in quiet:
             del self._tenants[key]
-        changed = changed or now // _MINUTE_MS != self._minute  # the counts of the last hour have
+        changed = changed or now // _MINUTE_MS != self._minute  # the counts of the last hour have changed
         self._minute = now // _MINUTE_MS
         for key, tenant in self._tenants.items():
             if tenant.is_stale or changed:
@@ -148,7 +148,7 @@ class Tenants:
                 tenant.is_stale = False
 
     def rows(self, count: int, after_seq: int = 0) -> list[TenantRow]:
-        """Return the rows that have changed since a change: the throttled ones first, then the busiest."""
+        """Return the rows that have changed since a state change: throttled ones first, then the busiest."""
         found = [each.row for each in self._tenants.values() if each.row is not None and each.seq > after_seq]
         found.sort(key=lambda row: (-row.retry_at, -row.refused, -row.admitted))
         return found[:count]
@@ -158,7 +158,7 @@ class Tenants:
         return list(self._tenants)
 
     def throttled(self, now: int) -> int:
-        """Return the number of tenants of which a sender is throttled at `now` (epoch ms)."""
+        """Return the number of tenants with a throttled sender at `now` (epoch ms)."""
         return sum(each.retry_at > now for each in self._tenants.values())
 
     def _row(self, key: str, tenant: _Tenant, now: int, quotas: Quotas | None) -> TenantRow:
@@ -181,7 +181,7 @@ class Tenants:
         )
 
     def _resolve(self, last: Decision, now: int, quotas: Quotas | None) -> Resolution | None:
-        """Return the present quota of the last sender; None if it is another bucket's, or not known."""
+        """Return the present quota of the last sender; None if it belongs to another bucket or is not known."""
         if quotas is None:
             return None
         try:
@@ -203,7 +203,7 @@ class Tenants:
         return Level(tokens_at(at, bucket, limit, self._window), at, rate, burst)
 
     def _count_until(self, now: int, seq: int) -> None:
-        """Count the throttled tenants in all intervals that have begun by `now`."""
+        """Count the throttled tenants in all intervals up to `now`."""
         end = start_of(now) + WIDTH_MS
         if end > self._counted_until:
             since, self._counted_until = self._counted_until, end
@@ -220,7 +220,7 @@ class Tenants:
             tenant.counted_until = start
 
     def _drop_quietest(self) -> None:
-        """Drop the tenth of the tenants whose last decisions are the oldest."""
+        """Drop a tenth of the tenants: those whose last decisions are the oldest."""
         oldest = sorted(self._tenants, key=lambda key: self._tenants[key].last.timestamp)[: MAX_TENANTS // 10]
         for key in oldest:
             del self._tenants[key]

@@ -1,4 +1,4 @@
-"""A quota tried out: the requests of the last hour decided again as if it had been in force."""
+"""The trial of a quota: the requests of the last hour are decided again as if it had been in force."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -25,18 +25,18 @@ _MAX_SENDERS = 20
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What a quota would have done to the requests that it concerns."""
+    """The effect that a quota would have had on its requests."""
 
     since: int | None
     """The time of the oldest request [epoch ms]; None without requests."""
     requests: int
-    """The number of all requests, whether or not the quota concerns them."""
+    """The number of all requests, including those that the quota does not affect."""
     recorded: Totals
-    """As the requests that it concerns were decided."""
+    """The actual decisions on the affected requests."""
     tried: Totals
-    """As they would have been decided."""
+    """The decisions with the quota."""
     senders: list[Sender]
-    """The senders with the most mutations, as they would have been decided."""
+    """The senders with the most mutations, with the decisions that the quota leads to."""
 
 
 def try_quota(
@@ -48,9 +48,9 @@ def try_quota(
 ) -> Trial:
     """Decide requests again as if an entity had had another quota all the time.
 
-    A bucket starts with the tokens that its first decision found. Requests that another quota decided before, and
-    after, are left out: nothing changes for them. Requests come as they came: clients that are refused less, or more,
-    might have sent others.
+    A bucket starts with the tokens before its first decision. Requests that another quota determines, with or without
+    the change, are left out, because nothing changes for them. The requests themselves stay the same, although clients
+    that are refused less, or more, might have sent others.
 
     Args:
         records: the decisions, in the order of their requests.
@@ -87,7 +87,7 @@ def try_quota(
 def _with_quota(
     entries: Iterable[QuotaLogEntry], settings: Settings, entity: QuotaEntity, quota: Quota | None
 ) -> CallbackTimeline:
-    """Return the quotas of the log, but for one entity, which had this quota from the beginning."""
+    """Return the quotas of the log, with this quota for one entity from the beginning."""
     quotas = CallbackTimeline(settings.quota.callbacks)
     for entry in entries:
         change = to_change(entry.record, entry.timestamp)
@@ -106,7 +106,7 @@ def _resolve(recorded: RecordedDecision, quotas: CallbackTimeline, policy: Polic
 
 
 def _first_state(same_bucket: bool, recorded: RecordedDecision, window: Window) -> Bucket | None:  # noqa: FBT001
-    """Return the bucket before its first request: as it was, if it was the same one and not full."""
+    """Return the bucket before its first request: with the recorded tokens, if it is the same one and was not full."""
     if not same_bucket or recorded.quota is None or recorded.tokens_before is None:
         return None
     if recorded.tokens_before >= window.burst(recorded.quota, recorded.burst):

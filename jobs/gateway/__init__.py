@@ -1,4 +1,4 @@
-"""The gateway as a server: sockets, TLS, and the questions to the enforcing job.
+"""The gateway as a server: sockets, TLS, and the requests for decisions.
 
 May import: quota.
 """

@@ -1,4 +1,4 @@
-"""A client's connection, and the one to its broker."""
+"""The connection of a client, and its connection to the broker."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from quota.gateway.mutations.mutate import Ask, Verdict
 _log = logging.getLogger(__name__)
 
 _MAX_HELD_BYTES = 64 * 1024
-"""Bytes that are read of a client that has to wait. Beyond them it is not read, so that its end is seen later."""
+"""The bytes buffered for a client that has to wait. Beyond them reading stops, and a disconnect is noticed later."""
 
 
 class Surroundings(Interface):
@@ -33,10 +33,10 @@ class Surroundings(Interface):
         """Forget a connection."""
 
     def holds(self, more: int) -> bool:
-        """Add to the bytes that connections hold; return whether they hold too many."""
+        """Add to the bytes that connections buffer; return whether there are too many."""
 
     def watch_mutes(self) -> None:
-        """Note that a channel may be due at another time than before."""
+        """Note that the time at which a channel is due may have changed."""
 
     async def connect(self, listener: Listener, make: Callable[[], "BrokerConnection"]) -> "BrokerConnection":
         """Connect to the broker behind a listener."""
@@ -45,7 +45,7 @@ class Surroundings(Interface):
 class ClientConnection(asyncio.Protocol):
     """One client: `asyncio` calls its methods, and the channel decides what is sent.
 
-    The connection to the broker is made when the first request has been recognized as one.
+    The connection to the broker is opened once the first request is recognized.
     """
 
     __slots__ = (
@@ -103,7 +103,7 @@ class ClientConnection(asyncio.Protocol):
         self.run(self.channel.from_client, data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
-        """Close the connection to the broker, too."""
+        """Also close the connection to the broker."""
         self._transport = None
         self._surroundings.closed(self)
         self._surroundings.holds(-self._held)
@@ -117,14 +117,14 @@ class ClientConnection(asyncio.Protocol):
             self._broker.close()
 
     def pause_writing(self) -> None:
-        """Pause reading from the broker, and from the client, until the client has read its data."""
+        """Pause reading from broker and client until the client has read its data."""
         self._client_is_slow = True
         if self._broker is not None:
             self._broker.pause_reading()
         self._read_as_far_as_allowed()
 
     def resume_writing(self) -> None:
-        """Read on from both."""
+        """Resume reading from both."""
         self._client_is_slow = False
         if self._broker is not None:
             self._broker.resume_reading()
@@ -147,11 +147,11 @@ class ClientConnection(asyncio.Protocol):
             self._connecting = asyncio.get_running_loop().create_task(self._connect_to_broker())
 
     def ask(self, question: Ask) -> None:
-        """Have mutations decided."""
+        """Request a decision on mutations."""
         self._surroundings.questions.ask(question, self._decided)
 
     def pause(self, ms: int) -> None:
-        """Let some time pass."""
+        """Wait for some time."""
         asyncio.get_running_loop().call_later(ms / 1000, self.run, self.channel.paused)
 
     def now(self) -> int:
@@ -161,7 +161,7 @@ class ClientConnection(asyncio.Protocol):
     # For the server and the other connection
 
     def run(self, action: Callable[..., None], *args: object) -> None:
-        """Give the channel an input; close the connections if it fails."""
+        """Pass an input to the channel; close the connections if it fails."""
         try:
             action(*args)
         except MutationQuotaError as error:
@@ -175,7 +175,7 @@ class ClientConnection(asyncio.Protocol):
         self._surroundings.watch_mutes()
 
     def close(self, reason: str = "", message: str = "") -> None:
-        """Close both connections once what was sent is delivered, and count the reason if there is one."""
+        """Close both connections once sent data is delivered, and count the reason if there is one."""
         if reason:
             self._surroundings.gate.stats.closed[reason] += 1
         if message:
@@ -186,12 +186,12 @@ class ClientConnection(asyncio.Protocol):
             self.closing_at = time.monotonic()
 
     def stop_reading(self) -> None:
-        """Accept no requests after the one that is arriving; complete ones are answered."""
+        """Accept no requests after the one that is arriving; complete requests are still answered."""
         self._stopped = True
         self._read_as_far_as_allowed()
 
     def abort(self) -> None:
-        """Close both connections now, whether or not the client has taken what was sent."""
+        """Close both connections now, whether or not the client has received the sent data."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -202,7 +202,7 @@ class ClientConnection(asyncio.Protocol):
         self.run(self.channel.from_broker, data)
 
     def broker_is_slow(self, *, is_slow: bool) -> None:
-        """Read from the client only as fast as the broker takes it."""
+        """Read from the client only as fast as the broker reads."""
         self._broker_is_slow = is_slow
         self._read_as_far_as_allowed()
 
@@ -212,7 +212,7 @@ class ClientConnection(asyncio.Protocol):
         return self.channel.user is not None
 
     def _check_held(self) -> None:
-        """Close the connection if it holds part of a request, and all of them hold too much."""
+        """Close the connection if it buffers a part of a request and all connections together buffer too much."""
         held, self._held = self._held, self.channel.held_bytes
         if held != self._held and self._surroundings.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together hold too much of requests that have not arrived whole")
@@ -268,7 +268,7 @@ class BrokerConnection(asyncio.Protocol):
         self._client.from_broker(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
-        """Close the client's connection: it finds out by itself whether the broker is back."""
+        """Close the client's connection; the client finds out itself whether the broker is back."""
         self._transport = None
         self._client.close()
 
@@ -277,7 +277,7 @@ class BrokerConnection(asyncio.Protocol):
         self._client.broker_is_slow(is_slow=True)
 
     def resume_writing(self) -> None:
-        """Tell the client's connection that the broker takes more."""
+        """Tell the client's connection that the broker reads again."""
         self._client.broker_is_slow(is_slow=False)
 
     def write(self, data: bytes) -> None:
@@ -286,12 +286,12 @@ class BrokerConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def pause_reading(self) -> None:
-        """Leave the broker's bytes where they are."""
+        """Stop reading the broker's bytes."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read the broker's bytes again."""
+        """Resume reading the broker's bytes."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -302,7 +302,7 @@ class BrokerConnection(asyncio.Protocol):
 
 
 _LEVELS = {"broker": logging.WARNING, "answer": logging.WARNING}
-"""The levels of the log for reasons to close that are not the client's fault."""
+"""The log levels of reasons to close a connection that the client did not cause."""
 
 
 def now_monotonic_ms() -> int:

@@ -17,12 +17,12 @@ _CLIENT_ID = "mutation-quota-gateway"
 async def follow_brokers(
     brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol, stats: GatewayStats
 ) -> None:
-    """Note from time to time in `stats` whether a broker answers, until this is cancelled.
+    """Regularly record in `stats` whether a broker answers, until cancelled.
 
-    One that answers is enough: clients find out themselves which of them are away.
+    One broker that answers is enough: clients find out themselves which brokers are away.
 
     Args:
-        brokers: where the listeners lead to.
+        brokers: the brokers behind the listeners.
         context: TLS, if they require it.
         protocol: the codecs.
         stats: the gateway's counts.
@@ -33,7 +33,7 @@ async def follow_brokers(
 
 
 async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol) -> str:
-    """Ask brokers, one after the other until one answers; return why none does, or nothing.
+    """Ask brokers one after the other until one answers; return the reason why none does, else an empty text.
 
     They are asked for their versions, which needs no login.
     """

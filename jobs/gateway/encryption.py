@@ -13,7 +13,7 @@ from quota.settings.gateway import GatewaySettings
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """TLS on both sides; None where a side is in plain text."""
+    """TLS on both sides; None for a side in plain text."""
 
     clients: ssl.SSLContext | None = None
     brokers: ssl.SSLContext | None = None

@@ -20,11 +20,11 @@ class Listener:
 
 
 def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
-    """Return the listeners, and what becomes of the addresses in answers.
+    """Return the listeners, and the rule for the addresses in responses.
 
     Args:
         settings: the gateway's settings.
-        told: the addresses that brokers tell clients, by node id.
+        told: the addresses that brokers advertise to clients, by node id.
 
     Raises:
         BadInput: clients would bypass the gateway, or there are not enough ports.

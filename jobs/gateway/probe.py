@@ -1,6 +1,6 @@
 """A check of the brokers before clients connect: the addresses that they advertise on the listener for clients.
 
-librdkafka cannot ask this: once it has learnt an address it goes there, and the gateway does not listen yet.
+librdkafka cannot do this: it connects to any address that it learns, and the gateway does not listen yet.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ async def told_addresses(
     """Return the addresses that brokers advertise, by node id.
 
     Args:
-        brokers: those to ask; it is enough if one of them answers.
+        brokers: the brokers to ask; one answer is enough.
         security: the gateway's own credentials for them.
         context: TLS, if they require it.
         protocol: the codecs.
         seconds: the time limit for each.
 
     Raises:
-        ClusterError: none of them answers, or they do not accept the credentials.
+        ClusterError: no broker answers, or they do not accept the credentials.
         BadInput: a broker is too old, or clients would lose their identity.
     """
     told: dict[int, Address] = {}
@@ -77,7 +77,7 @@ async def _ask_unless_certificates_count(
     """Return the addresses.
 
     Raises:
-        BadInput: the listener requests clients' certificates, by which it would know them.
+        BadInput: the listener requests clients' certificates, and would identify clients by them.
     """
     refused = BadInput(
         f"gateway: the listener at {broker[0]}:{broker[1]} requests client certificates (ssl.client.auth), which the "

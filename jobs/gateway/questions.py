@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 _MAX_UNDECIDED = 10_000
 
 ID_PREFIX = "gateway-"
-"""How the request ids of all gateways begin."""
+"""The prefix of the request ids of all gateways."""
 
 Tell = Callable[[Verdict], None]
 
 
 @dataclass(eq=False, slots=True)
 class _Question:
-    """An awaited decision, with the function that receives it."""
+    """An awaited decision and the function that receives it."""
 
     request: MutationRequest
     content: bytes
@@ -41,11 +41,12 @@ class _Question:
 
 
 class Questions:
-    """Requests decisions, and passes each one to its receiver; used on one event loop.
+    """Requests decisions, and passes each decision to its receiver; used on one event loop.
 
-    Request ids begin alike for all gateways. What can happen only once in the world has an id by its content, so that
-    a gateway that carries on after another was killed asks for the same; where the job remembers admitted requests
-    (`repeats.window_seconds`) it is not charged again. Anything else has the id of its last try if that is undecided.
+    The request ids of all gateways have the same prefix. The id of a mutation that can happen only once is derived from
+    its content, so a gateway that replaces a killed one sends the same id; if the job remembers admitted requests
+    (`repeats.window_seconds`), it is not charged again. Other mutations have the id of their last attempt if that is
+    undecided.
     """
 
     def __init__(self, send: Callable[[MutationRequest], None], topics: TopicSettings, stats: GatewayStats) -> None:
@@ -57,7 +58,7 @@ class Questions:
         self._undecided = _Undecided()
 
     def __len__(self) -> int:
-        """Return the number of questions that are not answered."""
+        """Return the number of questions without an answer."""
         return len(self._waiting)
 
     def ask(self, ask: Ask, tell: Tell) -> None:
@@ -73,11 +74,11 @@ class Questions:
         if is_new:
             try:
                 self._send(question.request)
-            except BadInput as error:  # the user's name makes no topic name
+            except BadInput as error:  # the user's name does not give a valid topic name
                 asyncio.get_running_loop().call_soon(self.fail, request_id, str(error))
 
     def answer(self, received: ReceivedAnswer) -> None:
-        """Take an answer of the job, to whomever."""
+        """Take an answer of the job, for any client."""
         match received.answer:
             case Decision(request_id=request_id) as decision:
                 question = self._waiting.get(request_id)
@@ -96,13 +97,13 @@ class Questions:
                     self._tell(request_id, invalid=error)
 
     def fail(self, request_id: str, reason: str) -> None:
-        """Take the reason why a request is invalid; without one, it could not be written, and is not decided."""
+        """Take the reason why a request is invalid; without a reason it could not be written and is not decided."""
         if request_id in self._waiting:
             self._stats.undecided += not reason
             self._tell(request_id, invalid=reason)
 
     def forget(self, tell: Tell) -> None:
-        """Forget somebody who waits no longer."""
+        """Forget a receiver that no longer waits."""
         for request_id, question in list(self._waiting.items()):
             for each in [each for each in question.tell if each[0] == tell]:
                 each[1].cancel()
@@ -133,7 +134,7 @@ class Questions:
 
 
 class _Undecided:
-    """Requests that were not decided in time, the latest ones."""
+    """The latest requests that were not decided in time."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[bytes, str] = OrderedDict()
@@ -152,7 +153,7 @@ class _Undecided:
         return self._ids.get(content)
 
     def is_late(self, request_id: str) -> bool:
-        """Return whether a decision is on one of them, for the first time."""
+        """Return whether this is the first decision on one of them."""
         if request_id not in self._awaited:
             return False
         self._awaited.discard(request_id)
@@ -164,7 +165,7 @@ def _new_id(ask: Ask) -> str:
 
 
 def _answers(decision: Decision, request: MutationRequest) -> bool:
-    """Return whether a decision is on this request: others may choose the same id, for a request that costs less."""
+    """Return whether a decision is on this request: others may choose the same id for a request that costs less."""
     asked = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
     decided = (
         decision.user,

@@ -1,4 +1,4 @@
-"""The gateway's listeners, and the connections that came through them."""
+"""The gateway's listeners and their connections."""
 
 import asyncio
 import errno
@@ -27,7 +27,7 @@ _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
 _MAX_HELD_BYTES = 128 * 1024 * 1024
-"""Of all connections together, of requests that have not arrived whole or have to wait."""
+"""The limit for all connections together, for requests that are incomplete or have to wait."""
 
 
 class GatewayServer:
@@ -44,10 +44,10 @@ class GatewayServer:
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
-        """Serve until `stop` is set; then finish the mutations under way.
+        """Serve until `stop` is set; then finish the running mutations.
 
         Raises:
-            BadInput: a port cannot be listened on.
+            BadInput: the gateway cannot listen on a port.
         """
         servers = [await self._listen(each) for each in listeners]
         for each in listeners:
@@ -88,7 +88,7 @@ class GatewayServer:
         self.gate.stats.connections = len(self._connections)
 
     def holds(self, more: int) -> bool:
-        """Add to the bytes that connections hold; return whether they hold too many."""
+        """Add to the bytes that connections buffer; return whether there are too many."""
         self._held_bytes += more
         return self._held_bytes > _MAX_HELD_BYTES
 
@@ -135,7 +135,7 @@ class GatewayServer:
             raise BadInput(f"gateway.address: cannot listen on {address}: {error.strerror}") from None
 
     def _on_alarm(self) -> None:
-        """Begin the requests that are due."""
+        """Start the requests that are due."""
         self._alarm = None
         for channel in self.gate.mutes.due(now_monotonic_ms()):
             connection = self._connections.get(channel)
@@ -148,7 +148,7 @@ class GatewayServer:
         now = time.monotonic()
         for each in list(self._connections.values()):
             if each.closing_at is not None:
-                if now - each.closing_at > _CLOSE_SECONDS:  # the client does not take what was sent
+                if now - each.closing_at > _CLOSE_SECONDS:  # the client does not read the sent data
                     each.abort()
             elif not each.is_authenticated and now - each.started_at > self._settings.authentication_timeout_seconds:
                 each.close("authentication_timeout", "it has not authenticated in time")
@@ -156,7 +156,7 @@ class GatewayServer:
                 each.close("idle")
 
     async def _drain(self) -> None:
-        """Answer what was asked, for a limited time, and close each connection when it has nothing under way."""
+        """Answer open requests for a limited time, and close each connection when it has none."""
         deadline = Deadline(self._settings.drain_seconds)
         for each in self._connections.values():
             each.stop_reading()
