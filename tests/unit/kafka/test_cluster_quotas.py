@@ -265,6 +265,18 @@ def test_a_login_that_is_refused_is_told_without_the_secret(protocol, broker, ha
     assert "127.0.0.1:1" not in str(error.value).split(",")
 
 
+def test_an_answer_to_a_scram_login_that_is_no_text_is_an_error_of_the_cluster(protocol, broker):
+    running = broker(
+        {
+            SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["SCRAM-SHA-512"]},
+            SASL_AUTHENTICATE: {"errorCode": 0, "errorMessage": None, "authBytes": b"\xff", "sessionLifetimeMs": 0},
+        }
+    )
+    security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "ann", "secret")
+    with pytest.raises(ClusterError, match="the answer to the login by SCRAM-SHA-512 is malformed"):
+        cluster(protocol, running.address, security).read()
+
+
 def configs(values, code=0):
     shown = [
         {"name": name, "value": value, "readOnly": True, "configSource": 4, "isSensitive": False, "synonyms": []}
