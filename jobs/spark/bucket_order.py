@@ -28,7 +28,7 @@ def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
 def newest_so_far(bucket: Sequence[str | Column], source: str = "") -> Column:
     """Return the sort key of a bucket's rows: the newest timestamp of their topic partition so far.
 
-    In a partition the offset decides, even where a clock stepped back (`quota.admission.order.in_order`).
+    Within a partition the offset decides, even if a clock stepped back (`quota.admission.order.in_order`).
 
     Args:
         bucket: the columns that identify a bucket.

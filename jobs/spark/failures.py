@@ -48,7 +48,7 @@ def query_errors(name: str) -> Iterator[None]:
 
 
 def reason_in(text: str) -> str:
-    """Return the most specific line: our own error, a worker's Python error, the last `Caused by`, the first line."""
+    """Return the most specific line: our own error, a worker's Python error, the last `Caused by`, else the first."""
     ours = _OUR_ERROR.search(text)
     if ours:
         return ours[1]

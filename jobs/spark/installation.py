@@ -11,7 +11,7 @@ _ROOT = _PACKAGE.parent
 
 
 def conf_file(name: str) -> Path:
-    """Return a file of `conf/`; the wheel holds those that the jobs read."""
+    """Return a file of `conf/`; the wheel contains those that the jobs read."""
     installed = _PACKAGE / "conf" / name
     return installed if installed.exists() else _ROOT / "conf" / name
 
@@ -20,7 +20,7 @@ def java_program() -> Path:
     """Return Java's launcher.
 
     Raises:
-        BadInput: there is none.
+        BadInput: Java is not installed.
     """
     home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
     if not (home or found):
@@ -29,7 +29,7 @@ def java_program() -> Path:
 
 
 def clients_jar(own: str, broker_jars: str) -> Path:
-    """Return the jar of Kafka's clients whose protocol is spoken, or the folder that has it.
+    """Return the jar of Kafka's clients that defines the protocol, or the folder that contains it.
 
     Args:
         own: the setting `gateway.kafka_clients`; empty for the broker's.
@@ -42,14 +42,15 @@ def clients_jar(own: str, broker_jars: str) -> Path:
 
 
 def jars_in(setting: str) -> list[Path]:
-    """Return the jars in the folder that a setting names (`jars_folder`), in their order on a class path."""
+    """Return the jars in the folder that a setting names (`jars_folder`), in class path order."""
     return sorted(jars_folder(setting).glob("*.jar"))
 
 
 def jars_folder(setting: str) -> Path:
     """Return the folder of jars that a setting names.
 
-    A relative path starts at the checkout, or at the current folder if the package is installed without one.
+    A relative path is relative to the checkout, or to the current folder if the package is installed without a
+    checkout.
 
     Raises:
         BadInput: the folder holds no jars.

@@ -14,13 +14,13 @@ _FETCH_WAIT_MS = 10
 """Spark requests the end offsets of a topic on a connection where the last fetch may still wait: 500 ms by default."""
 
 _POLLED_BYTES = 64 * 1024 * 1024
-"""The most that one poll of a task may return, uncompressed.
+"""The maximum size of the records that one poll of a task returns, uncompressed [bytes].
 
 Kafka bounds a fetch by its compressed bytes, which may be a thousandth of that.
 """
 
 _OWN_FETCHED_BYTES = 16 * 1024
-"""The most that is fetched at once of a partition of the jobs' own topics, compressed.
+"""The maximum size of one fetch from a partition of the jobs' own topics, compressed [bytes].
 
 Spark's producer writes answers in batches of that size or of one record, so a poll holds few of the largest answers. A
 bound on the records of a poll would have to be 8, if each may be as large as an answer can be; that costs ten times as
@@ -28,7 +28,7 @@ much, because Spark asks for the ends of the partition at every poll.
 """
 
 _LOG_APPEND_TIME = 1
-"""Kafka's number of `LogAppendTime`: the broker has stamped the record."""
+"""Kafka's number for `LogAppendTime`: the broker set the record's timestamp."""
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
@@ -37,7 +37,7 @@ def kafka_options(settings: Settings) -> dict[str, str]:
 
 
 def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
-    """Stream requests from the beginning: of one topic, or of all users' own topics, also of those made later."""
+    """Stream requests from the beginning: of one topic, or of all users' own topics, including those created later."""
     enforce, by_users = settings.enforce, settings.topics.by_users
     subscription = (
         {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
@@ -55,8 +55,9 @@ def read_topics(
         spark: the session.
         settings: the settings.
         topics: the topics' names.
-        max_records: the most records in a batch.
-        fail_on_data_loss: fail if records were removed before they were read; else continue after them.
+        max_records: the maximum number of records in a batch.
+        fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
+            after them.
     """
     options = {
         "subscribe": ",".join(topics),
@@ -70,8 +71,8 @@ def request_bounds(max_requests: int, largest_bytes: int) -> dict[str, str]:
     """Return the options that bound a batch of requests and each poll of its tasks, which must fit into the heap.
 
     Args:
-        max_requests: the most requests in a batch.
-        largest_bytes: the size of the largest request.
+        max_requests: the maximum number of requests in a batch.
+        largest_bytes: the size of the largest request [bytes].
     """
     polled = max(1, _POLLED_BYTES // largest_bytes)
     return {"maxOffsetsPerTrigger": str(max_requests), "kafka.max.poll.records": str(polled)}
@@ -86,7 +87,8 @@ def read_records(
         spark: the session.
         settings: the settings.
         options: options of Spark's Kafka source that select the topics and bound a batch.
-        fail_on_data_loss: fail if records were removed before they were read; else continue after them.
+        fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
+            after them.
 
     Returns:
         Rows of `schemas.kafka.RECORD`. `timestamp` is null where neither the broker nor the jobs have set it, unless

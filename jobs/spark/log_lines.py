@@ -1,4 +1,4 @@
-"""The log as JSON, an event a line, of this process and of Python workers; `conf/log4j2.properties` has the JVM's."""
+"""The log of this process and of Python workers as JSON lines; `conf/log4j2.properties` configures that of the JVM."""
 
 import io
 import json
@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
-"""Set in the environment of workers that log as JSON: the name of the service."""
+"""The environment variable of workers that log as JSON; its value is the name of the service."""
 
 QUERY_PROPERTY = "mdc.query"
 """Spark's local property that names a query. Spark passes it on to its tasks, and executors to their log."""
 
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
-"""The names of levels in log4j, where they differ."""
+"""The names of levels that differ in log4j."""
 
 Context = Callable[[], Mapping[str, Any]]
 
@@ -25,16 +25,16 @@ Context = Callable[[], Mapping[str, Any]]
 class JsonFormatter(logging.Formatter):
     """Formats a record as a line of JSON: `time` (RFC 3339, UTC), `level`, `service`, `logger`, `message`.
 
-    Where they are known there are `query` and `batch`, by `extra=` of the call or by the context, and of an exception
-    `error`, its type, and `trace`.
+    If they are known, the line has `query` and `batch`, from `extra=` of the call or from the context. For an exception
+    it has `error`, which is its type, and `trace`.
     """
 
     def __init__(self, service: str, context: Context = dict) -> None:
-        """Prepare.
+        """Prepare the formatter.
 
         Args:
             service: the name of the service.
-            context: returns the query and the batch that a record belongs to, if they are known.
+            context: returns the query and the batch of a record, if they are known.
         """
         super().__init__()
         self._service = service
@@ -59,9 +59,9 @@ class JsonFormatter(logging.Formatter):
 
 
 def log_as_json(service: str, context: Context = dict) -> None:
-    """Log as JSON on standard error from now on.
+    """Log as JSON to standard error from now on.
 
-    Warnings of Python are logged as well, and what ends a thread, and lines that libraries print there.
+    This includes Python's warnings, exceptions that end a thread, and lines that libraries print to standard error.
 
     Args:
         service: the name of the service.
@@ -79,7 +79,7 @@ def log_as_json(service: str, context: Context = dict) -> None:
 
 
 class _LoggedLines(io.TextIOBase):
-    """A standard error that logs each line that is printed to it."""
+    """A replacement of standard error that logs each printed line."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

@@ -1,4 +1,4 @@
-"""Advice to operators about a query that failed for an environmental reason."""
+"""Advice to operators about a query that failed because of its environment."""
 
 import re
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ _ADVICE = {
         f"Spark has exited; {_MORE_MEMORY}"
     ),
 }
-"""Advice by a pattern in Spark's error text; the first match counts."""
+"""Advice by pattern of Spark's error text; the first match counts."""
 
 _QUERY_ADVICE = {
     "minutes": {
@@ -74,7 +74,7 @@ _QUERY_ADVICE = {
         "DELTA_SCHEMA_CHANGED": f"the audit has added columns to its table; {_AGAIN.removeprefix('then ')}",
     },
 }
-"""Advice by query, tried before the advice for all queries."""
+"""Advice by query; it takes precedence over the advice for all queries."""
 
 _DAMAGED_ADVICE = {
     "enforce": (
@@ -91,7 +91,7 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
     """Add advice to the error of a query that fails inside the block for a reason that an operator can fix.
 
     Raises:
-        MutationQuotaError: one line: which query failed, why, and what to do.
+        MutationQuotaError: a query failed; the message is one line with the query, the reason and the advice.
     """
     try:
         yield

@@ -23,7 +23,7 @@ _SPARK_PACKAGES = {"pyspark", "py4j"}
 """Distributions that spark-submit and the executors provide."""
 
 _GZIP_LEVEL = 6
-"""Level 9 takes three times as long and saves hardly anything."""
+"""Level 9 takes three times as long and saves hardly any space."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -62,7 +62,7 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
 
 
 def _required_distributions(project: Message) -> list[Distribution]:
-    """Return all distributions that the project needs, directly or not, without Spark's.
+    """Return all distributions that the project needs, directly or indirectly, without Spark's.
 
     A distribution that only another one requires may be missing: a marker excludes it here.
     """
@@ -109,7 +109,7 @@ def _add(tar: tarfile.TarFile, path: Path, content: bytes) -> None:
 
 
 def _normalized(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Make a member readable for all and owned by nobody in particular, whatever the umask and the user here."""
+    """Make a member readable for everyone and remove its owner, whatever the umask and the user here."""
     member.mode |= 0o555 if member.mode & 0o100 else 0o444
     member.uid = member.gid = 0
     member.uname = member.gname = ""

@@ -1,4 +1,4 @@
-"""Spark's properties: measured defaults, the settings, and what spark-submit was given."""
+"""Spark's properties: measured defaults, the settings, and the options of spark-submit."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _REDACTED = "spark.redaction.regex"
 
-# Hadoop's own local file system starts a process for each change of permissions, thirty a batch; this one uses Java.
+# Hadoop's own local file system starts a process for each change of permissions, thirty per batch; this one uses Java.
 _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
 _S3_JAR = "hadoop-aws-*.jar"
@@ -28,10 +28,10 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTORS_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
 
-# On a local disk as safe as the default, and ten times faster.
+# On a local disk this is as safe as the default, and ten times faster.
 _LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-# S3 has no renames: a file is written under its own name, and given up before its end where that fails.
+# S3 has no renames: a file is written under its final name, and an incomplete upload is aborted.
 _S3_CHECKPOINTS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 _CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 
@@ -39,14 +39,14 @@ _S3_ATTEMPTS = {
     "spark.hadoop.fs.s3a.attempts.maximum": "3",
     "spark.hadoop.fs.s3a.retry.limit": "5",
 }
-"""How often Hadoop asks a store that does not answer; by default it may try for many minutes."""
+"""How often Hadoop retries a store that does not answer; by default it may try for many minutes."""
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # fifty tasks a commit are too many for small tables
 }
-"""What Spark needs to read and write Delta tables. Each of Delta's rules looks at every plan of the session."""
+"""Properties to read and write Delta tables. Each of Delta's rules processes every plan of the session."""
 
 
 def spark_defaults() -> dict[str, str]:
@@ -68,7 +68,7 @@ def spark_properties(
         service: the name of the service in its log.
 
     Raises:
-        BadInput: there are no jars, or not those that the storage root needs.
+        BadInput: there are no jars, or those for the storage root are missing.
     """
     spark = settings.spark
     started = {
@@ -100,16 +100,16 @@ def submitted_properties(
 ) -> dict[str, str]:
     """Return the properties to set on a Spark that spark-submit has started.
 
-    What spark-submit was given overrides `[spark]` and `[spark.conf]`, but not properties from other sections.
+    Properties of spark-submit override `[spark]` and `[spark.conf]`, but not properties from other sections.
 
     Args:
         settings: the settings.
-        given: the properties that spark-submit has from its files and options.
+        given: the properties of spark-submit, from its files and options.
         delta: whether Spark reads or writes Delta tables.
         service: the name of the service in its log.
     """
     defaults = spark_defaults()
-    # spark-submit may have been given our own defaults file, which the settings override.
+    # spark-submit may use our own defaults file, which the settings override.
     submitted = {name: value for name, value in given.items() if defaults.get(name) != value}
     ours = defaults | (_DELTA if delta else {}) | _derived(settings, service) | settings.spark.conf
     unset = {name: value for name, value in ours.items() if name not in submitted}
@@ -117,7 +117,7 @@ def submitted_properties(
 
 
 def _log_options(settings: Settings, service: str) -> str:
-    """Return the options of Java for the log of the JVM."""
+    """Return the Java options for the log of the JVM."""
     options = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     return (
         f"{options} -Dmutation-quota.log=json -Dmutation-quota.service={service}"
@@ -127,7 +127,7 @@ def _log_options(settings: Settings, service: str) -> str:
 
 
 def _derived(settings: Settings, service: str) -> dict[str, str]:
-    """Return the properties that follow from the settings, however Spark is started; others override them."""
+    """Return the properties derived from the settings, however Spark is started; others override them."""
     properties = {
         "spark.scheduler.allocation.file": conf_file("fair-scheduler.xml").as_uri(),
         "spark.sql.warehouse.dir": settings.storage.local_folder("warehouse").absolute().as_uri(),

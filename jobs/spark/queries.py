@@ -24,7 +24,7 @@ def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
 
     Args:
         seconds: the interval between two batches.
-        once: process what is available now, then end; `seconds` does not count.
+        once: process the available records, then end; `seconds` is ignored.
     """
     return {"availableNow": True} if once else {"processingTime": f"{round(seconds * 1000)} milliseconds"}
 
@@ -67,7 +67,7 @@ def check_queries(queries: Sequence[StreamingQuery]) -> None:
 
 
 def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
-    """Stop queries after their current batch, so that it need not be repeated; wait at most 30 s in all."""
+    """Stop queries after their current batch, so that it need not be repeated; wait at most 30 s in total."""
     deadline = Deadline(_BATCH_SECONDS)
     current = {query: _last_batch(query) for query in queries}
     for query, batch in current.items():
@@ -82,10 +82,10 @@ def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
 
 
 def stop_all(spark: SparkSession) -> bool:
-    """Stop the queries of a session that still run, as after an error, in the midst of a batch.
+    """Stop the queries of a session that still run, for example after an error, even within a batch.
 
     Returns:
-        Whether none runs any more; false if that cannot be told, as when the JVM was killed.
+        Whether no query runs any more; false if that is unknown, for example because the JVM was killed.
     """
     stopped = threading.Event()
 

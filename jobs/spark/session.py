@@ -25,10 +25,10 @@ from quota.settings.secrets import is_secret, mask_logins
 from quota.settings.security.oauth import ALLOWED_URLS
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""A variable in the environment of programs that spark-submit runs."""
+"""An environment variable of programs that spark-submit runs."""
 
 _PROGRAM = "mutation-quota"
-"""How the names of all applications begin."""
+"""The prefix of the names of all applications."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
 
     Raises:
         BadInput: there is no JVM, or there are no jars.
-        MutationQuotaError: a query failed inside the block: why, and what to do.
+        MutationQuotaError: a query failed inside the block; the message says why, and what to do.
     """
     archive = _archive_of(settings, name)
     jvm = Jvm(archive.options if archive else "")
@@ -59,7 +59,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
 
 
 def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
-    """Return the class archive of a program's JVM, if there is to be one; spark-submit starts its JVM without."""
+    """Return the class archive of a program's JVM, if it uses one; the JVM of spark-submit has none."""
     if not settings.spark.class_archives or _SUBMITTED in os.environ:
         return None
     jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *jars_in(settings.spark.jars)]
@@ -78,11 +78,11 @@ def start_session(
 
     Args:
         settings: the settings.
-        name: the application's name, unless spark-submit was given one.
-        log: the file for the output of the JVM and the workers, standard error by default. With spark-submit it is
-            ignored: that has its own logging.
+        name: the application's name, unless spark-submit has one.
+        log: the file for the output of the JVM and the workers, standard error by default; ignored with spark-submit,
+            which has its own logging.
         delta: whether the session reads or writes Delta tables.
-        jvm: the JVM to start, one without options by default; with spark-submit it is ignored.
+        jvm: the JVM to start, by default without options; ignored with spark-submit.
 
     Raises:
         BadInput: there is no JVM, or there are no jars.
@@ -109,12 +109,12 @@ def _session(settings: Settings, conf: SparkConf, gateway: JavaGateway) -> Spark
             system.setProperty(ALLOWED_URLS, url)
     on_interrupt = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=conf, gateway=gateway)
-    signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler of its own, which kills batches
+    signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs its own handler, which kills batches
     return SparkSession(context)
 
 
 def _forget(jvm: Jvm) -> None:
-    """Kill a JVM without a call of it, so that the next session of this process starts one of its own."""
+    """Kill a JVM without calling it, so that the next session of this process starts a new one."""
     jvm.kill()
     SparkContext._active_spark_context = None  # noqa: SLF001 PySpark would stop it by a call
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
@@ -122,26 +122,26 @@ def _forget(jvm: Jvm) -> None:
 
 
 def stop_session(spark: SparkSession) -> bool:
-    """Stop a session and its JVM, so that nothing of it outlives the program.
+    """Stop a session and its JVM, so that neither outlives the program.
 
-    PySpark alone leaves it to the JVM to notice that this process has ended, some time later.
+    PySpark by itself relies on the JVM to notice, some time later, that this process has exited.
 
     Returns:
-        Whether the JVM has ended by itself; false if it was killed, or if spark-submit has started it.
+        Whether the JVM exited by itself; false if it was killed, or if spark-submit started it.
     """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
     own: Jvm | None = vars(gateway).get("own")  # not by getattr, which asks the JVM
     if own is not None and own.interrupted:
         _forget(own)
         return False
-    with suppress(Py4JError, OSError):  # the JVM may have ended already
+    with suppress(Py4JError, OSError):  # the JVM may have exited already
         spark.stop()
-    if own is None:  # spark-submit's JVM ends after this process
+    if own is None:  # spark-submit's JVM exits after this process
         return False
     with suppress(Py4JError, OSError):
         gateway.shutdown()
     ended = own.stop()
-    # The next session of this process starts a JVM of its own.
+    # The next session of this process starts a new JVM.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     return ended
 
@@ -153,18 +153,18 @@ def jvm_pid(spark: SparkSession) -> int:
 
 
 def kill_jvm(spark: SparkSession) -> None:
-    """End a session's JVM in the midst of what it does, from any thread."""
+    """Kill a session's JVM, whatever it does; may be called on any thread."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
     own: Jvm | None = vars(gateway).get("own")
     if own is not None:
         own.kill()
         return
-    with suppress(Py4JError, OSError):  # of spark-submit, whose program this process is
+    with suppress(Py4JError, OSError):  # the JVM of spark-submit, which runs this process
         gateway.jvm.java.lang.Runtime.getRuntime().halt(1)
 
 
 def _service(name: str) -> str:
-    """Return the name of the service by that of the application."""
+    """Return the name of the service, derived from that of the application."""
     return name.removeprefix(f"{_PROGRAM} ")
 
 
@@ -183,7 +183,7 @@ def _own_jvm(
     settings: Settings, name: str, log: Path | None, properties: dict[str, str], jvm: Jvm
 ) -> tuple[SparkConf, JavaGateway]:
     """Start a JVM."""
-    java_program()  # else spark-submit would tell it in its own way
+    java_program()  # otherwise spark-submit would report it in its own way
     conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
     # All users of the machine can read the JVM's command line.
     secret = {key for key, value in properties.items() if is_secret(key) or mask_logins(value) != value}

@@ -1,4 +1,4 @@
-"""Preparation of a Python worker: its memory, its log, and its modules, which are exempt from garbage collection."""
+"""Preparation of a Python worker: its memory limit, its log, and modules exempt from garbage collection."""
 
 import gc
 import os
@@ -15,7 +15,7 @@ from jobs.spark.log_lines import QUERY_PROPERTY, SERVICE_VARIABLE, log_as_json
 from quota.callbacks.instance import close_callbacks
 
 MEMORY_VARIABLE = "MUTATION_QUOTA_WORKER_BYTES"
-"""The address space of a worker [bytes]; set in the environment of workers alone.
+"""The environment variable with the address space of a worker [bytes]; set for workers only.
 
 Spark's own setting for this prints two lines for every task.
 """
@@ -25,7 +25,7 @@ Spark's own setting for this prints two lines for every task.
 def prepare_worker(stage: str) -> None:  # noqa: ARG001 the key of the cache
     """Prepare this process for a stage, if it is a worker; a stage calls this before its first row.
 
-    The memory is bounded, and callbacks are closed when the worker ends. The stage's modules are frozen, because
+    The memory is bounded, and callbacks are closed when the worker exits. The stage's modules are frozen, because
     PySpark's daemon collects garbage after every task: walking pandas and pyarrow each time took three quarters of the
     workers' time.
 
@@ -46,25 +46,25 @@ def _prepare_process() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if SERVICE_VARIABLE in os.environ:
         log_as_json(os.environ[SERVICE_VARIABLE], _task)
-    # PySpark terminates workers in two ways: it closes their socket, whereupon they call `os._exit`, which skips all
-    # that Python does at exit; and it sends a hangup, which arrives at about the same time and would be faster.
+    # PySpark terminates workers in two ways: it closes their socket, whereupon they call `os._exit`, which skips
+    # Python's exit handlers; and it sends SIGHUP, which arrives at about the same time and would be faster.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     os._exit = _exit_closing_callbacks
     vars(sys.modules["__main__"])["print"] = print_unless_disconnected
 
 
 def print_unless_disconnected(*values: object, **options: Any) -> None:  # noqa: ANN401 those of print
-    """Print as PySpark's daemon does, except that the JVM has disconnected.
+    """Print as PySpark's daemon does, unless the JVM has disconnected.
 
-    A query that is stopped closes the socket of a worker in the middle of a task. The daemon prints the trace of the
-    write that fails then, and the log of a service that was asked to stop ends with it.
+    Stopping a query closes the socket of a worker in the middle of a task. The daemon would print the trace of the
+    failed write, and the log of a service that was asked to stop would end with it.
     """
     if not isinstance(sys.exception(), BrokenPipeError | ConnectionResetError):
         print(*values, **options)
 
 
 def _task() -> Mapping[str, Any]:
-    """Return the query and the batch of the task that runs."""
+    """Return the query and the batch of the running task."""
     task = TaskContext.get()
     known = {
         "query": task and task.getLocalProperty(QUERY_PROPERTY),

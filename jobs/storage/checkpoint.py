@@ -46,7 +46,7 @@ class Checkpoint:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything of a batch."""
+        """Whether there are files of any batch."""
         return bool(self.offsets or self.commits or self.has_state)
 
     @property
@@ -55,7 +55,7 @@ class Checkpoint:
         return self.offsets[-1:] != self.commits[-1:]
 
     def missing(self, *, stateful: bool) -> str | None:
-        """Return what Spark needs to resume and does not find, or None if the files look complete."""
+        """Return what is missing for Spark to resume, or None if the files look complete."""
         if self.truncated:
             return f"{self.truncated[0]} has no end"
         if not self.offsets:
@@ -72,19 +72,19 @@ class Checkpoint:
 
     @property
     def last_finished(self) -> int | None:
-        """The newest batch that is finished, as far as the files say; None before the first one."""
+        """The newest finished batch according to the files; None before the first one."""
         finished = [batch for batch in self.offsets if batch in self.commits or batch != self.offsets[-1]]
         return finished[-1] if finished else None
 
     def started_at(self, files: ReadableFiles, batch: int) -> int | None:
-        """Return when a batch was started, epoch ms; None if its file is gone or damaged."""
+        """Return the start time of a batch, epoch ms; None if its file is missing or damaged."""
         lines = (files.read(f"{self.folder}/offsets/{batch}") or "").splitlines()
         found = _last_object(lines[1]) if len(lines) > 1 else None
         moment = found.get("batchTimestampMs") if found else None
         return moment if isinstance(moment, int) else None
 
     def next_offset(self, files: ReadableFiles) -> dict[str, Any]:
-        """Return the offset of the source at which the next batch starts, as Spark writes it; empty for none."""
+        """Return the source offset at which the next batch starts, in Spark's format; empty for none."""
         batch = self.last_finished
         return {} if batch is None else _last_object(files.read(f"{self.folder}/offsets/{batch}")) or {}
 
@@ -99,9 +99,9 @@ class Checkpoint:
     def forget_topics(self, files: Files, deleted: Container[str]) -> None:
         """Remove topics that were deleted for good from the offsets of the next batch.
 
-        Spark would try to read what a started batch had planned to read from them, and fail again after each start.
+        Otherwise Spark would try to read the offsets that a started batch planned for them, and fail after each start.
         """
-        # The start of the next batch, its end if it was started, and the start of the very first batch.
+        # The start of the next batch, its end if it was started, and the start of the first batch.
         for name in [*(f"offsets/{batch}" for batch in self.offsets[-2:]), "sources/0/0"]:
             file = f"{self.folder}/{name}"
             offsets = _last_object(files.read(file)) or {}
@@ -114,7 +114,7 @@ def current_folder(files: ReadableFiles, query: str) -> str:
     """Return the folder of a query's checkpoints, one for each version, relative to the storage root.
 
     Raises:
-        MutationQuotaError: the file that names it is damaged, or gone.
+        MutationQuotaError: the file that names it is damaged or missing.
     """
     text = files.read(_pointer(query))
     if text is None:
@@ -132,19 +132,19 @@ def current_folder(files: ReadableFiles, query: str) -> str:
 
 
 def new_folder(files: Files, query: str) -> str:
-    """Return a name in `checkpoints/` that no checkpoint of a query has had, for `switch_folder`."""
-    if files.read(_pointer(query)) is None:  # else a switch that is cut would look like a pointer that is gone
+    """Return an unused name in `checkpoints/` for `switch_folder`."""
+    if files.read(_pointer(query)) is None:  # otherwise an interrupted switch would look like a missing pointer
         switch_folder(files, query, query)
     return f"{query}-{now_ms()}"
 
 
 def switch_folder(files: Files, query: str, name: str) -> None:
-    """Have a query use another folder in `checkpoints/`, by one write that takes effect as a whole."""
+    """Make a query use another folder in `checkpoints/`, with one atomic write."""
     files.write(_pointer(query), json.dumps({"folder": name}))
 
 
 def write_offsets(files: Files, file: str, offsets: Mapping[str, Mapping[str, int]]) -> None:
-    """Replace the offsets, by topic and partition, in a file of a checkpoint; the lines before them stay."""
+    """Replace the offsets by topic and partition in a checkpoint file; the lines before them stay."""
     text = files.read(file) or ""
     files.write(file, "\n".join([*text.splitlines()[:-1], json.dumps(offsets)]))
 

@@ -1,4 +1,4 @@
-"""The topics that a storage root belongs to: a topic that was made again must not meet the old one's checkpoints."""
+"""The topics that a storage root belongs to. A recreated topic must not be read with checkpoints of the old one."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Deployment:
     topics: dict[str, str] = field(default_factory=dict)
     """The topics that the root belongs to: name to the id that the cluster assigned."""
     retired: list[str] = field(default_factory=list)
-    """Topics among them that were deleted for good; no topic may be made under these names again."""
+    """Topics among them that were deleted permanently; no topic may be created under these names again."""
     checkpoints: dict[str, int] = field(default_factory=dict)
     """Queries that have finished a batch: name to the version of the checkpoint used last."""
 
@@ -75,16 +75,16 @@ class Deployment:
         return replace(self, topics={**self.topics, **found})
 
     def with_all_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
-        """Return the deployment with more topics, which include all topics of users that exist.
+        """Return the deployment with more topics, which include all existing topics of users.
 
-        Topics of `topics.retired_users` that are gone are retired.
+        Topics of `topics.retired_users` that no longer exist are retired.
 
         Args:
             found: the id of each topic.
             settings: the settings.
 
         Raises:
-            TopicGone: a user's topic is gone and not retired.
+            TopicGone: a user's topic is missing and not retired.
             MutationQuotaError: as for `with_topics`.
         """
         topics = settings.topics
@@ -106,16 +106,16 @@ class Deployment:
 def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str], *, all_there: bool = True) -> None:
     """Record which topics the storage root belongs to, or check that they are still the same.
 
-    With the offsets of a deleted topic of the same name, requests would be skipped and decisions taken for repeats.
+    With the offsets of a deleted topic of the same name, requests would be skipped and decisions taken for copies.
 
     Args:
         files: the files of the storage root.
         settings: the settings.
         topic_ids: the id of each topic.
-        all_there: whether a user's topic that is missing from `topic_ids` is gone.
+        all_there: whether `topic_ids` is complete, so that a user's topic that it lacks no longer exists.
 
     Raises:
-        TopicGone: a user's topic is gone.
+        TopicGone: a user's topic no longer exists.
         MutationQuotaError: a topic has another id than before.
     """
     known = Deployment.read(files)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from quota.settings import Settings
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
-"""The option with which S3 refuses a file that exists; `overwrite=false` alone only looks before it writes."""
+"""The option that makes S3 refuse to overwrite a file; `overwrite=false` alone only checks before it writes."""
 _WITHOUT_LOOKING = "fs.s3a.create.performance"
 _EXISTS = (".FileAlreadyExistsException", ".RemoteFileChangedException")
 _MISSING = ".FileNotFoundException"
@@ -24,12 +24,12 @@ class Files:
         self._is_s3 = settings.storage.is_s3
         jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
         self._jvm = jvm
-        # With the properties of Spark, one of which says how checkpoints are written.
+        # With the properties of Spark, one of which determines how checkpoints are written.
         self._conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
         self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
             self._path("").toUri(), self._conf
         )  # not the instance that Spark shares
-        self._files.setVerifyChecksum(False)  # a file that an operator fixed by hand is not damaged
+        self._files.setVerifyChecksum(False)  # a file that an operator fixed by hand counts as intact
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if there is no such file."""
@@ -60,12 +60,12 @@ class Files:
             raise
 
     def create(self, path: str, text: str) -> bool:
-        """Write a file that does not exist; of several that try at the same time one succeeds.
+        """Create a file; of several concurrent attempts one succeeds.
 
         Returns:
-            Whether it is written; false if it exists.
+            Whether it was created; false if it exists.
         """
-        if "://" not in self.root:  # Hadoop's local file system looks first, and then writes
+        if "://" not in self.root:  # Hadoop's local file system checks first, and then writes
             return _create_local(Path(self.root, path), text)
         try:
             if self._is_s3:
@@ -93,7 +93,7 @@ class Files:
         self._files.delete(self._path(path), True)
 
     def _s3_file(self, path: str) -> Any:  # noqa: ANN401 a Java object
-        """Return the builder of a file that is written by one request, as a whole or not at all."""
+        """Return the builder of a file that is written atomically, by one request."""
         return self._files.createFile(self._path(path)).overwrite(True).opt(_WITHOUT_LOOKING, True)
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object

@@ -1,4 +1,4 @@
-"""Who holds a lease: the processes of a job, and whether they still run, as far as this machine can tell."""
+"""The holder of a lease: the processes of a job, and whether they still run, as far as this machine can tell."""
 
 import os
 import socket
@@ -14,22 +14,22 @@ from quota.text import format_time
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
 _START_TIME = 19
-"""The field of `/proc/PID/stat` that holds the start time, counted from behind the name."""
+"""The index of the start time in `/proc/PID/stat`, among the fields after the name."""
 
 
 class _Stat(NamedTuple):
-    """What `/proc/PID/stat` reports for a process."""
+    """The values of `/proc/PID/stat` for a process."""
 
     is_zombie: bool
     start_time: int
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process; another one that gets its number later has another start time."""
+    """A process; a later process with the same id has another start time."""
 
     pid: int
     start_time: int | None
-    """In clock ticks since the machine started; None where the system does not tell."""
+    """In clock ticks since the machine started; None if the system does not report it."""
 
     @classmethod
     def of(cls, pid: int) -> Self:
@@ -39,7 +39,7 @@ class Process(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> bool | None:
-        """Whether it runs, if it is of this machine; None if the system hides it, as processes of other users."""
+        """Whether it runs, if it belongs to this machine; None if the system hides it, like those of other users."""
         found = _stat(self.pid)
         if found is None or self.start_time is None:
             return None if _exists(self.pid) else False
@@ -47,17 +47,17 @@ class Process(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A run of a job that holds a lease, as its file tells."""
+    """A run of a job that holds a lease, according to the file of the lease."""
 
     run: str
     """A random id."""
     host: str
     machine: str | None
-    """The machine since its start, and the container; None where the system does not tell."""
+    """The boot of the machine, and the container; None if the system does not report it."""
     program: Process
     jvm: Process
     started_at: int
-    """Epoch ms by the clock of the host."""
+    """The start of the run, epoch ms by the clock of the host."""
     renewals: int = 0
     ended: bool = False
     """Whether the job has given the lease back."""
@@ -70,7 +70,7 @@ class Holder(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> bool | None:
-        """Whether any of its processes runs; None if it is of another machine or container, or hidden."""
+        """Whether any of its processes runs; None if it belongs to another machine or container, or is hidden."""
         if self.machine is None or self.machine != _machine():
             return None
         found = (self.program.runs, self.jvm.runs)
@@ -78,7 +78,7 @@ class Holder(msgspec.Struct, frozen=True):
 
     @property
     def program_runs(self) -> bool:
-        """Whether its program runs on this machine; without that, its JVM ends by itself."""
+        """Whether its program runs on this machine; without the program, its JVM exits by itself."""
         return bool(self.runs) and self.program.runs is True
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ def _machine() -> str | None:
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Return what the system reports for a process; None if there is none, or if it is hidden (hidepid)."""
+    """Return the system's values for a process; None if it does not exist or is hidden (hidepid)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return _Stat(fields[0] == "Z", int(fields[_START_TIME]))
@@ -102,7 +102,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 def _exists(pid: int) -> bool:
-    """Return whether there is such a process, even if the system hides it."""
+    """Return whether a process exists, even if the system hides it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

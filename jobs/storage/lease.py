@@ -1,10 +1,10 @@
-"""The lease of a query: of all processes that would run it on one storage root, one does.
+"""The lease of a query: only one process at a time runs a query on a storage root.
 
-A lease is a sequence of files, `leases/<query>/<number>`. Who creates the next one holds the lease, and everybody else
-has lost it; a file system needs nothing for this but to refuse the second of two that create the same file. The holder
-renews the lease by writing its own file again, which nobody else writes. Nobody compares clocks: a holder of another
-machine is taken for dead if its file does not change for as long as the lease lasts, and a holder that could not renew
-it stops itself earlier than that.
+A lease is a sequence of files, `leases/<query>/<number>`. The process that creates the next file holds the lease, and
+all others have lost it; the file system only has to refuse the second of two processes that create the same file. The
+holder renews the lease by writing its own file again, which no other process writes. Clocks are never compared: a
+holder on another machine counts as dead if its file does not change for the duration of the lease, and a holder that
+could not renew its lease stops itself earlier than that.
 """
 
 import logging
@@ -27,7 +27,7 @@ from quota.errors import MutationQuotaError
 _log = logging.getLogger(__name__)
 
 _GIVES_UP = 2 / 3
-"""The part of its time after which a holder that cannot renew it stops."""
+"""The share of the lease's duration after which a holder that cannot renew it stops."""
 _POLL_SECONDS = 0.2
 _JOIN_SECONDS = 5.0
 
@@ -35,7 +35,7 @@ _STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
 
 
 class LeaseFiles(ReadableFiles, Protocol):
-    """The files of a storage root, as a lease uses them."""
+    """The file operations that a lease needs."""
 
     def write(self, path: str, text: str) -> None:
         """Write or replace a file atomically."""
@@ -54,17 +54,17 @@ class Lease:
     """The lease of one query, from the view of one process."""
 
     def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = CLOCK) -> None:
-        """Prepare the lease; `claim` gets it.
+        """Prepare the lease; `claim` acquires it.
 
         Args:
             files: the files of the storage root.
             query: the query's name.
-            seconds: how long a lease lasts that is not renewed.
+            seconds: the duration of a lease that is not renewed.
             me: this process.
             clock: measures the time.
         """
         self.lost: LeaseError | None = None
-        """Why this process holds the lease no longer."""
+        """The reason why this process no longer holds the lease."""
         self.renew_seconds = seconds / RENEWALS
         """The time between two renewals."""
         self._files = files
@@ -78,10 +78,10 @@ class Lease:
         self._reason = "the store does not answer"
 
     def claim(self, *, take_over: bool = False) -> None:
-        """Get the lease; wait for a holder that may be dead, at most as long as a lease lasts.
+        """Acquire the lease; wait for a holder that may be dead, at most for the duration of a lease.
 
         Args:
-            take_over: do not wait for a holder of another machine.
+            take_over: do not wait for a holder on another machine.
 
         Raises:
             LeaseError: another process holds it.
@@ -106,7 +106,7 @@ class Lease:
                 self._files.remove(lease_path(self._query, name))
 
     def renew(self) -> None:
-        """Renew the lease, or notice that another process has it."""
+        """Renew the lease, or detect that another process holds it."""
         began = self._clock.now()
         try:
             if not self._is_mine():
@@ -120,7 +120,7 @@ class Lease:
             self._renewed_at = began
 
     def check(self) -> None:
-        """Notice that the lease was not renewed in time."""
+        """Detect that the lease was not renewed in time."""
         unrenewed = self._clock.now() - self._renewed_at
         if unrenewed > self._seconds * _GIVES_UP:
             self._lose(
@@ -129,7 +129,7 @@ class Lease:
             )
 
     def give_back(self) -> None:
-        """Let others have the lease at once, if it is still held and the store answers."""
+        """Release the lease, if it is still held and the store answers."""
         if self.lost is None:
             with suppress(*_STORE_ERRORS):
                 if self._is_mine():
@@ -154,13 +154,13 @@ class Lease:
 def hold_lease(
     lease: Lease, on_loss: Callable[[], None], finish: Callable[[], bool], *, take_over: bool = False
 ) -> Iterator[None]:
-    """Hold a lease inside the block; it is renewed meanwhile, and given back when nothing runs any more.
+    """Hold a lease inside the block: renew it, and release it when nothing runs any more.
 
     Args:
         lease: the lease.
-        on_loss: called on another thread when the lease is lost: nothing may be written any more.
-        finish: called at the end of the block, however it ends, and before the last renewal: stops what writes, and
-            returns whether it has stopped. If it has not, the lease is not given back, and ends by itself.
+        on_loss: called on another thread when the lease is lost; it must prevent all further writes.
+        finish: called at the end of the block, however it ends, and before the last renewal. It stops all writers, and
+            returns whether they have stopped; if they have not, the lease is not released, and expires.
         take_over: as for `Lease.claim`.
 
     Raises:

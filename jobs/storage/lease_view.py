@@ -1,4 +1,4 @@
-"""A lease as other processes see it: its files, and who holds it."""
+"""A lease as seen by other processes: its files and its holder."""
 
 import logging
 import time
@@ -15,17 +15,17 @@ _log = logging.getLogger(__name__)
 _FOLDER = "leases"
 
 RENEWALS = 6
-"""How often a lease is renewed while it lasts."""
+"""The number of renewals during the duration of a lease."""
 _POLL_STORE_SECONDS = 1.0
 
 _BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock:
-    """The time that a lease lasts; it goes on while the machine is suspended, where the system has such a clock."""
+    """The clock of leases; it continues while the machine is suspended, if the system has such a clock."""
 
     def now(self) -> float:
-        """Return the time in seconds since some moment."""
+        """Return the time in seconds since an unspecified start."""
         return time.clock_gettime(_BOOT_TIME)
 
     def sleep(self, seconds: float) -> None:
@@ -37,10 +37,10 @@ CLOCK = Clock()
 
 
 class LeaseError(MutationQuotaError):
-    """Another process holds the lease, or has taken it, or it cannot be renewed."""
+    """Another process holds the lease or has taken it, or it cannot be renewed."""
 
     def __init__(self, message: str, holder: str | None = None) -> None:
-        """Take the message.
+        """Create the error.
 
         Args:
             message: what happened, and what to do.
@@ -51,14 +51,14 @@ class LeaseError(MutationQuotaError):
 
 
 class Found(NamedTuple):
-    """The newest file of a lease; number 0 and no text if there is none."""
+    """The newest file of a lease; number 0 and empty text if there is none."""
 
     number: int
     text: str | None
 
     @property
     def holder(self) -> Holder | None:
-        """Who wrote it; None if it is not written to its end."""
+        """The holder that wrote it; None if the file is incomplete."""
         try:
             return msgspec.json.decode(self.text or "", type=Holder)
         except msgspec.MsgspecError:
@@ -69,10 +69,10 @@ class Others(NamedTuple):
     """The processes that may hold the lease of a query."""
 
     files: ReadableFiles
-    """Of the storage root."""
+    """The files of the storage root."""
     query: str
     seconds: float
-    """How long a lease lasts that is not renewed."""
+    """The duration of a lease that is not renewed [s]."""
     clock: Clock = CLOCK
 
     @property
@@ -81,14 +81,14 @@ class Others(NamedTuple):
         return newest(self.files, self.query)
 
     def check_end(self, found: Found, *, take_over: bool = False) -> None:
-        """Return when the holder is dead, as far as one can tell, or has given the lease back.
+        """Return if the holder is dead, as far as this process can tell, or has released the lease.
 
         Args:
             found: the newest file of the lease.
-            take_over: do not wait for a holder of another machine.
+            take_over: do not wait for a holder on another machine.
 
         Raises:
-            LeaseError: it runs.
+            LeaseError: the holder runs.
         """
         began, holder, told = self.clock.now(), found.holder, False
         while self.clock.now() - began < self.seconds:
@@ -116,7 +116,7 @@ def check_free(files: ReadableFiles, query: str) -> None:
     """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest.
 
     Raises:
-        LeaseError: one does.
+        LeaseError: a process holds it.
     """
     holder = newest(files, query).holder
     if holder is not None and holder.program_runs and not holder.ended:
@@ -124,7 +124,7 @@ def check_free(files: ReadableFiles, query: str) -> None:
 
 
 def holder_of(others: Others) -> str | None:
-    """Return who holds a lease; None if it is free. This waits for a holder that may be dead, as `Lease.claim` does."""
+    """Return the holder of a lease; None if it is free. Waits for a holder that may be dead, as `Lease.claim` does."""
     found = others.newest
     if found.text is None:
         return None

@@ -18,7 +18,7 @@ _USER_TOPICS_SECONDS = 5.0
 
 
 class CheckpointMonitor:
-    """Records that a query has a checkpoint after it has finished its first batch, so that a loss is noticed later."""
+    """Records, after the first finished batch of a query, that it has a checkpoint, so that a later loss is noticed."""
 
     def __init__(self, files: Files, query: StreamingQuery, version: int) -> None:
         """Prepare the monitor; poll it once more after the query has ended."""
@@ -37,20 +37,20 @@ class CheckpointMonitor:
 
 
 class UserTopicsMonitor:
-    """Claims the users' own topics as they are made, every 5 s; does nothing if users have no topics of their own."""
+    """Claims new topics of users every 5 s; does nothing if users have no topics of their own."""
 
     def __init__(self, files: Files, settings: Settings) -> None:
-        """Prepare the monitor; connect when it is first polled."""
+        """Prepare the monitor; the first poll connects."""
         self._files = files
         self._settings = settings
         self._topics = None if settings.topics.by_users is None else UserTopics(settings)
         self._poll = Every(_USER_TOPICS_SECONDS)
 
     def poll(self) -> None:
-        """Check the topics, if it is time.
+        """Check the topics if a check is due.
 
         Raises:
-            MutationQuotaError: a topic was deleted and made again.
+            MutationQuotaError: a topic was deleted and created again.
         """
         if self._topics is None or not self._poll.is_due():
             return

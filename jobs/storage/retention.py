@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A range of offsets in a partition whose records are gone: from `first` up to, not including, `end`."""
+    """A range of offsets in a partition whose records were removed: from `first` (inclusive) to `end` (exclusive)."""
 
     topic: str
     partition: int
@@ -34,10 +34,10 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
         settings: the settings.
         query: the query's name, which is also the name of its section in the settings.
         positions: the next offsets to read.
-        fail: whether missing records are an error, or a warning.
+        fail: whether missing records are an error instead of a warning.
 
     Raises:
-        MutationQuotaError: records are missing: which ones, and how to continue without them.
+        MutationQuotaError: records are missing; the message says which ones, and how to continue without them.
         ClusterError: the cluster does not answer in time.
     """
     gaps = _gaps(settings, query, positions)

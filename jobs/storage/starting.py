@@ -1,7 +1,7 @@
-"""How a query starts: it resumes from its checkpoint, from scratch, or from a prepared checkpoint.
+"""The start of a query: from its checkpoint, from scratch, or from a prepared checkpoint.
 
-Without its checkpoint, a query of Spark starts from scratch and reports nothing; with an incomplete one, it fails with
-an error that does not say what to do. Hence the checks.
+Without its checkpoint, a Spark query silently starts from scratch; with an incomplete one, it fails with an error that
+does not say what to do. The checks prevent both.
 """
 
 import logging
@@ -21,20 +21,20 @@ _VERSION = re.compile(r"v(\d+)")
 def check_stateless_checkpoint(
     files: Files, query: str, version: int, newest_batch: Callable[[str], int], missing_tables: Sequence[str]
 ) -> Checkpoint:
-    """Check the checkpoint of a query without state, which may start from scratch: its tables detect repeats.
+    """Check the checkpoint of a query without state, which may start from scratch, because its tables detect copies.
 
     Args:
         files: the files of the storage root.
         query: the query's name.
         version: the version of its checkpoint.
-        newest_batch: returns the newest batch that a query, given by its id, has written to its tables; -1 for none.
+        newest_batch: returns the newest batch that a query, given by its id, wrote to its tables; -1 for none.
         missing_tables: the tables that do not exist.
 
     Returns:
         The checkpoint, which is complete or does not exist.
 
     Raises:
-        MutationQuotaError: the checkpoint is incomplete: what is missing and what to do.
+        MutationQuotaError: the checkpoint is incomplete; the message says what is missing and what to do.
     """
     found = Checkpoint.read(files, query, version)
     newest = newest_batch(found.query_id) if found.query_id else -1
@@ -42,7 +42,7 @@ def check_stateless_checkpoint(
         return found
     missing = found.missing(stateful=False)
     if missing is None and newest > found.offsets[-1]:
-        # Delta would take the next batches for those that the tables hold already, and skip them.
+        # Delta would take the next batches for those that the tables already contain, and skip them.
         missing = f"it ends with batch {found.offsets[-1]}, and the tables hold {newest}"
     if missing is None and missing_tables and found.commits:
         missing = f"it is ahead of the tables, of which {', '.join(missing_tables)} is not there"
@@ -61,7 +61,7 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
         The checkpoint, which is complete or has never existed.
 
     Raises:
-        MutationQuotaError: the checkpoint is incomplete, gone or of another version: what to do.
+        MutationQuotaError: the checkpoint is incomplete, missing or of another version; the message says what to do.
     """
     found = Checkpoint.read(files, query, version)
     known = Deployment.read(files).checkpoints.get(query)
@@ -100,21 +100,21 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
 
 
 def reset_checkpoint(files: Files, query: str) -> None:
-    """Have a query start from scratch; its checkpoints, if there are any, stay where they are, unused."""
-    forget_checkpoint(files, query)  # first: if we are killed now, the query goes on with its old checkpoint
+    """Make a query start from scratch; its existing checkpoints stay where they are, unused."""
+    forget_checkpoint(files, query)  # first: after a kill here, the query continues with its old checkpoint
     _switch(files, query, new_folder(files, query))
 
 
 def replace_checkpoint(files: Files, query: str, version: int, prepared: str) -> None:
-    """Have a query start from a prepared checkpoint; its own stay where they are, unused.
+    """Make a query start from a prepared checkpoint; its own ones stay where they are, unused.
 
     Args:
         files: the files of the storage root.
         query: the query's name.
         version: the version of the prepared checkpoint.
-        prepared: the name of a `new_folder` that holds the prepared checkpoint in a subfolder for its version.
+        prepared: the name of a `new_folder` that contains the prepared checkpoint in a subfolder for its version.
     """
-    record_checkpoint(files, query, version)  # first: if we are killed now, the query must not start with full buckets
+    record_checkpoint(files, query, version)  # first: after a kill here, the query must not start with full buckets
     _switch(files, query, prepared)
 
 
@@ -126,7 +126,7 @@ def _switch(files: Files, query: str, name: str) -> None:
 
 
 def _how_to_repair(found: Checkpoint) -> str:
-    """Return how to resume after the last complete batch, whose state may still be there."""
+    """Return how to resume after the last complete batch, whose state may still exist."""
     if not (found.has_state and found.query_id):
         return ""
     complete = [batch for batch in found.offsets if f"offsets/{batch}" not in found.truncated]
@@ -141,6 +141,6 @@ def _how_to_repair(found: Checkpoint) -> str:
 
 
 def _versions(files: Files, query: str) -> list[int]:
-    """Return the versions whose checkpoints hold anything of a batch."""
+    """Return the versions whose checkpoints have files of a batch."""
     found = [int(match[1]) for name in files.names(current_folder(files, query)) if (match := _VERSION.fullmatch(name))]
     return [version for version in found if Checkpoint.read(files, query, version).exists]

@@ -1,4 +1,4 @@
-"""Files of a storage root read without a JVM, on a disk of this machine or on an object store that deltalake knows."""
+"""Files of a storage root, read without a JVM from a local disk or from an object store that deltalake supports."""
 
 import re
 from pathlib import Path
@@ -17,10 +17,10 @@ _STORE_ERRORS = (OSError, DeltaError)
 _MAX_REASON = 200
 
 QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "timeout": "5s"}
-"""deltalake's limits for an object store: by default it tries for three minutes."""
+"""deltalake's limits for an object store; by default it retries for three minutes."""
 
 _ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
-"""Colours and arrows, with which an object store's errors are laid out over several lines."""
+"""Colours and arrows in the multi-line errors of an object store."""
 
 
 class ReadableFiles(Protocol):
@@ -38,7 +38,7 @@ class ReadableFiles(Protocol):
 
 
 def numbered(files: ReadableFiles, folder: str) -> list[int]:
-    """Return the names in a folder that are numbers, in order."""
+    """Return the names in a folder that are numbers, sorted."""
     return sorted(int(name) for name in files.names(folder) if name.isdecimal())
 
 
@@ -83,16 +83,16 @@ class ObjectStoreFiles:
         """Connect to the store.
 
         Args:
-            storage: where the root is, a URL.
+            storage: the settings of the storage, whose root is a URL.
             options: deltalake's `storage_options`, in addition to those of the settings.
 
         Raises:
-            MutationQuotaError: deltalake does not know such a URL.
+            MutationQuotaError: deltalake does not support such a URL.
         """
         self.root = storage.url
         self._storage = storage
         try:
-            # Its methods are called directly: behind Arrow's own, its threads may abort the program at its exit.
+            # Its methods are called directly: behind those of Arrow, its threads may abort the program at exit.
             self._store = DeltaStorageHandler(self.root, {**storage.deltalake(), **options})
         except _STORE_ERRORS as error:
             raise self._unreadable("", error) from None
@@ -101,7 +101,7 @@ class ObjectStoreFiles:
         """Return the text of a file; None if there is no such file.
 
         Raises:
-            MutationQuotaError: the store does not answer, or refuses.
+            MutationQuotaError: the store does not answer, or refuses the request.
         """
         try:
             (found,) = self._store.get_file_info([path])
@@ -116,7 +116,7 @@ class ObjectStoreFiles:
         """Return the sorted names in a folder; none if there is no such folder.
 
         Raises:
-            MutationQuotaError: the store does not answer, or refuses.
+            MutationQuotaError: the store does not answer, or refuses the request.
         """
         try:
             found = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
@@ -137,17 +137,17 @@ def stored_files(settings: Settings, options: dict[str, str] | None = None) -> R
         options: deltalake's options of the connection, in addition to those of the settings.
 
     Raises:
-        MutationQuotaError: the root is a URL that deltalake does not know.
+        MutationQuotaError: the root is a URL that deltalake does not support.
     """
     url = settings.storage.url
     return ObjectStoreFiles(settings.storage, options or {}) if "://" in url else LocalFiles(url)
 
 
 def check_store(settings: Settings) -> None:
-    """Check that a root in S3 can be reached, within seconds; others are left to who uses them.
+    """Check within seconds that a root in S3 can be reached; other roots are not checked.
 
     Raises:
-        MutationQuotaError: it cannot be reached: why, and what to do.
+        MutationQuotaError: it cannot be reached; the message says why, and what to do.
     """
     if settings.storage.is_s3:
         stored_files(settings, QUICK).read(DEPLOYMENT_FILE)

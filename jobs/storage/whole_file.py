@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
-"""The errors of a file system that has no hard links, as of some network mounts."""
+"""The errors of a file system without hard links, such as some network mounts."""
 
 
 def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
-    """Write a file, as a whole or not at all: a full disk leaves no half of it.
+    """Write a file atomically, so that a full disk leaves no partial file.
 
     Args:
         file: the file; an existing one is replaced.
@@ -28,7 +28,7 @@ def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
 
 @contextmanager
 def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
-    """Provide a file to write to, which gets its name at the end of the block; after an error it has none.
+    """Provide a temporary file to write to, which gets its name at the end of the block unless there is an error.
 
     Args:
         file: the file; an existing one is replaced.
@@ -51,7 +51,7 @@ def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
 
 
 def _publish_new(part: Path, file: Path) -> None:
-    """Give a complete file its name; a hard link fails where the name is taken."""
+    """Give a complete file its name; a hard link fails if the name is taken."""
     try:
         file.hardlink_to(part)
     except OSError as error:

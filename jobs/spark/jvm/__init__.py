@@ -1,4 +1,4 @@
-"""The JVM that a process starts for Spark: its life, and the class archive that it starts from.
+"""The JVM that a process starts for Spark: its lifecycle and its class archive.
 
 May import: quota.
 """

@@ -1,7 +1,7 @@
 """An archive of the classes that a JVM loads (class-data sharing), which shortens its next start by a third.
 
-A start of `enforce` loads and verifies some 20,000 classes. Java writes those of a run into a file when the JVM ends,
-and maps them from there the next time; what does not fit this Java or these jars any more, it loads as ever.
+A start of `enforce` loads and verifies some 20,000 classes. Java writes the classes of a run to a file when the JVM
+exits, and maps this file at the next start. Classes that no longer fit this Java or these jars are loaded as usual.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ class ClassArchive:
     """The archive of a program, in a folder of archives."""
 
     def __init__(self, folder: Path, program: str, jars: Iterable[Path]) -> None:
-        """Look for the archive of these jars and this Java.
+        """Locate the archive for these jars and this Java.
 
         Args:
             folder: the folder of all archives; it is created if it does not exist.
-            program: the name of the program, which has an archive of its own.
+            program: the name of the program; each program has its own archive.
             jars: all jars on the class path.
 
         Raises:
@@ -37,12 +37,12 @@ class ClassArchive:
 
     @property
     def options(self) -> str:
-        """The JVM's options, quoted as Spark reads them: to use the archive, or to write it at the end."""
+        """The JVM's options, quoted for Spark: to use the archive, or to write it at the end."""
         if self._file.exists():
             return f'"-XX:SharedArchiveFile={self._file}" {_SILENT}'
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._written.touch()  # tells a folder that nobody may write to
+            self._written.touch()  # detects a folder without write permission
             self._written.unlink()
         except OSError as error:
             _log.warning("no class archive, so starts take longer: %s", error)
@@ -50,7 +50,7 @@ class ClassArchive:
         return f'"-XX:ArchiveClassesAtExit={self._written}" {_SILENT}'
 
     def keep(self, *, ended: bool) -> None:
-        """Keep what the JVM has written, which has ended by itself or was killed; older archives are removed."""
+        """Replace older archives with the one that the JVM wrote, if it ended by itself; otherwise discard that one."""
         if not self._written.exists():
             return
         try:
@@ -68,7 +68,7 @@ _DIGITS = 16
 
 
 def _fingerprint(jars: Iterable[Path]) -> str:
-    """Return what tells these jars and this Java from others."""
+    """Return a fingerprint of these jars and this Java."""
     files = [java_program().resolve(), *sorted(jars)]
     facts = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:_DIGITS]

@@ -1,6 +1,7 @@
-"""The JVM that a process starts for Spark, and what becomes of it at the end and on Ctrl-C.
+"""The JVM that a process starts for Spark, and how it ends, also on Ctrl-C.
 
-PySpark would start it, too, but tells nobody its process before it is up: an interrupt in that time left it behind.
+PySpark could start it, too, but does not reveal its process before it is up: an interrupt during that time left it
+behind.
 """
 
 import logging
@@ -32,7 +33,7 @@ from quota.errors import MutationQuotaError
 _END_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 
-# Spark asks for a module in development, of which Java warns on standard error; only Spark's machine learning uses it.
+# Spark requests an incubator module, for which Java prints a warning; only Spark's machine learning uses it.
 _SPARK_CLASS = """
 exec() {
   local command=() word
@@ -41,43 +42,43 @@ exec() {
 }
 . "$SPARK_HOME/bin/spark-class"
 """
-"""Spark's own script, without that module in the command that it executes at its end."""
+"""Spark's own script, without that module in the command that it finally executes."""
 
 _TEMPORARY = "/tmp"  # noqa: S108 a folder of its own in Java's; a longer path could be too long for a socket
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _LIBRARIES = tuple(f"{Path(str(each.__file__)).parent}{os.sep}" for each in (py4j, pyspark))
 _SESSION = 3
-"""The field of `/proc/PID/stat` that holds the session, counted from behind the name."""
+"""The index of the session in `/proc/PID/stat`, among the fields after the name."""
 
 
 class Jvm:
-    """A JVM in a session of its own, which keeps Ctrl-C from it and its workers: the queries are stopped before it."""
+    """A JVM in its own session, which shields it and its workers from Ctrl-C, so that queries can be stopped first."""
 
     def __init__(self, options: str = "") -> None:
         """Prepare a JVM; `start` starts it.
 
         Args:
-            options: options of Java, quoted as Spark reads them.
+            options: options of Java, quoted for Spark.
         """
         self.options = options
         self.interrupted = False
-        """Whether a signal came in a block of `interruptible`: the JVM is killed then."""
+        """Whether a signal arrived in a block of `interruptible`, which kills the JVM."""
         self._process: subprocess.Popen[bytes] | None = None
         self._launching = False
         self._folder: Path | None = None
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM kill the JVM in the block, which ends with `KeyboardInterrupt` then.
+        """Make Ctrl-C and SIGTERM kill the JVM inside the block, which then ends with `KeyboardInterrupt`.
 
-        An exception that is raised within PySpark leaves its connection in an unknown state. So nothing is raised
-        there: its call fails, as the JVM has ended.
+        An exception that is raised within PySpark would leave its connection in an unknown state. So nothing is raised
+        there: the call fails because the JVM has exited.
 
         Raises:
-            KeyboardInterrupt: a signal came.
+            KeyboardInterrupt: a signal arrived.
         """
-        if threading.current_thread() is not threading.main_thread():  # others receive no signals
+        if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
             yield
             return
         previous = {each: signal.signal(each, self._on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -94,14 +95,14 @@ class Jvm:
             raise KeyboardInterrupt
 
     def start(self, conf: SparkConf, log: Path | None) -> JavaGateway:
-        """Start the JVM and return the gateway to it; after an error it is killed.
+        """Start the JVM and return the gateway to it; kill it after an error.
 
         Args:
-            conf: the properties of Spark, which all users of the machine can read.
+            conf: the properties of Spark; all users of the machine can read them.
             log: the file for the output of the JVM and its workers, standard error by default.
 
         Raises:
-            MutationQuotaError: the JVM has ended.
+            MutationQuotaError: the JVM has exited.
         """
         logging.getLogger().addFilter(_not_of_py4j)
         self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
@@ -114,10 +115,10 @@ class Jvm:
             raise
 
     def stop(self) -> bool:
-        """Wait for the end of the JVM, whose gateway is shut down, and of all that it has started.
+        """Wait until the JVM, whose gateway is shut down, and all its processes have exited.
 
         Returns:
-            Whether it has ended by itself; false if it was killed.
+            Whether it exited by itself; false if it was killed.
         """
         process = self._process
         if process is None or process.stdin is None:
@@ -131,7 +132,7 @@ class Jvm:
         return ended
 
     def kill(self) -> None:
-        """Kill the JVM and all that it has started, wait for its end, and remove its temporary files."""
+        """Kill the JVM and all processes that it started, wait for their end, and remove its temporary files."""
         self._signal()
         if self._process is not None:
             self._process.wait()
@@ -148,7 +149,7 @@ class Jvm:
         """Start the process.
 
         Raises:
-            KeyboardInterrupt: a signal came meanwhile.
+            KeyboardInterrupt: a signal arrived meanwhile.
         """
         home = _find_spark_home()
         options = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
@@ -182,10 +183,10 @@ class Jvm:
             raise KeyboardInterrupt
 
     def _connect(self, gateway: Path) -> JavaGateway:
-        """Connect to the gateway that the JVM writes into a file as soon as it is up.
+        """Connect to the gateway, whose address the JVM writes to a file as soon as it is up.
 
         Raises:
-            MutationQuotaError: the JVM has ended.
+            MutationQuotaError: the JVM has exited.
         """
         process = self._process
         while process is not None and not gateway.exists():
@@ -201,12 +202,12 @@ class Jvm:
             del os.environ[_PORT], os.environ[_SECRET]
 
     def _signal(self) -> None:
-        """Kill the JVM, and then its Python workers, which have process groups of their own."""
+        """Kill the JVM, and then its Python workers, which have their own process groups."""
         process = self._process
         if process is None:
             return
         with suppress(ProcessLookupError):
-            if process.returncode is None:  # else the number may be another process's
+            if process.returncode is None:  # otherwise the number may belong to another process
                 os.killpg(process.pid, signal.SIGKILL)
         for each in _session_members(process.pid):
             with suppress(ProcessLookupError):
@@ -214,7 +215,7 @@ class Jvm:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a record of the root logger is anybody else's: Py4J raises what it logs there, too."""
+    """Return whether a record of the root logger is not Py4J's: Py4J also raises what it logs there."""
     return not record.pathname.startswith(_LIBRARIES)
 
 
@@ -228,7 +229,7 @@ def _in_libraries(frame: FrameType | None) -> bool:
 
 
 def _session_members(session: int) -> Iterator[int]:
-    """Yield the processes of a session, where the system tells them (Linux); elsewhere they end by themselves."""
+    """Yield the processes of a session, if the system lists them (Linux); elsewhere they exit by themselves."""
     if sys.platform != "linux":
         return
     for each in Path("/proc").iterdir():

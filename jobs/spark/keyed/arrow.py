@@ -1,10 +1,10 @@
-"""Arrow alone, in place of PySpark's own way from Arrow to a function of applyInPandasWithState and back.
+"""Replaces PySpark's own way from Arrow to a function of applyInPandasWithState and back by Arrow alone.
 
 PySpark makes pandas frames of each key's rows, of its state and of its answers, which takes many times as long as the
 function itself (docs/decisions/0019). Here the rows of a key are a slice of Spark's record batch, and the answers and
-states of many keys are one record batch. What Spark sends and what it gets is the same.
+states of many keys are one record batch. The data from and to Spark stays the same.
 
-This replaces functions inside PySpark, in Python workers, and for a `KeyedStage` alone.
+This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,10 +21,10 @@ from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, Arr
 from jobs.spark.keyed.state import KeyState, SentState, StateRow
 
 KNOWN_RELEASES = frozenset({"4.2.0"})
-"""The releases of PySpark whose functions these are."""
+"""The releases of PySpark whose functions are known."""
 
 BATCH_BYTES = 4 * 1024 * 1024
-"""The size of answers at which they are sent."""
+"""The size at which answers are sent [bytes]."""
 
 _STATE_TYPES = {
     "properties": pa.string(),
@@ -42,7 +42,7 @@ _Result = tuple[Iterable[bytes], SentState]
 
 
 class ArrowStage(Protocol):
-    """A stage that takes and gives bytes."""
+    """A stage whose rows and answers are bytes."""
 
     output: str
     """The name of the output column."""
@@ -54,23 +54,23 @@ class ArrowStage(Protocol):
 
 
 def has_known_release() -> bool:
-    """Return whether PySpark is of a release whose functions these are."""
+    """Return whether the functions of this release of PySpark are known."""
     return pyspark.__version__ in KNOWN_RELEASES
 
 
 @cache
 def install(find_stage: Callable[[object], ArrowStage | None]) -> None:
-    """Stand in for PySpark's functions in this process; those of others go through PySpark's own.
+    """Replace PySpark's functions in this process; functions of other stages still use PySpark's own.
 
     Args:
-        find_stage: returns the stage behind a function that PySpark is about to wrap; None if it is somebody else's.
+        find_stage: returns the stage behind a function that PySpark is about to wrap; None for other functions.
     """
     from pyspark import worker  # noqa: PLC0415 only workers have it
 
     serializer: Any = ApplyInPandasWithStateSerializer
     module: Any = worker
     wrap, load, dump = module.wrap_grouped_map_pandas_udf_with_state, serializer.load_stream, serializer.dump_stream
-    current: ArrowStage | None = None  # a worker runs one task after the other, and wraps before it loads
+    current: ArrowStage | None = None  # a worker runs one task after another, and wraps before it loads
 
     def wrap_stage(function: object, *more: object) -> object:
         nonlocal current
@@ -94,10 +94,10 @@ def install(find_stage: Callable[[object], ArrowStage | None]) -> None:
 
 
 def _answers_of(stage: ArrowStage) -> Callable[..., _Result]:
-    """Return what PySpark calls for each key: with its grouping columns, the columns of its chunks, and its state."""
+    """Return the function that PySpark calls for each key with grouping columns, columns of chunks, and the state."""
 
     def given(key: str, rows: Iterable[bytes], state: SentState) -> Iterator[bytes]:
-        yield from stage.answer(key, rows, state)  # in a generator, a StopIteration does not end the stream in silence
+        yield from stage.answer(key, rows, state)  # in a generator, a StopIteration does not silently end the stream
 
     def answers(group: list[pa.Array], chunks: Iterable[list[pa.Array]], state: SentState) -> _Result:
         rows = chain.from_iterable(columns[-1].to_pylist() for columns in chunks)
@@ -107,7 +107,7 @@ def _answers_of(stage: ArrowStage) -> Callable[..., _Result]:
 
 
 def load_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Iterator[_Chunk], SentState]]:
-    """Return the chunks and the state of each key; those of one key follow each other."""
+    """Yield the chunks and the state of each key; the chunks of a key are consecutive."""
     for state, chunks in groupby(_chunks(batches), itemgetter(1)):
         yield chunks, state
 
@@ -127,7 +127,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Chunk]:
 
 
 def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> Iterator[pa.RecordBatch]:
-    """Return the answers and the states of keys as Spark expects them.
+    """Yield the answers and the states of keys in the form that Spark expects.
 
     Args:
         results: the answers to each key, and its state.

@@ -21,20 +21,20 @@ AnswerRows = Callable[[str, Iterable[bytes], KeyState], Iterator[bytes]]
 
 
 class KeyedStage:
-    """Answers the rows of each key, without pandas where it can.
+    """Answers the rows of each key, without pandas if possible.
 
     Use it as `applyInPandasWithState(stage, ..., GroupStateTimeout.NoTimeout)`, on a frame whose grouping column is a
     string and whose last column has the rows.
     """
 
     def __init__(self, answer: AnswerRows, output: str, max_rows: int, *, through_pandas: bool = False) -> None:
-        """Make a stage.
+        """Create a stage.
 
         Args:
             answer: returns the answers to the rows of a key.
             output: the name of the output column.
             max_rows: `spark.sql.execution.arrow.maxRecordsPerBatch`; 0 for no limit.
-            through_pandas: whether PySpark's own way is taken.
+            through_pandas: whether to use PySpark's own way.
         """
         self.answer = answer
         self.output = output
@@ -48,7 +48,7 @@ class KeyedStage:
             )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Arrive in a worker, right before PySpark wraps this function for its task."""
+        """Restore the stage in a worker, right before PySpark wraps this function for its task."""
         self.__dict__.update(state)
         if self._goes_by_arrow:
             install(_stage_behind)
@@ -62,8 +62,8 @@ class KeyedStage:
     ) -> Iterator["pd.DataFrame"]:
         """Answer the rows of a key through pandas.
 
-        PySpark holds the frames of a task, of all its keys, until it has more than `max_rows` rows of them, however
-        large they are. So a large frame is padded with as many empty rows, which makes PySpark send all that it holds.
+        PySpark gathers the frames of all keys of a task until they have more than `max_rows` rows, whatever their size.
+        A large frame is therefore padded with as many empty rows, which makes PySpark send all gathered frames.
         """
         held: list[bytes | None] = []
         for answer in self.answer(group[0], chain.from_iterable(frame.iloc[:, -1] for frame in frames), state):
@@ -76,8 +76,8 @@ class KeyedStage:
             yield self._frame(held)
 
     def _frame(self, answers: list[bytes | None]) -> "pd.DataFrame":
-        """Return a frame, in less than half the time that pandas takes to infer its type."""
-        # They take a quarter of a second of each worker's start, and are needed here alone.
+        """Return a frame, in less than half the time that pandas would take to infer its type."""
+        # These imports take a quarter of a second of each worker's start, and are needed only here.
         import numpy as np  # noqa: PLC0415
         import pandas as pd  # noqa: PLC0415
 
@@ -87,9 +87,9 @@ class KeyedStage:
 
 
 def _stage_behind(function: object) -> KeyedStage | None:
-    """Return the stage that PySpark has put into a function of its own (`fail_on_stopiteration`).
+    """Return the stage that PySpark has wrapped in its own function (`fail_on_stopiteration`).
 
-    With a profiler there is another function in between: then there is none, and the stage goes through pandas.
+    With a profiler there is another function in between: the stage is not found then and uses pandas.
     """
     for cell in getattr(function, "__closure__", None) or ():
         stage = cell.cell_contents

@@ -1,4 +1,4 @@
-"""The state of a key, as a stage sees it and as Spark sends it."""
+"""The state of a key, for stages and in Spark's form."""
 
 import json
 import pickle
@@ -12,7 +12,7 @@ Value = tuple[Any, ...]
 """A row of the state's schema."""
 
 StateRow = tuple[str | None, bytes | None, bytes | None, int | None]
-"""A state as Spark gets it back: properties, key, value, old timeout; all None in rows that pad."""
+"""A state that is returned to Spark: properties, key, value, old timeout; all None in padding rows."""
 
 
 class KeyState(Protocol):
@@ -31,7 +31,7 @@ class KeyState(Protocol):
 
 
 class SentState:
-    """The state of a key as Spark sends it, without a timeout; read when it is asked for."""
+    """The state of a key as Spark sends it, without a timeout; decoded on first use."""
 
     __slots__ = ("_key", "_properties", "_sent", "_updated", "_value")
 
@@ -40,7 +40,7 @@ class SentState:
 
         Args:
             properties: the fields of `GroupState`, as JSON.
-            key: the key as Spark's row.
+            key: the key as a Spark row.
             sent: the pickled value; None if the key has no state.
         """
         self._properties = properties
@@ -59,7 +59,7 @@ class SentState:
         """The state.
 
         Raises:
-            ValueError: the key has none.
+            ValueError: the key has no state.
         """
         if self._value is None:
             if self._sent is None or not self.exists:
@@ -72,7 +72,7 @@ class SentState:
         self._value, self._updated = tuple(newValue), True
 
     def row(self) -> StateRow:
-        """Return the state for Spark, which reads the value of an updated one alone."""
+        """Return the state for Spark, which reads the value only if it was updated."""
         properties, timeout = _returned(self._properties, updated=self._updated)
         value = pickle.dumps(self._value, pickle_protocol) if self._updated else None
         return properties, self._key, value, timeout
@@ -80,7 +80,7 @@ class SentState:
 
 @lru_cache(maxsize=64)
 def _is_defined(properties: str) -> bool:
-    """Return whether a state exists; the keys of a batch have one of two such texts."""
+    """Return whether a state exists; cached, because the keys of a batch have one of two such texts."""
     return bool(json.loads(properties)["defined"])
 
 
