@@ -19,7 +19,7 @@ ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
 CERTIFICATE_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 """The form of a certificate, for tests that only read the file."""
 
-# SASL over TLS for clients with a password, TLS alone for clients with a certificate; no ACL allows nothing.
+# SASL over TLS for clients with a password, TLS alone for those with a certificate; ACLs are required for everything.
 _PROPERTIES = """\
 listeners=SASL_SSL://{{host}}:{{port}},SSL://{{host}}:{tls_port},CONTROLLER://{{host}}:{{controller_port}}
 advertised.listeners=SASL_SSL://{{host}}:{{port}},SSL://{{host}}:{tls_port}
@@ -57,7 +57,7 @@ class SecureBroker:
         add_scram_users(self.admin, ScramMechanism.SCRAM_SHA_512, {name: password})
 
     def allow(self, user: str, acls: Iterable[tuple[str, str, str, str]]) -> None:
-        """Allow a user operations, as `tests.support.users.allow`."""
+        """Grant operations to a user, as `tests.support.users.allow` does."""
         allow(self.admin, user, acls)
 
     def options(self, user: str, password_file: Path, **more: object) -> list[str]:
@@ -76,7 +76,7 @@ class SecureBroker:
 
 @contextmanager
 def secure_broker(folder: Path, jars: str):
-    """Run a broker inside the block, with a certificate authority of its own."""
+    """Run a broker inside the block, with its own certificate authority."""
     authority = Authority(folder / "certificates")
     certificate = authority.sign("broker", HOST)
     tls_port = free_port()
@@ -144,7 +144,7 @@ class Authority:
             name: The common name, and that of the files.
             address: The IP address of a broker; None for a client.
             password: Encrypts the key; None leaves it in plain text.
-            subject: The whole subject as openssl takes it, in UTF-8; None for the common name alone.
+            subject: The whole subject in openssl's format, in UTF-8; None for the common name alone.
         """
         made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         where = [] if address is None else ["-addext", f"subjectAltName=IP:{address}"]

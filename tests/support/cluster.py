@@ -1,4 +1,4 @@
-"""A cluster of several brokers, each with a listener of its own for a gateway."""
+"""A cluster of several brokers, each with a separate listener for a gateway."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

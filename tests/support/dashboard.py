@@ -1,11 +1,11 @@
-"""What a dashboard shows: requests that are decided, without Spark, by the quotas of the quota topic."""
+"""Data for a dashboard: requests decided, without Spark, by the quotas of the quota topic."""
 
 from quota.kafka.quota_log import KafkaQuotas, QuotaLog
 from tests.support.gateway import StandIn
 
 
 class FollowingStandIn(StandIn):
-    """Decides requests by the quota log, as the job does, and not by quotas of its own."""
+    """Decides requests by the quota log, as the job does, instead of its own quotas."""
 
     def __enter__(self):
         self._log = QuotaLog(KafkaQuotas.from_settings(self._settings, 10.0))

@@ -1,10 +1,10 @@
-"""Deployments on a shared broker, each with topics of its own."""
+"""Deployments on a shared broker, each with its own topics."""
 
 PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
 
 
 def make_deployment(settings, name, folder):
-    """Return settings with topics, an applier group and a storage root of their own."""
+    """Return settings with separate topics, applier group and storage root."""
     return settings.model_copy(
         update={
             "topics": settings.topics.model_copy(update={part: f"{name}-{part}" for part in PARTS}),

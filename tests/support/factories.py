@@ -1,4 +1,4 @@
-"""Requests, records, decisions and quotas: every part has a plain default."""
+"""Requests, records, decisions and quotas, with a simple default for every part."""
 
 import json
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ DECISION_RECORD = {
     "timestamp": 129_600_000,
     "source": {"topic": "mutation-requests", "partition": 1, "offset": 7},
 }
-"""A decision as its record has it, of noon of 1970-01-02."""
+"""A decision with the values of its record, at noon of 1970-01-02."""
 
 
 def request_json(*partitions: int, **fields: Any) -> bytes:
@@ -90,7 +90,7 @@ def record(value: bytes | None, offset: int = 0, timestamp: int = 0, partition: 
 def resolved(
     *partitions: int, at: int = 0, rate: float | None = 5.0, since: int = BEGINNING, **fields: Any
 ) -> ResolvedRequest:
-    """Return a request resolved to a quota of `rate` with its options; a rate of None is no quota."""
+    """Return a request resolved to a quota of `rate` with its options; None means no quota."""
 
     def pop(*names: str) -> dict[str, Any]:
         return {name: fields.pop(name) for name in names if name in fields}

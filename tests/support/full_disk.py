@@ -1,4 +1,4 @@
-"""A disk without space."""
+"""A disk without free space."""
 
 import errno
 import io
@@ -15,7 +15,7 @@ class _FullFile(io.RawIOBase):
 
 
 def fill_disk(monkeypatch):
-    """Let each write to a file fail with ENOSPC; the files themselves are still created."""
+    """Make each write to a file fail with ENOSPC; files are still created."""
     opened = Path.open
 
     def full(self, mode="r", *args, **kwargs):

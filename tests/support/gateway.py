@@ -1,4 +1,4 @@
-"""A gateway as a process, and a stand-in for the enforcing job behind it: without Spark, by the job's own decisions."""
+"""A gateway process and a stand-in for the enforcing job, which makes the job's decisions without Spark."""
 
 import queue
 import signal
@@ -37,15 +37,15 @@ _SECONDS = 30
 
 @cache
 def protocol():
-    """Return Kafka's protocol, as the broker's jar has it."""
+    """Return Kafka's protocol, from the broker's jar."""
     return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
 
 
 class StandIn:
-    """Decides a deployment's requests in their order, as the job does; inside the block.
+    """Decides a deployment's requests in order, as the job does, inside the block.
 
-    With `silent` set, requests are taken and not answered; they are answered when it is cleared. `delay_seconds` is
-    waited before each decision.
+    While `silent` is set, requests are read but not answered; they are answered when it is cleared. `delay_seconds` is
+    the wait before each decision.
     """
 
     def __init__(self, settings, **rates):
@@ -80,11 +80,11 @@ class StandIn:
         (self._answering.clear if silent else self._answering.set)()
 
     def set_quota(self, entity, rate):
-        """Set a quota, since ever."""
+        """Set a quota that has always been in force."""
         self._quotas.add(QuotaChange(entity, Quota(rate), BEGINNING))
 
     def discard(self):
-        """Forget what was read and is not decided yet."""
+        """Forget requests that were read but not decided yet."""
         with suppress(queue.Empty):
             while True:
                 self._queue.get_nowait()
@@ -188,7 +188,7 @@ def start_gateway(settings, log, *given, port=0):
 
 @contextmanager
 def running_gateway(settings, log, *given, port=0):
-    """Run a gateway inside the block; it must end well at SIGTERM, and have had no error of its own."""
+    """Run a gateway inside the block; it must exit with 0 at SIGTERM, and must not have logged an error."""
     gateway = start_gateway(settings, log, *given, port=port)
     try:
         yield gateway
@@ -202,7 +202,7 @@ def running_gateway(settings, log, *given, port=0):
 
 
 def is_closed(client):
-    """Return whether the other side closes a connection, instead of answering."""
+    """Return whether the other side closes a connection instead of responding."""
     try:
         return client.recv(65_536) == b""
     except ConnectionError:

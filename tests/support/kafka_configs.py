@@ -1,4 +1,4 @@
-"""Kafka's own kafka-configs.sh, by which quotas of a cluster are set and looked at as its operators do."""
+"""Kafka's own kafka-configs.sh, with which operators set and describe quotas of a cluster."""
 
 import re
 import subprocess
@@ -30,14 +30,14 @@ def set_by_kafka(address, entity, **configs):
 
 
 def shown_by_kafka(address, *types):
-    """Return the quotas that are set for entities of these types: as Kafka writes the entity, its configs."""
+    """Return the quotas that are set for entities of these types: the configs by Kafka's text of the entity."""
     args = [part for each in types for part in ("--entity-type", each)]
     found = _LINE.findall(kafka_configs(address, "--describe", *args))
     return {entity: dict(each.split("=") for each in configs.split(", ")) for entity, configs in found}
 
 
 def remove_all_quotas(address, protocol):
-    """Remove the quotas of all clients, of whatever kind."""
+    """Remove all quotas of all clients."""
     host, _, port = address.partition(":")
     with WireClient((host, int(port)), protocol, "tests") as client:
         entries = client.call(_DESCRIBE_CLIENT_QUOTAS, 1, {"components": [], "strict": False})["entries"]

@@ -4,7 +4,7 @@ import threading
 
 
 class MemoryFiles:
-    """A storage root in memory that can be out of reach."""
+    """A storage root in memory that can be made unreachable."""
 
     root = "s3a://bucket/root"
 

@@ -39,7 +39,7 @@ _TOKEN = re.compile(
 
 
 def metrics_and_labels(query):
-    """Return the metrics and the labels that a PromQL query names. Not a whole parser.
+    """Return the metrics and the labels that a PromQL query names. This is not a complete parser.
 
     Raises:
         ValueError: A part of the query is not PromQL, or its brackets do not match.
@@ -65,7 +65,7 @@ def metrics_and_labels(query):
 
 
 def _is_word(name, following):
-    """Whether a name is a word of PromQL, judged by the token after it."""
+    """Return whether a name is a keyword of PromQL, according to the token after it."""
     called = following == "(" or (name in AGGREGATIONS and following in GROUPINGS)
     return name in WORDS | GROUPINGS or (called and name in AGGREGATIONS | FUNCTIONS)
 

@@ -24,7 +24,7 @@ from tests.support.tables import read_table
 from tests.support.topics import consume_all, produce
 
 HARDLY_ANY = 1e-6
-"""A rate that pays back no debt while a test runs, mutations/s."""
+"""A rate too low to pay back debt during a test, mutations/s."""
 
 
 class Operator:

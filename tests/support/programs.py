@@ -19,7 +19,7 @@ from schemas.json_schemas import schema_file
 from tests.support.deployment import as_options
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that ends within minutes gains nothing from a second compiler: without it a start takes half the work."""
+"""A JVM that exits within minutes gains nothing from the second compiler; without it, a start takes half the work."""
 
 SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
@@ -29,7 +29,7 @@ _DATA_PRINTED = {0, 3}
 """Exit codes of commands that have printed their data."""
 
 _TIMES = slice(11, 15)
-"""Processor times in `_stat`: user and system, its own and of its ended children."""
+"""The processor times in `_stat`: user and system, of the process and of its exited children."""
 
 
 def command_line(*args):
@@ -55,7 +55,7 @@ def environment_of(code):
 def run(*args, cwd=None):
     """Run a command to its end, and return the completed process with its output as text.
 
-    The output of `--json` has to be valid by the command's schema.
+    The output of `--json` must conform to the command's schema.
     """
     done = subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
     if "--json" in args and done.returncode in _DATA_PRINTED:
@@ -113,10 +113,10 @@ def child_processes(parent):
 
 
 def processor_seconds(pid):
-    """Return the processor time of a process and all that it has started, in seconds."""
+    """Return the processor time of a process and all its descendants, in seconds."""
     try:
         own = sum(int(each) for each in _stat(pid)[_TIMES]) / os.sysconf("SC_CLK_TCK")
-    except OSError:  # it has just ended, and counts as one of its parent's
+    except OSError:  # it has just exited, and its time counts as its parent's
         return 0.0
     return own + sum(processor_seconds(each) for each in child_processes(pid))
 

@@ -1,4 +1,4 @@
-"""A broker that answers as a test says: for answers that a real one gives seldom, or not at all."""
+"""A broker with responses from a test, for responses that a real broker sends rarely or never."""
 
 import socketserver
 import struct
@@ -14,7 +14,7 @@ class ScriptedBroker:
     """Listens on a port of 127.0.0.1, and records the requests that it gets as (API key, message)."""
 
     def __init__(self, protocol, answers, versions=None):
-        """Take what it says.
+        """Take the responses.
 
         Args:
             protocol: The codecs.
@@ -56,7 +56,7 @@ class ScriptedBroker:
             header = read_request_header(frame, self._protocol)
             key, version = header.api_key, header.api_version
             if key != _API_VERSIONS and version > self._versions.get(key, -1):
-                return  # as a broker does with what it does not know
+                return  # as a broker does with unknown requests
             request = self._protocol.request(key, version).read(frame, header.body)
             self.requests.append((key, request))
             answer = self._answer(key, request)

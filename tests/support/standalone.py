@@ -57,7 +57,7 @@ class Standalone:
             daemon.wait(_DEADLINE_SECONDS)
 
     def submit(self, *args, log, cwd):
-        """Start a program by spark-submit, in a session of its own.
+        """Start a program by spark-submit, in its own session.
 
         Args:
             args: spark-submit's options, the program, and the program's options.

@@ -16,9 +16,9 @@ from tests.support.token_server import SCOPE, Signer, TokenServer
 from tests.support.users import allow
 
 SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in ("enforce", "audit", "operator", "applier", "gateway", "tenant")}
-"""The client secrets, with what a quoting could stumble over; the principals are those of the documented ACLs."""
+"""The client secrets, with characters that are hard to quote; the principals are those of the documented ACLs."""
 
-# The tests' own listener knows nobody, and lets everybody do everything.
+# The tests' own listener is anonymous, and permits everything.
 _PROPERTIES = """\
 listeners=PLAINTEXT://{{host}}:{{port}},SASL_SSL://{{host}}:{tokens_port},CONTROLLER://{{host}}:{{controller_port}}
 advertised.listeners=PLAINTEXT://{{host}}:{{port}},SASL_SSL://{{host}}:{tokens_port}
@@ -46,7 +46,7 @@ class TokenBroker:
 
     broker: Broker
     address: str
-    """Of the listener that takes tokens."""
+    """The address of the listener that accepts tokens."""
     authority: Authority
     plain: TokenServer
     """Speaks HTTP; the broker has its keys from here."""
@@ -80,7 +80,7 @@ class TokenBroker:
         return [f"storage.root={self.folder}/root", *(f"kafka.{name}={value}" for name, value in named.items())]
 
     def settings(self, user: str, server: TokenServer | None = None, **more: object):
-        """Return what `options` says, as settings."""
+        """Return the settings of `options`."""
         return load_settings(self.options(user, server, **more), environment={}, with_default_file=False)
 
 

@@ -27,7 +27,7 @@ class Signer:
     """A key of RSA, and tokens signed by it."""
 
     def __init__(self, folder: Path) -> None:
-        """Make a key, or take the one that is there."""
+        """Create a key, or use the existing one."""
         self._key = folder / "tokens.key"
         if not self._key.exists():
             _openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(self._key))
@@ -52,7 +52,7 @@ class Signer:
 
 
 def signed_token(config: str) -> tuple[str, float]:
-    """Return a token, as a function of the settings does. The config is the signer's folder and the subject."""
+    """Return a token, like a token function of the settings. The config is the signer's folder and the subject."""
     folder, _, subject = config.rpartition("=")
     return Signer(Path(folder)).sign(subject), time.time() + _HOUR
 
@@ -110,7 +110,7 @@ class TokenServer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self) -> None:
-        """Refuse connections, until it is started again."""
+        """Refuse connections until it is started again."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()

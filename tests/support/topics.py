@@ -13,7 +13,7 @@ DEADLINE_SECONDS = 60
 
 
 def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
-    """Produce records in order to one partition, in one batch where they fit."""
+    """Produce records in order to one partition, in one batch if they fit."""
     producer = Producer(
         {
             **QUIET,
@@ -44,7 +44,7 @@ def consume(settings: Settings, topic: str, count: int):
 
 
 def consume_all(settings: Settings, topic: str):
-    """Return all records of a topic that has no writer any more."""
+    """Return all records of a topic without active writers."""
     return consume(settings, topic, sum(end_offsets(settings, topic).values()))
 
 

@@ -1,4 +1,4 @@
-"""Users of a broker that authenticates and authorizes: their passwords, and what they may."""
+"""Users of a broker with authentication and authorization: their passwords and permissions."""
 
 from collections.abc import Iterable, Mapping
 
@@ -27,7 +27,7 @@ def add_scram_users(admin: AdminClient, mechanism: ScramMechanism, passwords: Ma
 
 
 def allow(admin: AdminClient, user: str, acls: Iterable[tuple[str, str, str, str]]) -> None:
-    """Allow a user operations: (kind of resource, name, LITERAL or PREFIXED, operation)."""
+    """Grant operations to a user: (kind of resource, name, LITERAL or PREFIXED, operation)."""
     bindings = [
         AclBinding(
             ResourceType[kind],

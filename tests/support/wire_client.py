@@ -1,4 +1,4 @@
-"""A client that writes Kafka's frames itself: what is compared or measured is not a client library."""
+"""A client that writes Kafka's frames itself, so that no client library is compared or measured."""
 
 import socket
 import struct
@@ -20,7 +20,7 @@ _SECONDS = 120
 
 
 class WireClient:
-    """One connection, whose requests are written and answers read one by one."""
+    """One connection, on which requests are written and responses read one by one."""
 
     def __init__(self, address: tuple[str, int], protocol: Protocol, client_id: str | None) -> None:
         self._address = address
@@ -44,7 +44,7 @@ class WireClient:
         self.socket.close()
 
     def another(self) -> "WireClient":
-        """Return another connection to the same address, which nobody has authenticated."""
+        """Return another connection to the same address, without authentication."""
         return WireClient(self._address, self._protocol, self._client_id)
 
     def authenticate(self, user: str, password: str) -> None:
@@ -59,25 +59,25 @@ class WireClient:
             raise MutationQuotaError(f"{user} is refused: {answer['errorMessage']}")
 
     def request(self, key: int, version: int, message: Mapping[str, Any]) -> bytes:
-        """Return the frame of a request, whose answer only `receive` can read."""
+        """Return the frame of a request whose response only `receive` can read."""
         self._correlation_id += 1
         return self._request(self._header(key, version), message)
 
     def frame(self, key: int, version: int, message: Mapping[str, Any]) -> bytes:
-        """Return the frame of a request, whose answer is then expected after those before it."""
+        """Return the frame of a request, and expect its response after the earlier ones."""
         self._correlation_id += 1
         header = self._header(key, version)
         self._sent.append(header)
         return self._request(header, message)
 
     def write(self, data: bytes) -> float:
-        """Write frames at once, and return when (ms of a monotonic clock)."""
+        """Write frames in one call, and return the time (ms of a monotonic clock)."""
         at = time.monotonic() * 1000
         self.socket.sendall(data)
         return at
 
     def read(self) -> tuple[Message, float]:
-        """Return the next answer, and when it came (ms).
+        """Return the next response, and its time (ms).
 
         Raises:
             MutationQuotaError: The connection was closed, or the answer is that of another request.
@@ -100,7 +100,7 @@ class WireClient:
         return self.read()[0]
 
     def seconds(self, frame: bytes) -> float:
-        """Send a frame, and return the time until its answer is there, which is not read."""
+        """Send a frame, and return the time until its response arrives, which is not decoded."""
         begun = time.perf_counter()
         self.socket.sendall(frame)
         self.receive()

@@ -1,1 +1,1 @@
-"""Proves that no kill of the job loses, doubles or changes a decision, into docs/evidence/chaos.md."""
+"""Tests that no kill of the job loses, duplicates or changes a decision; writes docs/evidence/chaos.md."""

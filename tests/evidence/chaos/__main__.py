@@ -1,4 +1,4 @@
-"""No crash loses, doubles or changes a decision: the job is killed again and again while requests flow."""
+"""Kill the job again and again while requests flow, and check that no crash loses, duplicates or changes a decision."""
 
 import argparse
 import math
@@ -24,7 +24,7 @@ _COLUMNS = 160
 
 
 def main():
-    """Run the program; exit 1 if anything was lost, doubled or changed."""
+    """Run the program; exit 1 if anything was lost, duplicated or changed."""
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # no process may outlive this one
     sys.stdout.reconfigure(line_buffering=True)

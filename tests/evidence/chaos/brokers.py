@@ -1,4 +1,4 @@
-"""Brokers of a cluster that fail one after the other, and leaders that are cut off, while a job runs."""
+"""Failures of brokers of a cluster, one after the other, and cut-off leaders, while a job runs."""
 
 import time
 from collections import Counter
@@ -28,7 +28,7 @@ _BATCHES = 2
 
 
 class Failure(Enum):
-    """What happens to a broker."""
+    """The failures of a broker."""
 
     KILLED = "killed, and restarted after its partitions have other leaders"
     CUT_OFF = "cut off while it was a leader, and back after its partitions had other leaders"
@@ -36,17 +36,17 @@ class Failure(Enum):
 
 @dataclass(slots=True)
 class BrokerTally:
-    """The failures, and what the job did."""
+    """The failures, and their effects on the job."""
 
     failures: Counter = field(default_factory=Counter)
     ended: list = field(default_factory=list)
-    """Last lines of jobs that ended by themselves; each was started again."""
+    """Last lines of jobs that exited by themselves; each was restarted."""
     elections: list = field(default_factory=list)
     """Times from a failure to other leaders, seconds."""
 
 
 class BrokerKiller:
-    """Lets brokers of a cluster fail while a job runs on it."""
+    """Makes brokers of a cluster fail while a job runs on it."""
 
     def __init__(self, cluster, settings, log, tell, traffic):
         """Start the job, which enforces and audits.
@@ -68,7 +68,7 @@ class BrokerKiller:
         self._start()
 
     def kill(self, node):
-        """Kill a node; start it again when its partitions have other leaders."""
+        """Kill a node; restart it when its partitions have other leaders."""
         self._tell(f"{node.address}: {Failure.KILLED.value}")
         with self._traffic.steady_quotas():
             node.kill()
@@ -78,14 +78,14 @@ class BrokerKiller:
         self._recover(Failure.KILLED)
 
     def cut_off(self, topic):
-        """Pause the leader of a topic until it has another one; its clients do not hear of it."""
+        """Pause the leader of a topic until the topic has another one; clients do not notice."""
         node = self._cluster.leader_of(topic)
         self._tell(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
         with ExitStack() as steady:
             steady.enter_context(self._traffic.steady_quotas())
             with self._cluster.paused(node):
                 self._await_election(node)
-                steady.close()  # what returns still takes itself for the leader: quotas change again by then
+                steady.close()  # the resumed node still considers itself the leader: quotas change again by then
         self._recover(Failure.CUT_OFF)
 
     def each_in_turn(self):
@@ -104,9 +104,9 @@ class BrokerKiller:
         self.tally.failures[failure] += 1
 
     def _await_election(self, node):
-        """Wait until each other node knows that none of its partitions is led by a node that has failed.
+        """Wait until each other node knows that the failed node leads none of its partitions.
 
-        From then on that is in sync with none, and delays no record.
+        From then on the failed node is in no set of in-sync replicas, and delays no record.
         """
         began = time.monotonic()
         others = [each.address for each in self._cluster.nodes if each is not node]
@@ -114,7 +114,7 @@ class BrokerKiller:
         self.tally.elections.append(time.monotonic() - began)
 
     def await_batches(self):
-        """Wait until the job has committed batches; one that ends by itself is started again, as by a supervisor."""
+        """Wait until the job has committed batches; restart it if it exits by itself, as a supervisor would."""
         first = self._latest
 
         def done():
@@ -139,7 +139,7 @@ class BrokerKiller:
 
 @contextmanager
 def failing_brokers(cluster, settings, log, tell, requests_per_second):
-    """Run a job on a cluster inside the block, while requests flow; yields the traffic and what lets brokers fail."""
+    """Run a job on a cluster inside the block, while requests flow; yields the traffic and the `BrokerKiller`."""
     prepare_topics(settings)
     traffic = Traffic(settings)
     traffic.set_quotas()
@@ -153,11 +153,11 @@ def failing_brokers(cluster, settings, log, tell, requests_per_second):
 
 
 def run_brokers(folder, rounds, requests_per_second, tell):
-    """Let each broker of a cluster fail, and cut off each leader of a topic that the job reads or writes.
+    """Make each broker of a cluster fail, and cut off each leader of a topic that the job reads or writes.
 
     Args:
         folder: Folder for all files.
-        rounds: Times that this is done.
+        rounds: Number of repetitions.
         requests_per_second: The load.
         tell: Takes a line of progress.
 

@@ -31,7 +31,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The logs, the answers, the answers of an undisturbed run to the same logs, and the rows of the tables."""
+    """The logs, the answers, the answers of an undisturbed run with the same logs, and the rows of the tables."""
 
     requests: list[Stored]
     quotas: list[Stored]
@@ -68,7 +68,7 @@ def gather(settings, undisturbed):
 
 
 class Reader:
-    """A reader of topics up to their present end."""
+    """Reads topics up to their present end."""
 
     def __init__(self, settings, topics, *, from_beginning=False):
         """Start at the beginning of the topics, or at their present end."""

@@ -1,4 +1,4 @@
-"""Kills of a job, each followed by a new start."""
+"""Kills of a job, each followed by a restart."""
 
 import random
 import time
@@ -31,7 +31,7 @@ class Part(Enum):
 
 @dataclass(slots=True)
 class Tally:
-    """Kills by the step they hit and by the part, and the outcome for parts."""
+    """Kills by step and by part, and the outcomes for parts."""
 
     random: int = 0
     at_steps: int = 0
@@ -45,7 +45,7 @@ class Tally:
 
     @property
     def never(self):
-        """Steps that no kill has hit though they were waited for: nothing is proved of them."""
+        """Steps that no kill has hit although the test waited for them; they are untested."""
         return [step for step in self.missed if not (self.steps[step] or self.audit_steps[step])]
 
     @property
@@ -115,7 +115,7 @@ class Killer:
         self._start(self._job.with_audit)
 
     def kill_part(self, part):
-        """Kill a part of the job: it must go on, or end and go on after a new start."""
+        """Kill a part of the job, which must continue, or exit and continue after a restart."""
         self._await_running()
         before, _ = self._watch.batches
         match part:

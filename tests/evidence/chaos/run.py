@@ -1,4 +1,4 @@
-"""A deployment that is killed again and again while requests flow, and one that is not, to compare the answers."""
+"""A deployment that is killed again and again while requests flow, and an undisturbed one for comparison."""
 
 import math
 import time
@@ -67,13 +67,13 @@ def _kill_at_random(killer, kills, deadline):
 
 
 def verdict_of(settings, log, tell, acknowledged=None):
-    """Let the job finish, let another one answer the same requests undisturbed, and compare.
+    """Let the job finish, have another one answer the same requests undisturbed, and compare the answers.
 
     Args:
         settings: The deployment.
         log: File for the jobs' output.
         tell: Takes a line of progress.
-        acknowledged: What the brokers have acknowledged, as `verdict_on` takes it.
+        acknowledged: The acknowledged records, as for `verdict_on`.
     """
     tell("the job finishes what is there")
     _finish(settings, log, with_audit=True)

@@ -1,4 +1,4 @@
-"""The step of a batch that a job is at, from its checkpoints, topics and tables."""
+"""The present step of a job's batch, from its checkpoints, topics and tables."""
 
 import json
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def enforce_step(written):
 
 
 class Watch:
-    """A watch on what the present process of a job has written."""
+    """Watches the writes of a job's present process."""
 
     def __init__(self, settings):
         """Connect to the broker."""
@@ -81,7 +81,7 @@ class Watch:
         self._partitions = settings.enforce.state_partitions
 
     def begin(self):
-        """Forget earlier answers, which are another process's."""
+        """Forget earlier answers, which another process wrote."""
         self._answers.read_new()
         self._answered.clear()
 
@@ -96,7 +96,7 @@ class Watch:
         return latest_batch(self._enforce / "commits"), latest_batch(self._audit / "commits")
 
     def near(self, step):
-        """Whether the files look like a step: a quick check, which answers and requests may refute."""
+        """Return whether the files look like a step: a quick check that answers and requests may refute."""
         if isinstance(step, AuditStep):
             return self.audit_step() is step
         batch = latest_batch(self._enforce / "offsets")
@@ -108,7 +108,7 @@ class Watch:
         return step in ({Step.STATE_IN_PART} if states < self._partitions else {Step.STATE, Step.BEFORE_COMMIT})
 
     def at(self, step):
-        """Whether a job that is frozen or dead is at a step."""
+        """Return whether a job that is frozen or dead is at a step."""
         return step is (self.audit_step() if isinstance(step, AuditStep) else self.enforce_step())
 
     def enforce_step(self):

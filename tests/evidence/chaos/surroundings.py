@@ -25,9 +25,9 @@ class Surroundings:
     """The failures around the jobs and their outcome."""
 
     fills: int
-    """Times that a disk was filled up but for some bytes."""
+    """How often a disk was filled up to its last bytes."""
     stops: int
-    """Times that a job ended for lack of space."""
+    """How often a job exited for lack of space."""
     away: float
     """Time from the broker's stop to the end of the job, seconds."""
     wrong: list[str]
@@ -57,7 +57,7 @@ def disturb(folder, tell, seconds=240.0, seed=599):
 
 
 def _fill_disks(spark, base, folder, seconds, chance):
-    """Fill a disk but for some bytes, enforce and audit, free it again and go on; repeatedly."""
+    """Repeatedly fill a disk up to its last bytes, enforce and audit, then free space and continue."""
     deadline = time.monotonic() + seconds
     stops, wrong = 0, []
     with _disk(folder / "disk") as disk:
@@ -91,7 +91,7 @@ def _differences(operator, names):
 
 
 def _stay_away(spark, base, folder, broker):
-    """Stop the broker until the query gives up; after a new start it must go on."""
+    """Stop the broker until the query gives up; it must continue after a restart."""
     operator = Operator(spark, make_deployment(base, "away", folder / "away"))
     operator.request("a")
     operator.enforce()

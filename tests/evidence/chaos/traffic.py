@@ -1,4 +1,4 @@
-"""Requests of several users, valid and invalid, and changes of their quotas, sent by a thread."""
+"""Valid and invalid requests of several users, and changes of their quotas, sent by a thread."""
 
 import json
 import random
@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from quota.kafka.clients import client_config
 
 RATES = {"ann": 4.0, "bob": 9.0, "cleo": 2.5, "dan": 15.0, None: 6.0}
-"""The first quotas, mutations/s; None is the default user, whose quota each other user has for itself."""
+"""The first quotas, mutations/s; None is the default user, whose quota applies to each other user separately."""
 
 _USERS = ("ann", "bob", "cleo", "dan", "eve", "fay", "gus", "hal", "ida", "jon")
 _OPERATIONS = (("CREATE_TOPICS", 5), ("CREATE_TOPICS", 7), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 4))
@@ -60,8 +60,8 @@ class Traffic:
     def steady_quotas(self):
         """Change no quota inside the block, while requests flow; consumers see all earlier changes.
 
-        A replica that hangs delays what consumers see, on each topic for another time: requests may be seen before a
-        change that applies to them, which the guarantees exempt.
+        A replica that hangs delays the visibility of records, differently for each topic. Requests may become visible
+        before a change that applies to them, which the guarantees exempt.
         """
         with self._changing:
             self._steady = True

@@ -1,4 +1,4 @@
-"""The verdict on a deployment that was killed: whether it lost, doubled or changed a decision."""
+"""The verdict on a killed deployment: whether it lost, duplicated or changed a decision."""
 
 import json
 from collections import Counter, defaultdict
@@ -60,22 +60,22 @@ CHECKS = (
     TWICE_IN_DELTA,
     UNLIKE_IN_DELTA,
 )
-"""The defects that are looked for after a job was killed."""
+"""The defects that are checked after a job was killed."""
 
 BROKER_CHECKS = (ACKNOWLEDGED_LOST, REQUESTED_TWICE, *CHECKS)
-"""The defects that are looked for after brokers failed."""
+"""The defects that are checked after brokers failed."""
 
 
 def verdict_on(evidence, acknowledged=None):
     """Return the figures of the evidence.
 
     Args:
-        evidence: What the topics and tables hold.
-        acknowledged: Topic, partition, offset, key and value of the records that the brokers have acknowledged; None if
-            nothing is to be looked for in the logs themselves.
+        evidence: The content of the topics and tables.
+        acknowledged: Topic, partition, offset, key and value of the records that the brokers have acknowledged; None to
+            skip the checks of the logs.
 
     Raises:
-        AssertionError: Nothing was acknowledged, so that nothing could be looked for.
+        AssertionError: No record was acknowledged, so the checks of the logs would be empty.
     """
     assert acknowledged is None or acknowledged, "the brokers have acknowledged no record"
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))
@@ -125,7 +125,7 @@ def _request_id(stored):
 
 
 def _check_answers(verdict, evidence, decisions, letters):
-    """Check that every request has one answer, that of the undisturbed run."""
+    """Check that every request has one answer, equal to that of the undisturbed run."""
     requested = {each.position for each in evidence.requests}
     for position in sorted(requested - decisions.keys() - letters.keys()):
         verdict.note(LOST, position)
@@ -211,7 +211,7 @@ def _date(moment):
 
 
 def _plain(value, name=None):
-    """Return one form for JSON and for rows: times in epoch ms, maps as dicts, and no nulls."""
+    """Return values in a common form for JSON and rows: times in epoch ms, maps as dicts, and no nulls."""
     match value:
         case _ if name in _ENTITIES:  # null is the default's name there
             plain = json.loads(value) if isinstance(value, str) else value

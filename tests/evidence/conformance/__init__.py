@@ -1,1 +1,1 @@
-"""Proves that bucket and job decide as Kafka, but for documented differences, into docs/evidence/conformance.md."""
+"""Tests that bucket and job decide as Kafka, but for documented differences; writes docs/evidence/conformance.md."""

@@ -25,7 +25,7 @@ from tests.support.deployment import make_deployment
 _SEQUENCES, _QUICK_SEQUENCES = 8000, 300
 _COLUMNS = 180
 _EARLY = 100
-"""At most one sequence in so many may end early; with more, the omitted steps would matter."""
+"""At most one sequence of this number may end early; otherwise the omitted steps would matter."""
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ _TIMEOUT_SECONDS = 600
 
 
 def main() -> None:
-    """Run the program; exit 1 if anything was lost, doubled or wrong."""
+    """Run the program; exit 1 if anything was lost, duplicated or wrong."""
     options = _options()
     console = terminal(_COLUMNS)
     try:

@@ -30,7 +30,7 @@ class Answered:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is lost, doubled or wrong."""
+        """Whether nothing is lost, duplicated or wrong."""
         return not (self.lost or self.doubled or self.wrong)
 
 

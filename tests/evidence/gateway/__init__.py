@@ -1,1 +1,1 @@
-"""Long proofs and measurements of the gateway."""
+"""Long tests and measurements of the gateway."""

@@ -19,7 +19,7 @@ _OUT = Path("docs/evidence/gateway")
 
 
 def main() -> None:
-    """Run the programs; exit 1 if anything differs but what is listed."""
+    """Run the programs; exit 1 if there are differences that are not listed."""
     options = _options()
     console = terminal(_COLUMNS)
     programs = [each for each in PROGRAMS if (each.quick or not options.quick) and each.name in options.only]

@@ -1,9 +1,9 @@
-"""What a program saw at the broker and at the gateway, compared observation by observation.
+"""The comparison, observation by observation, of what a program saw at the broker and at the gateway.
 
-The two take different times for a request, as the job decides in batches. So a throttle time is compared by the moment
-when the debt is paid off, counted from the case's first request: each side charged that at some moment between its
-sending and its answer, and told the throttle time at some moment between sending and answer of the later request. This
-gives a range on each side, and the ranges must meet. When a request ends is compared with a tolerance.
+The two sides take different times for a request, because the job decides in batches. Throttle times are therefore
+compared by the time at which the debt is paid off, relative to the case's first request. Each side charged that request
+between its sending and its response, and determined the throttle time between the sending and the response of the later
+request. This gives a range for each side, and the ranges must meet. The end of a request is compared with a tolerance.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class Row:
     difference: Difference | None
     """The listed difference that it shows."""
     mismatch: str
-    """What differs and is not listed; empty if nothing does."""
+    """The difference that is not listed; empty if there is none."""
 
 
 def compare(
@@ -43,7 +43,7 @@ def compare(
         program: The program.
         direct: What it saw at the broker.
         gateway: What it saw at the gateway.
-        slow: Factor for the program's tolerances, for a machine that does much else.
+        slow: Factor for the program's tolerances, for a busy machine.
     """
     theirs = {(each.case, each.step): each for each in direct}
     ours = {(each.case, each.step): each for each in gateway}
@@ -110,9 +110,9 @@ def _told(direct: Observation, first: Observation, gateway: Observation, first_g
 
 
 def paid_off(told: Observation, first: Observation) -> tuple[float, float]:
-    """Return the range of ms after a case's first request in which the debt is paid off, by the throttle time told.
+    """Return the range of ms after a case's first request in which the debt is paid off, by the throttle time.
 
-    Told none, it may have been paid off at any moment before the answer.
+    Without a throttle time, the debt may have been paid off at any time before the response.
     """
     latest = told.received - first.sent + (told.told_ms or 0)
     if not told.told_ms:

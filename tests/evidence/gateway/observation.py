@@ -1,4 +1,4 @@
-"""What a program saw of one request."""
+"""A program's observation of one request."""
 
 import json
 import subprocess
@@ -24,9 +24,9 @@ class Observation:
     sent: float
     received: float
     told_ms: int | None = None
-    """The throttle time told; None if the program cannot see one."""
+    """The throttle time; None if the program cannot see it."""
     detail: str = ""
-    """More of the outcome, which is compared and not shown."""
+    """Further parts of the outcome, which are compared but not shown."""
 
     @property
     def waited_ms(self) -> float:
@@ -39,7 +39,7 @@ def observed(side: Side, name: str, command: Sequence[str | Path], seconds: floa
 
     Args:
         side: the side that it runs on.
-        name: what it is called in an error.
+        name: its name in an error.
         command: the command.
         seconds: the time limit.
 

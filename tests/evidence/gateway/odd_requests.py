@@ -1,4 +1,4 @@
-"""Requests that few clients send, each by a user of its own; and what is told before any of them."""
+"""Requests that few clients send, each by its own user, and the versions and mechanisms that are offered."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A program that is run on both sides, and what is known to differ in what it sees."""
+"""A program that runs on both sides, and the known differences in its observations."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,14 +23,14 @@ class Unavailable(MutationQuotaError):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference on purpose, and what each side sees of it."""
+    """An intended difference, and the observation of it on each side."""
 
     name: str
     """The first column of docs/explanation/differences-from-kafka.md, without links."""
     kafka: str
     here: str
     told: bool = False
-    """Whether the broker tells a throttle time, and the gateway none."""
+    """Whether the broker reports a throttle time and the gateway does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Program:
 
     name: str
     about: str
-    """What is run, and how, for the page."""
+    """The setup of the program, for the page."""
     users: int
     """Number of users that it takes on each side."""
     play: Callable[[Ground, Side, int], list[Observation]]
@@ -51,14 +51,14 @@ class Program:
     quick: bool = False
     """Whether it is part of the short form."""
     prepare: Callable[[Ground], None] = lambda _: None
-    """Makes what both sides need."""
+    """Prepares what both sides need."""
     differences: dict[tuple[str, str], Difference] = field(default_factory=dict)
     """By case and step."""
     differing_topics: tuple[str, ...] = ()
     """Topics that one side alone has in the end, by those differences."""
     early_ms: float = 1500.0
     late_ms: float = 6000.0
-    """By how much a request at the gateway may end before that at the broker, and after it for each request so far."""
+    """How much earlier than at the broker a request may end at the gateway, and how much later per request so far."""
     version: Callable[[], str] = lambda: ""
     """Returns the client and its version; called after it was played."""
 

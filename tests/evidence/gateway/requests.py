@@ -1,4 +1,4 @@
-"""Requests that create, grow and delete topics, written by hand, and what is seen of their answers."""
+"""Hand-written requests that create, grow and delete topics, and the observations of their responses."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The two sides: the programs' users and topics directly at the broker, and at the gateway."""
+"""The two sides: the programs' users and topics at the broker, and at the gateway."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ USERS = 400
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Where the programs of a side connect to, and as whom."""
+    """The address and the users of a side's programs."""
 
     name: str
     """Begins the names of the side's users and topics, with a hyphen."""

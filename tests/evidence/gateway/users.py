@@ -1,4 +1,4 @@
-"""The users of both sides: their rights, passwords and quotas."""
+"""The users of both sides: their permissions, passwords and quotas."""
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -36,7 +36,7 @@ _ALTER_CLIENT_QUOTAS = 49
 
 
 def add_users(admin: AdminClient, sides: tuple[Side, Side]) -> None:
-    """Allow all users everything but what the denied one may not, and create the users by SCRAM."""
+    """Grant all users everything except what the denied one must not do, and create the users for SCRAM."""
     everyone = [(kind, "*") for kind in _CREATE_ACLS_EVERYTHING] + [(ResourceType.BROKER, "kafka-cluster")]
     bindings = [_acl(*each, "*", AclOperation.ALL, AclPermissionType.ALLOW) for each in everyone]
     for side in sides:

@@ -106,7 +106,8 @@ def test_the_cluster_takes_what_it_did_until_it_had_caught_up():
 
 def test_the_page_says_what_the_file_beside_it_does():
     found = read_capacity_file(DOCS / "experiment.json")
-    told = f"{found.created_per_second:,.0f} mutations a second created and {found.deleted_per_second:,.0f} deleted"
+    created, deleted = (f"{rate:,.0f}" for rate in (found.created_per_second, found.deleted_per_second))
+    told = f"{created} mutations per second for creation and {deleted} for deletion"
     assert told in " ".join((DOCS / "experiment.md").read_text().split())
 
 

@@ -36,7 +36,7 @@ class BrokerAnswer:
 
 
 class JavaAdmin:
-    """Kafka's own admin client, in Spark's JVM; each request has a new one, because throttled connections are muted."""
+    """Kafka's own admin client, in Spark's JVM; one per request, because throttled connections are muted."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
         self._java = spark._jvm  # noqa: SLF001 PySpark has no other way to its JVM

@@ -33,7 +33,7 @@ class Ask:
     topics: tuple[Topic, ...]
     expected: Expected
     here: Expected | None = None
-    """The project's answer where it differs from Kafka on purpose."""
+    """The project's answer if it intentionally differs from Kafka's."""
     at: float = 0.0
     """Earliest time of the request, seconds after the first one."""
     new_rate: float | None = None

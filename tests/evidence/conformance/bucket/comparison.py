@@ -28,7 +28,7 @@ A full bucket has no rounding error.
 
 
 class MismatchError(AssertionError):
-    """The project and Kafka disagree, and no difference on purpose explains it."""
+    """The project and Kafka disagree, and no intended difference explains it."""
 
 
 @dataclass(slots=True)

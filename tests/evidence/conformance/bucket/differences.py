@@ -1,6 +1,6 @@
-"""The differences on purpose (docs/explanation/differences-from-kafka.md) of a bucket, as cases.
+"""The intended differences of a bucket (docs/explanation/differences-from-kafka.md), as cases.
 
-Each case has both answers, calculated by hand, and both are checked. Kafka is played as it is.
+Each case has both answers, calculated by hand, and both are checked. Kafka's classes are not modified.
 """
 
 from collections.abc import Sequence as Steps

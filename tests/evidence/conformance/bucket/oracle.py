@@ -46,7 +46,7 @@ class Oracle:
         self.version = self._line()
 
     def plain(self, sequence: Sequence) -> list[Answer]:
-        """By Kafka as it is."""
+        """Play a sequence on unmodified Kafka."""
         return self._play(sequence, "plain")
 
     def modelled(self, sequence: Sequence) -> list[Answer]:

@@ -20,7 +20,7 @@ _NAMES = [f"topic-{number}" for number in range(10)]
 def play(
     sequence: Sequence, times: Steps[int], *, validate_only: bool = False, **options: float | None
 ) -> list[Decision | None]:
-    """Return the decisions of `quota.admission.decide.decide` on the tries; None for other steps.
+    """Return the decisions of `quota.admission.decide.decide` on the attempts; None for other steps.
 
     Args:
         sequence: The steps.

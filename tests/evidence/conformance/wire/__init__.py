@@ -1,1 +1,1 @@
-"""The project's codec of Kafka's protocol beside Kafka's own generated classes."""
+"""The project's codec of Kafka's protocol compared with Kafka's own generated classes."""

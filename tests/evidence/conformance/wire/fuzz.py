@@ -32,7 +32,7 @@ _LENGTH = 4  # bytes in front of a frame
 
 @dataclass(slots=True)
 class Fuzzed:
-    """What came of broken frames. Any error but Malformed ends the run."""
+    """The outcomes of broken frames. Any error except Malformed ends the run."""
 
     frames: int = 0
     read: int = 0

@@ -1,1 +1,1 @@
-"""What the gateway costs beside a direct connection, in one run, into docs/evidence/gateway/gateway-cost.md."""
+"""Measures the cost of the gateway next to a direct connection; writes docs/evidence/gateway/gateway-cost.md."""

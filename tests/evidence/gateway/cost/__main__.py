@@ -1,4 +1,4 @@
-"""What the gateway costs beside a direct connection: `python -m tests.evidence.gateway.cost`."""
+"""The cost of the gateway next to a direct connection: `python -m tests.evidence.gateway.cost`."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""Calls that are passed on: one at a time, and many at once."""
+"""Forwarded calls: one at a time, and many at once."""
 
 import selectors
 import struct

@@ -17,7 +17,7 @@ _SETTLE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What idle connections through a gateway cost; times in seconds, memory in bytes."""
+    """The cost of idle connections through a gateway; times in seconds, memory in bytes."""
 
     name: str
     connections: int

@@ -22,7 +22,7 @@ _READY_SECONDS = 60.0
 _END_SECONDS = 60.0
 _BROKER_MEMORY = "1g"
 
-# Clients of the listener AHEAD are told the gateway's address by the broker itself; nothing is rewritten for them.
+# The broker itself tells clients of the listener AHEAD the gateway's address; nothing is rewritten for them.
 _PROPERTIES = """\
 listeners=PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead},SASL://{{host}}:{sasl},\
 CONTROLLER://{{host}}:{{controller_port}}
@@ -72,7 +72,7 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What runs, and its ports."""
+    """The running programs and their ports."""
 
     settings: Settings
     """Settings of the deployment: its cluster is the broker's own listener."""

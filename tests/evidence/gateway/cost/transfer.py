@@ -28,7 +28,7 @@ class Transfer:
     cpu_seconds: float | None
     """Processor time of the gateway for one transfer; None for a direct connection."""
     peak: int | None
-    """How far the gateway's resident memory rose above what it was before, in bytes, at most; None if direct."""
+    """The largest increase of the gateway's resident memory in bytes; None for a direct connection."""
 
     @property
     def megabytes_per_second(self) -> float:

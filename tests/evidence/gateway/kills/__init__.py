@@ -1,1 +1,1 @@
-"""Proves that a killed gateway lets nothing pass undecided, and charges no growth and no deletion twice."""
+"""Tests that a killed gateway forwards nothing undecided, and charges no added partition and no deletion twice."""

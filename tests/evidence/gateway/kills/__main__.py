@@ -1,4 +1,4 @@
-"""Many kills of a gateway under load, with the whole real job behind it: `python -m tests.evidence.gateway.kills`."""
+"""Many kills of a gateway under load, with the complete real job: `python -m tests.evidence.gateway.kills`."""
 
 import argparse
 import sys

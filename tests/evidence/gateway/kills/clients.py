@@ -1,4 +1,4 @@
-"""Clients that create, grow and delete topics through a gateway, and try again when it is gone."""
+"""Clients that create, grow and delete topics through a gateway, and retry when it is gone."""
 
 import random
 import threading
@@ -23,14 +23,14 @@ LIMIT_MS = 15_000
 _SLACK_SECONDS = 3.0
 _CREATE, _DELETE, _GROW = 19, 20, 37
 _DONE = {_CREATE: 36, _GROW: 37, _DELETE: 3}
-"""The error that tells that it was done by an earlier try: it exists, it is no increase, it is not there."""
+"""The error that shows that an earlier attempt succeeded: the topic exists, has the partitions, or does not exist."""
 _THROTTLED, _TIMED_OUT = 89, 7
 _RETRY_SECONDS = 0.2
 
 
 @dataclass
 class Tally:
-    """What happened to the clients."""
+    """The outcomes of the clients."""
 
     calls: int = 0
     broken: int = 0
@@ -61,7 +61,7 @@ class Client(threading.Thread):
         self.tally = Tally()
 
     def run(self) -> None:
-        """Go on until it is over; the step under way is finished."""
+        """Run until the end; finish the current step."""
         number = 0
         while not self._is_over():
             name = f"{PREFIX}{self._id}-{number}"
@@ -74,7 +74,7 @@ class Client(threading.Thread):
         self._disconnect()
 
     def _step(self, key: int, version: int, name: str, message: Message, done: str) -> None:
-        """Send a request until the topic is as it asks."""
+        """Send a request until the topic is in the requested state."""
         while True:
             answer = self._call(key, version, message)
             if answer is None:

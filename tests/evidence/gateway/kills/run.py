@@ -29,7 +29,7 @@ def prepared(settings: Settings) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done to the gateway, and by how many clients."""
+    """The kills of the gateway, and the number of clients."""
 
     kills: int
     """The number of kills by SIGKILL, each followed by a new start."""
@@ -41,13 +41,13 @@ class Plan:
 
 
 def under_kills(settings: Settings, log: Path, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Report:
-    """Kill a gateway and start it again, while clients change topics through it; check what came of it.
+    """Kill and restart a gateway while clients change topics through it, and check the outcome.
 
     Args:
         settings: a deployment whose job is running, with `prepared` settings.
         log: the file of the gateway's output.
-        plan: how often, and so on.
-        tell: takes a line now and then.
+        plan: the kills and the clients.
+        tell: takes a line of progress.
     """
     write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
     chance = random.Random(plan.seed)

@@ -29,7 +29,7 @@ class Report:
     tallies: list[Tally]
     decisions: int = 0
     repeats: Counter[str] = field(default_factory=Counter)
-    """Decisions that charged nothing, since the same was admitted before."""
+    """Decisions without a charge, because the same request was admitted before."""
     paid_twice: Counter[str] = field(default_factory=Counter)
     """Mutations that were charged more than once."""
     wrong: list[str] = field(default_factory=list)
