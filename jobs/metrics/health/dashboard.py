@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from jobs.metrics.health.probe import STARTING, Answer, Health
+from jobs.metrics.health.probe import STARTING, Answer, Health, unless_stalled
 
 
 class Contact(Protocol):
@@ -44,13 +44,9 @@ class FeedHealth(Health):
     def live(self) -> Answer:
         """Return whether the thread makes progress, which includes attempts to reach Kafka."""
         silence = self._clock() - self._feed.turned_at
-        if silence > self._stalled_seconds:
-            return Answer(
-                False,
-                f"the topics have not been read for {silence:.0f} s; the limit is {self._stalled_seconds:.0f} s "
-                "(health.stalled_seconds)",
-            )
-        return Answer(True, "the topics are followed")
+        return unless_stalled(
+            silence, self._stalled_seconds, "the topics have not been read", "the topics are followed"
+        )
 
     def ready(self) -> Answer:
         """Return whether the page is up to date: the topics were read, and Kafka answers."""

@@ -45,5 +45,20 @@ class Health(ABC):
         """Return whether the service can do its work; never waits."""
 
 
+def unless_stalled(silence: float, limit_seconds: float, stalled: str, going: str) -> Answer:
+    """Return whether a service goes on.
+
+    Args:
+        silence: the time since it was last seen to go on [s].
+        limit_seconds: the longest time that is fine [s].
+        stalled: what is told if it does not: "`stalled` for 700 s".
+        going: what is told if it does.
+    """
+    if silence <= limit_seconds:
+        return Answer(True, going)
+    limit = f"the limit is {limit_seconds:.0f} s (health.stalled_seconds)"
+    return Answer(False, f"{stalled} for {silence:.0f} s; {limit}")
+
+
 STARTING: Final = "it is starting"
 STOPPING: Final = "it is stopping"

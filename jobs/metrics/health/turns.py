@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from jobs.metrics.health.probe import STARTING, Answer, Health
+from jobs.metrics.health.probe import STARTING, Answer, Health, unless_stalled
 
 
 class TurningStats(Protocol):
@@ -46,13 +46,7 @@ class TurnHealth(Health):
         if self._stats.waits_for:
             return Answer(True, f"it waits: {self._stats.waits_for}")
         silence = self._clock() - self._stats.turned_at
-        if silence > self._stalled_seconds:
-            return Answer(
-                False,
-                f"it has made no progress for {silence:.0f} s; the limit is {self._stalled_seconds:.0f} s "
-                "(health.stalled_seconds)",
-            )
-        return Answer(True, "it makes progress")
+        return unless_stalled(silence, self._stalled_seconds, "it has made no progress", "it makes progress")
 
     def ready(self) -> Answer:
         """Return whether the service lacks nothing and its cluster answers."""

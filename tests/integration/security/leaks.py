@@ -1,7 +1,32 @@
-"""A search for secrets in files and in the command lines of all processes."""
+"""A search for secrets in files, in talkative logs and in the command lines of all processes."""
 
 import threading
 from pathlib import Path
+
+_LOG4J = """\
+rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.target=SYSTEM_ERR
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%p %c %m%n%ex
+logger.spark.name=org.apache.spark
+logger.spark.level=info
+logger.source.name=org.apache.spark.sql.kafka010
+logger.source.level=debug
+logger.own.name=org.apache.spark.kafka010
+logger.own.level=debug
+logger.kafka.name=org.apache.kafka
+logger.kafka.level=info
+"""
+
+
+def talkative_log(folder):
+    """Return the Java option by which Spark and its Kafka clients log as much as operators ever let them."""
+    file = folder / "log4j2.properties"
+    file.write_text(_LOG4J)
+    return f"-Dlog4j2.configurationFile={file.as_uri()}"
 
 
 def files_with(secrets, *folders):

@@ -28,7 +28,7 @@ from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
-from tests.integration.security.leaks import CommandLines, files_with
+from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
@@ -107,21 +107,6 @@ def of_topic(name, messages):
     return [each for each in records if any(topic["name"] == name for topic in each["topics"])]
 
 
-LOUD = """\
-rootLogger.level=warn
-rootLogger.appenderRef.console.ref=console
-appender.console.type=Console
-appender.console.name=console
-appender.console.target=SYSTEM_ERR
-appender.console.layout.type=PatternLayout
-appender.console.layout.pattern=%p %c %m%n%ex
-logger.spark.name=org.apache.spark
-logger.spark.level=info
-logger.kafka.name=org.apache.kafka
-logger.kafka.level=info
-"""
-
-
 def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
     """An operator sets a quota, a tenant asks, it is decided and carried out; each by its own principal."""
     quota = ("quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=2")
@@ -129,15 +114,14 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
     assert done.returncode == 0, done.stderr
 
     # All of it in a file, as a service has it, with Spark as talkative as operators make it.
-    log4j, events, output = (cluster.folder / name for name in ("log4j2.properties", "events", "output"))
-    log4j.write_text(LOUD)
+    events, output = (cluster.folder / name for name in ("events", "output"))
     events.mkdir()
     output.mkdir()
     conf = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": events.as_uri(),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.driver.extraJavaOptions": talkative_log(cluster.folder),
         "spark.master": "local[2]",
     }
     config = [option for name, value in conf.items() for option in ("--set", f"spark.conf.{name}={value}")]

@@ -25,7 +25,7 @@ from quota.kafka.requests import RequestWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
-from tests.integration.security.leaks import CommandLines, files_with
+from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
@@ -33,22 +33,6 @@ from tests.support.gateway import protocol
 from tests.support.programs import run
 from tests.support.token_broker import SECRETS, token_broker
 from tests.support.waiting import until
-
-TALKATIVE = """\
-rootLogger.level=warn
-rootLogger.appenderRef.console.ref=console
-appender.console.type=Console
-appender.console.name=console
-appender.console.target=SYSTEM_ERR
-appender.console.layout.type=PatternLayout
-appender.console.layout.pattern=%p %c %m%n%ex
-logger.spark.name=org.apache.spark.sql.kafka010
-logger.spark.level=debug
-logger.own.name=org.apache.spark.kafka010
-logger.own.level=debug
-logger.kafka.name=org.apache.kafka
-logger.kafka.level=info
-"""
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +76,10 @@ def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
         cluster, "operator", "quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=2"
     )
     assert done.returncode == 0, done.stderr
-    log4j, output = cluster.folder / "log4j2.properties", cluster.folder / "output"
-    log4j.write_text(TALKATIVE)
+    output = cluster.folder / "output"
     output.mkdir()
     conf = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.driver.extraJavaOptions": talkative_log(cluster.folder),
         "spark.master": "local[2]",
     }
     more = [f"spark.conf.{name}={value}" for name, value in conf.items()] + ["kafka.java.metrics.num.samples=17"]
