@@ -32,6 +32,7 @@ from jobs.cli.program.help import (
     split_docstring,
 )
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
+from jobs.cli.program.usage_errors import usage_message
 from jobs.cli.program.versions import version_lines
 from jobs.cli.tables import decisions, maintain
 from jobs.cli.topics import commands as topics
@@ -144,7 +145,7 @@ def main() -> None:
     except MutationQuotaError as error:
         _fail(str(error), error.exit_code, error)
     except typer.TyperException as error:
-        _fail(error.format_message(), error.exit_code)
+        _fail(usage_message(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         exit_interrupted()
     except OSError as error:

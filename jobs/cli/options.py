@@ -133,7 +133,7 @@ class KafkaOptions(SettingsOptions):
         return []
 
     def _server(self) -> list[str]:
-        return [f"kafka.bootstrap_servers={self.server}"] if self.server else []
+        return [] if self.server is None else [f"kafka.bootstrap_servers={self.server}"]
 
 
 @dataclass(frozen=True, slots=True)

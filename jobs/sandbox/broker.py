@@ -224,7 +224,10 @@ class Broker:
         return self._data / "server.properties"
 
     def _configure(self) -> None:
-        self._data.mkdir(parents=True, exist_ok=True)
+        try:
+            self._data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"cannot make the data folder {self._data}: {error.strerror}") from None
         controller_port = free_port()
         self._properties.write_text(
             (_PROPERTIES + self._extra_properties).format(

@@ -203,6 +203,8 @@ def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
     # An error of a whole section has the origin of any of its keys.
     origin = next(origins[known] for known in origins if known[: len(path)] == path[: len(known)])
     message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if first["type"] == "string_too_short" and not first["input"]:
+        return BadInput(f"{'.'.join(path)} is empty ({origin})")
     reason = message[0].lower() + message[1:]
     # Its reason names what is wrong with the section.
     got = "" if isinstance(first["input"], dict) else f", got {mask_secrets('.'.join(path), first['input'])!r}"

@@ -8,6 +8,7 @@ import typer
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import Comment, TargetOptions
 from jobs.cli.output import OutputOptions
+from quota.errors import BadInput
 from quota.records.quota_log import ClusterRecord
 from quota.text import format_time, plural
 from schemas.documents.cluster import PublishedCluster
@@ -34,13 +35,15 @@ def publish(
       mutation-quota cluster publish
       mutation-quota cluster publish --source-server target:9092
     """
+    if source == "":
+        raise BadInput("--source-server is empty: expected HOST:PORT")
     settings = kafka.read()
     from quota.kafka.quota_writer import publish_cluster
     from quota.kafka.reading import read_cluster
 
     prepare_quota_topic(settings)
     connection = settings.target_connection
-    if source:
+    if source is not None:
         connection = replace(connection, servers=source, servers_from="--source-server")
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))

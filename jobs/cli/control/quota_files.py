@@ -188,9 +188,12 @@ def read_quota_records(file: Path) -> list[QuotaRecord]:
     """Read the quotas of a file, YAML or JSON lines.
 
     Raises:
-        BadInput: it cannot be read, or is invalid.
+        BadInput: it cannot be read, or is invalid or empty: what wrote it may have failed, and would remove all quotas.
     """
     try:
-        return read_quotas_of_entities(file.read_bytes(), str(file))
+        content = file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
+    if not content.strip():
+        raise BadInput(f"{file}: empty; for no quotas, write 'quotas: []' to a YAML file")
+    return read_quotas_of_entities(content, str(file))

@@ -31,7 +31,7 @@ Endpoints = Annotated[
 ]
 Timeout = Annotated[
     float,
-    typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for Kafka, storage and endpoints."),
+    typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="How long to wait for Kafka, storage and endpoints."),
 ]
 
 

@@ -89,7 +89,7 @@ def _name_pattern(text: str | None) -> re.Pattern[str]:
         BadInput: it is not a regular expression.
     """
     try:
-        return re.compile("|".join(f"(?:{part.strip()})" for part in (text or ".*").split(",")))
+        return re.compile("|".join(f"(?:{part.strip()})" for part in (".*" if text is None else text).split(",")))
     except re.error as error:
         raise BadInput(f"--topic {text}: not a regular expression: {error}") from None
 

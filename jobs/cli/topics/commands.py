@@ -1,5 +1,6 @@
 """`mutation-quota topics`: kafka-topics.sh's changes, each decided by the quotas first."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -20,16 +21,26 @@ Assignment = Annotated[
 ]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Do nothing if no topic matches.")]
 ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Only validate the request; costs nothing.")]
+_MAX_PARTITIONS, _MAX_REPLICAS = 2**31 - 1, 2**15 - 1
+"""What Kafka's protocol can ask for."""
+
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Request timeout. Default: client.api_timeout_ms."),
+    typer.Option(
+        "--timeout", min=0.1, max=86_400, metavar="SECONDS", help="Request timeout. Default: client.api_timeout_ms."
+    ),
 ]
 
 
-def _count_or_default(number: int) -> int:
-    if number != -1 and number < 1:
-        raise typer.BadParameter(f"{number} is neither -1 nor at least 1")
-    return number
+def _count_or_default(most: int) -> Callable[[int], int]:
+    """Return a check of a number that is -1, or from 1 to `most`."""
+
+    def check(number: int) -> int:
+        if number != -1 and not 1 <= number <= most:
+            raise typer.BadParameter(f"{number}: expected -1, or 1 to {most}")
+        return number
+
+    return check
 
 
 def create(
@@ -39,7 +50,7 @@ def create(
         typer.Option(
             "--partitions",
             metavar="N",
-            callback=_count_or_default,
+            callback=_count_or_default(_MAX_PARTITIONS),
             help="Partitions of each topic; -1 for the cluster's default.",
         ),
     ] = -1,
@@ -48,7 +59,7 @@ def create(
         typer.Option(
             "--replication-factor",
             metavar="N",
-            callback=_count_or_default,
+            callback=_count_or_default(_MAX_REPLICAS),
             help="Replicas of each partition; -1 for the cluster's default.",
         ),
     ] = -1,
@@ -97,7 +108,10 @@ def create(
 def alter(
     topic: Pattern,
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, metavar="N", help="New number of partitions of each topic.")
+        int,
+        typer.Option(
+            "--partitions", min=1, max=_MAX_PARTITIONS, metavar="N", help="New number of partitions of each topic."
+        ),
     ],
     replica_assignment: Assignment = None,
     if_exists: IfExists = False,
