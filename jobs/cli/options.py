@@ -227,6 +227,8 @@ class FileOptions:
             return
         if file.is_dir():
             raise BadInput(f"--output-file {file}: this is a folder")
+        if file.exists() and not file.is_file():  # a whole file would take the place of the device
+            raise BadInput(f"--output-file {file}: this is not a regular file; - is standard output")
         if file.exists() and not self.force:
             raise BadInput(f"--output-file {file}: the file exists; add --force to replace it")
         if not file.absolute().parent.is_dir():

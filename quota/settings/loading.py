@@ -200,9 +200,10 @@ def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
     """Describe the first error in one line."""
     first = error.errors()[0]
     path = tuple(str(part) for part in first["loc"])
-    # An error of a whole section has the origin of any of its keys.
-    origin = next(origins[known] for known in origins if known[: len(path)] == path[: len(known)])
     message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    # An error of a whole section has the origin of a key that it names, or else of any of its keys.
+    given = [known for known in origins if known[: len(path)] == path[: len(known)]]
+    origin = origins[next((known for known in given if known[-1] in message), given[0])]
     if first["type"] == "string_too_short" and not first["input"]:
         return BadInput(f"{'.'.join(path)} is empty ({origin})")
     reason = message[0].lower() + message[1:]

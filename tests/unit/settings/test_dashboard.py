@@ -40,6 +40,11 @@ def test_a_short_token_is_refused(text, token):
         load(token(text))
 
 
+def test_an_error_of_the_section_names_where_the_key_was_set(token):
+    with pytest.raises(BadInput, match=r"\(--set dashboard.token_file="):
+        load("dashboard.port=0", token("too short"))
+
+
 @pytest.mark.parametrize("address", ["localhost", "quota.example", "127.0.0.1:80"])
 def test_a_name_is_not_an_address(address):
     with pytest.raises(BadInput, match="is not an IP address"):

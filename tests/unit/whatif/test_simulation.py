@@ -62,7 +62,10 @@ def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, a
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--algorithm", "leaky-bucket"), "'leaky-bucket' is not one of 'token-bucket', 'sampled-rate', 'spread-rate'"),
+        (
+            ("--algorithm", "leaky-bucket"),
+            "--algorithm leaky-bucket: expected token-bucket, sampled-rate or spread-rate",
+        ),
         (
             ("--algorithm", "sampled-rate", "--set", "repeats.window_seconds=60"),
             "repeats.window_seconds=60: sampled-rate does not support deduplication; set it to 0, or use token-bucket",

@@ -1,5 +1,7 @@
 """Options that commands share: files to write, configs, and confirmation."""
 
+import os
+
 import pytest
 
 from jobs.cli.options import ConfirmOptions, FileOptions, split_configs
@@ -43,6 +45,14 @@ def test_a_dash_is_standard_output(capsysbinary, tmp_path):
 def test_a_folder_is_not_a_file(tmp_path):
     with pytest.raises(BadInput, match="this is a folder"):
         FileOptions(tmp_path, force=True).check()
+
+
+def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(BadInput, match=r"pipe: this is not a regular file; - is standard output"):
+        FileOptions(pipe, force=True).write("content")
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.JSONL])
