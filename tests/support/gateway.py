@@ -179,7 +179,8 @@ def start_gateway(settings, log, *given, port=0):
     options = [*as_options(settings), *(part for each in own for part in ("--set", each))]
     with log.open("ab") as output:
         process = subprocess.Popen(command_line("gateway", *options), stdout=subprocess.PIPE, stderr=output)
-    ready = process.stdout.readline().decode()
+    with process.stdout as lines:  # it prints no more than one
+        ready = lines.readline().decode()
     if not ready.startswith("ready "):
         process.kill()
         raise AssertionError(f"no gateway: {log.read_text()}")

@@ -43,7 +43,7 @@ def s3_server(log):
         found = until(lambda: re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()))
         with closing(HTTPConnection("127.0.0.1", int(found[1]))) as connection:
             connection.request("PUT", f"/{BUCKET}")
-            connection.getresponse()
+            connection.getresponse().read()
         yield S3Server(f"http://127.0.0.1:{found[1]}")
     finally:
         process.send_signal(signal.SIGTERM)

@@ -136,6 +136,9 @@ class Jvm:
         self._signal()
         if self._process is not None:
             self._process.wait()
+            if self._process.stdin is not None:
+                with suppress(OSError):
+                    self._process.stdin.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -284,6 +284,7 @@ def following(deployment, *args, options=()):
         process.kill()
         process.wait()
         reader.join()
+        process.stderr.close()
 
 
 def test_a_service_pushes_changes_as_they_come_and_scheduled_ones_when_they_are_due(broker, wrote, deployment):

@@ -31,14 +31,14 @@ def nodes(base_settings, tmp_path_factory):
 @contextmanager
 def running_gateway(*options):
     """Run a gateway inside the block; it has ended well after it."""
-    process = subprocess.Popen(command_line("gateway", *options), stdout=subprocess.PIPE, text=True)
-    try:
-        ready = process.stdout.readline()
-        assert ready.startswith("ready ")
-        yield ready.split()[1]
-    finally:
-        process.terminate()
-        assert process.wait(60) == 0
+    with subprocess.Popen(command_line("gateway", *options), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            ready = process.stdout.readline()
+            assert ready.startswith("ready ")
+            yield ready.split()[1]
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
 
 
 def use_all_brokers(address):

@@ -52,7 +52,7 @@ def program(tmp_path):
 
     yield _start
     for process in started:
-        if process.poll() is None:
+        with process:  # closes its output
             process.kill()
 
 
