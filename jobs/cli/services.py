@@ -11,7 +11,9 @@ from quota.errors import BadInput
 Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 TakeOver = Annotated[
     bool,
-    typer.Option("--take-over", help="Do not wait until the lease of a job that was killed on another machine ends."),
+    typer.Option(
+        "--take-over", help="Do not wait until the lease of a job that was killed on another machine expires."
+    ),
 ]
 
 

@@ -13,7 +13,11 @@ def explain(
     around: Annotated[
         int,
         typer.Option(
-            "--context", metavar="N", min=0, max=1000, help="Decisions of the same bucket to show before and after it."
+            "--context",
+            metavar="N",
+            min=0,
+            max=1000,
+            help="Show the N decisions of the same bucket before and after it.",
         ),
     ] = 3,
     *,

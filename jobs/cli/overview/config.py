@@ -22,8 +22,8 @@ _ORIGINS = {"default": "default", "option": "--set", "kafka": "as [kafka]"}
 def show(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: TargetOptions) -> None:
     """Show the settings in force, and where each comes from.
 
-    That is a file, a variable of the environment, --set, or the default. Secrets are masked. A key that is not set in
-    [target] has its value in [kafka].
+    The source is a file, an environment variable, --set, or the default. Secrets are masked. A key that is not set in
+    [target] takes its value from [kafka].
 
     Examples:
       mutation-quota config show --changed

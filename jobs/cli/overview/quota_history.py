@@ -37,7 +37,7 @@ def history(
 ) -> None:
     """Show who changed what, when and why.
 
-    Reads the quota topic, which has all changes of a week and then the last one of each entity. The Delta table
+    Reads the quota topic, which keeps all changes for a week, and the last one of each entity for good. The Delta table
     quota_changes keeps all of them.
 
     Examples:

@@ -39,7 +39,7 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
     """Show topics, queries, tables and problems.
 
     Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
-    records that a query has not read. RUNNING is ? where nothing tells it: name the metrics endpoints of the jobs.
+    records that a query has not read. RUNNING is ? if no metrics endpoint tells it: name those of the jobs.
 
     Exit code 0: there is no problem. Exit code 1: something is missing, cannot be reached, or is behind.
 

@@ -23,7 +23,7 @@ Pattern = Annotated[
 def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: TargetOptions) -> None:
     """List topics with their partitions and replicas.
 
-    The cluster is kafka.target_servers, or that of the requests.
+    Asks the cluster of kafka.target_servers, by default the one with the request topic.
 
     Examples:
       mutation-quota topics list
@@ -57,8 +57,8 @@ def describe(
 ) -> None:
     """Describe topics, and what changing them costs.
 
-    The cluster is kafka.target_servers, or that of the requests. With --user or --client also the quota that is
-    charged, and how long a full bucket is in debt after a deletion.
+    Asks the cluster of kafka.target_servers, by default the one with the request topic. With --user or --client, also
+    shows the quota that is charged, and how long a full bucket is in debt after a deletion.
 
     Examples:
       mutation-quota topics describe --topic orders

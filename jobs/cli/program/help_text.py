@@ -102,10 +102,10 @@ def _lines(rows: Rows, width: int) -> Iterator[str]:
 
 
 def _paragraphs(text: str | None, width: int) -> Iterable[str]:
-    """Yield paragraphs; one whose lines but the first are indented is kept as it is laid out."""
+    """Yield paragraphs; one whose lines but the first are indented is a heading with lines that are kept."""
     for paragraph in _PARAGRAPHS.split((text or "").strip()):
         first, *rest = paragraph.splitlines() or [""]
         if rest and all(line.startswith(" ") for line in rest):
-            yield "\n".join(f"{_INDENT}{line}" for line in (first, *rest))
+            yield "\n".join((first, *rest))
         elif paragraph:
             yield fill(" ".join(paragraph.split()), _INDENT, _INDENT, width)

@@ -20,10 +20,12 @@ _WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "WAIT S")
 def list_decisions(
     user: User = None,
     client: Client = None,
-    refused: Annotated[bool, typer.Option("--refused", help="Only those that refuse a topic, in shadow too.")] = False,
+    refused: Annotated[
+        bool, typer.Option("--refused", help="Only decisions that refuse a topic, also in shadow mode.")
+    ] = False,
     since: From = None,
     until: To = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="The largest number of decisions.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Print at most the N newest.")] = 20,
     *,
     output: OutputOptions,
     where: SettingsOptions,

@@ -60,8 +60,8 @@ def test_the_help_of_a_command_is_laid_out_for_a_terminal_of_80_columns():
         "Common options:",
         "  --settings FILE  Settings file. [default: a.toml]",
         "",
-        "  Examples:",
-        "    program command --with a --very long --line that --is 'copied as it is shown'",
+        "Examples:",
+        "  program command --with a --very long --line that --is 'copied as it is shown'",
     ]
 
 
