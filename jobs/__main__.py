@@ -149,7 +149,8 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         exit_interrupted()
     except OSError as error:
-        _fail(f"{error.filename or 'input or output'}: {error.strerror}", 1)
+        # Those of libraries may have a text alone.
+        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except Exception as error:  # noqa: BLE001 any error is one line
         _fail(f"unexpected {type(error).__name__}: {error} (-v shows where it comes from)", 1, error)
 

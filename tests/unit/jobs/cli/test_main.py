@@ -1,12 +1,13 @@
 """The command line as a whole: its start, its help, and the encoding of its arguments."""
 
+import errno
 import subprocess
 import sys
 
 import pytest
 from typer.main import get_command
 
-from jobs.__main__ import app
+from jobs.__main__ import app, main
 from tests.support.programs import run
 
 
@@ -54,3 +55,25 @@ def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     heavy = {"confluent_kafka", "deltalake", "duckdb", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich"}
     assert heavy & set(done.stdout.split()) == set()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError("AF_UNIX path too long"), "input or output: AF_UNIX path too long"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "quotas.yaml"),
+            "quotas.yaml: No such file or directory",
+        ),
+    ],
+)
+def test_an_error_of_the_system_is_named_also_if_a_library_gives_it_a_text_alone(error, line, monkeypatch, capsys):
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr("jobs.__main__.app", fail)
+    monkeypatch.setattr("jobs.__main__.watch_interrupts", lambda: None)
+    with pytest.raises(SystemExit) as exited:
+        main()
+    assert exited.value.code == 1
+    assert capsys.readouterr().err == f"mutation-quota: {line}\n"
