@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatch
+from pathlib import Path
 
 from jobs.spark.installation import conf_file, jars_in
 from jobs.spark.log_lines import SERVICE_VARIABLE
@@ -24,6 +25,7 @@ _REDACTED = "spark.redaction.regex"
 _LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
 _S3_JAR = "hadoop-aws-*.jar"
+_DEPLOY_MODE = "spark.submit.deployMode"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTORS_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
@@ -107,7 +109,16 @@ def submitted_properties(
         given: the properties of spark-submit, from its files and options.
         delta: whether Spark reads or writes Delta tables.
         service: the name of the service in its log.
+
+    Raises:
+        BadInput: the storage root is relative to a folder that is removed with the driver.
     """
+    root = settings.storage.root
+    if given.get(_DEPLOY_MODE) == "cluster" and "://" not in root and not Path(root).is_absolute():
+        raise BadInput(
+            f"storage.root={root} is relative to the working folder of the driver, which a cluster removes; set a "
+            "URL or an absolute path that the driver and all executors share"
+        )
     defaults = spark_defaults()
     # spark-submit may use our own defaults file, which the settings override.
     submitted = {name: value for name, value in given.items() if defaults.get(name) != value}

@@ -36,6 +36,15 @@ def test_what_spark_submit_was_told_goes_before_settings_and_what_was_measured()
     assert found["spark.sql.session.timeZone"] == "UTC"
 
 
+@pytest.mark.parametrize("root", ["/shared/quotas", "s3a://bucket/quotas"])
+def test_a_driver_in_a_cluster_needs_a_root_that_outlives_its_working_folder(root):
+    given = {"spark.submit.deployMode": "cluster"}
+    with pytest.raises(BadInput, match=r"^storage.root=.data is relative to the working folder of the driver"):
+        submitted_properties(load("storage.root=.data"), given)
+    assert submitted_properties(load(f"storage.root={root}"), given)
+    assert submitted_properties(load("storage.root=.data"), {"spark.submit.deployMode": "client"})
+
+
 def test_what_a_jvm_is_started_with_is_left_to_spark_submit():
     found = submitted_properties(load("spark.jars=nowhere"), {})
     assert not found.keys() & {"spark.jars", "spark.driver.memory", "spark.driver.extraJavaOptions", "spark.master"}
