@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
-from quota.kafka.quota_writer import alter_quota, author
+from quota.kafka.quotas.writer import alter_quota, author
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.fields import Positive

@@ -11,7 +11,7 @@ import msgspec
 from jobs.dashboard.decisions import KEPT_MS
 from jobs.dashboard.state import LiveState
 from quota.errors import ClusterError, MutationQuotaError
-from quota.kafka.quota_log import KafkaQuotas, QuotaLog
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.requests import AnswerReader
 from quota.kafka.timing import Every, now_ms
 from quota.kafka.topics.layouts import LayoutReader

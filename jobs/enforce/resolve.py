@@ -15,7 +15,7 @@ from jobs.spark.worker import prepare_worker
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.callbacks.instance import CALLBACK_ERROR_PREFIX
-from quota.kafka.quota_log import KafkaQuotas
+from quota.kafka.quotas.log import KafkaQuotas
 from quota.records.record import Record
 from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD

@@ -4,9 +4,9 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 
-from quota.gateway.addresses import Address
 from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason
+from quota.wire.address import Address
 from quota.wire.protocol import Protocol
 
 _LOOK_SECONDS = 10.0

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from quota.errors import BadInput
-from quota.gateway.addresses import Address, Addresses
+from quota.gateway.addresses import Addresses
 from quota.settings.gateway import MAX_PORT, GatewaySettings
 from quota.text import plural
+from quota.wire.address import Address
 
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are refused
 

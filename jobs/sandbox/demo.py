@@ -21,7 +21,7 @@ from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.session import deployment_session
 from jobs.spark.queries import check_queries, run_until, stop_after_batch
 from quota.errors import MutationQuotaError
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Deadline
 from quota.records.dead_letter import DeadLetter

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 from jobs.sandbox.unmodified import KAFKA_TOPICS, LIBRDKAFKA
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity

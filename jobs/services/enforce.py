@@ -16,7 +16,7 @@ from jobs.services.signals import stop_signals
 from jobs.storage.files import Files
 from jobs.storage.starting import reset_checkpoint
 from quota.callbacks.loading import check_callbacks
-from quota.kafka.quota_log import read_log
+from quota.kafka.quotas.log import read_log
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)

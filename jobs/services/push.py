@@ -15,7 +15,7 @@ from jobs.services.signals import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.brokers.stats import PushStats
-from quota.kafka.quota_log import KafkaQuotas, QuotaLog
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
 from quota.timeline.cluster_plan import Difference, Wanted, differences, wanted_rates

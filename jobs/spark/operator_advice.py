@@ -25,7 +25,7 @@ _ADVICE = {
     ),
     "cannot read the quotas in|no records of .* arrived for": (
         "requests cannot be decided without the quotas (waited for enforce.quota_timeout_seconds); "
-        f"make the quota topic available, {_AGAIN}"
+        f"make all brokers of the quota topic available, {_AGAIN}"
     ),
     "data may have been lost|data may have been missed|OffsetOutOfRangeException": (
         "records were removed before they were read; to continue after them, start it again with "

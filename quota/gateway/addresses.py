@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from quota.gateway.api_keys import ApiKey, ErrorCode
+from quota.wire.address import Address
+from quota.wire.api_keys import ApiKey, ErrorCode
 from quota.wire.protocol import Protocol
-
-Address = tuple[str, int]
-"""Host and port."""
 
 NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR})
 """The APIs whose answers name addresses in any version."""

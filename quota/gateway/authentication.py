@@ -1,7 +1,7 @@
 """A client's authentication, in the messages of SaslHandshake and SaslAuthenticate that pass through the gateway."""
 
-from quota.gateway.api_keys import ErrorCode
 from quota.gateway.sasl import MECHANISMS, AuthenticationRefused, SaslExchange
+from quota.wire.api_keys import ErrorCode
 from quota.wire.codec import Message
 
 

@@ -4,7 +4,6 @@ import struct
 from collections.abc import Callable
 
 from quota.gateway.addresses import NAMING_BROKERS
-from quota.gateway.api_keys import ApiKey, ErrorCode
 from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.gate import ChannelError, Gate, Ports
 from quota.gateway.mutations.growth import excess
@@ -14,6 +13,7 @@ from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
 from quota.gateway.sasl import AuthenticationRefused
 from quota.records.request import ANONYMOUS
+from quota.wire.api_keys import ApiKey, ErrorCode
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed

@@ -2,9 +2,9 @@
 
 import struct
 
-from quota.gateway.api_keys import ApiKey
 from quota.gateway.frames import FrameStream
 from quota.gateway.gate import ChannelError, Gate
+from quota.wire.api_keys import ApiKey
 from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
 from quota.wire.primitives import Malformed
 

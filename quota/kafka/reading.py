@@ -7,12 +7,12 @@ from typing import cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec, TopicMetadata
 
-from quota.gateway.addresses import Address
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
 from quota.records.quota_log import Cluster
 from quota.records.record import Source
 from quota.settings.connection import Connection
+from quota.wire.address import Address
 
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""

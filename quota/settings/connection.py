@@ -15,6 +15,9 @@ _PORT = 9092
 _MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
 """The property of the mechanism; librdkafka has two names for it."""
 
+_SECURITY = ("security.", "sasl.", "ssl.", "https.")
+"""How the properties begin that change how a client connects."""
+
 _PASSWORD_MODULES = {
     "PLAIN": "plain.PlainLoginModule",
     "SCRAM-SHA-256": "scram.ScramLoginModule",
@@ -56,6 +59,11 @@ class Security:
     def has_sasl(self) -> bool:
         """Whether the client authenticates by SASL."""
         return has_sasl(self.protocol)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether TLS and SASL are as these fields say, without further properties of librdkafka."""
+        return not any(name.startswith(_SECURITY) for name, _ in self.more_librdkafka)
 
     @property
     def has_mechanism(self) -> bool:

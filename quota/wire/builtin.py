@@ -4,19 +4,21 @@ One version of each, which all brokers since Kafka 2.1 have. Names, types and or
 schemas in Kafka's jar (`quota.wire.schemas`).
 """
 
+from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Protocol
 from quota.wire.schemas import Schema
 
-_API_VERSIONS, _LIST_OFFSETS, _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 18, 2, 17, 36
+
+def _fields(**types: str | list[Schema]) -> list[Schema]:
+    """Return the fields of a message or struct by name, each of a type (with `?` if it may be null) or an array."""
+    return [_field(name, kind) for name, kind in types.items()]
 
 
-def _fields(**types: "str | list[Schema]") -> list[Schema]:
-    """Return the fields of a message or struct, by their names: of a type, or of an array of structs."""
-    return [
-        {"name": name, "versions": "0+", "nullableVersions": "0+" if name == "ErrorMessage" else "none"}
-        | ({"type": kind} if isinstance(kind, str) else {"type": f"[]{name}", "fields": kind})
-        for name, kind in types.items()
-    ]
+def _field(name: str, kind: str | list[Schema]) -> Schema:
+    if isinstance(kind, list):
+        return {"name": name, "versions": "0+", "type": f"[]{name}", "fields": kind}
+    nullable = "0+" if kind.endswith("?") else "none"
+    return {"name": name, "versions": "0+", "type": kind.removesuffix("?"), "nullableVersions": nullable}
 
 
 def _api(key: int, name: str, version: int, request: list[Schema], response: list[Schema]) -> dict[str, Schema]:
@@ -30,7 +32,7 @@ def _api(key: int, name: str, version: int, request: list[Schema], response: lis
 
 BUILTIN = Protocol(
     _api(
-        _LIST_OFFSETS,
+        ApiKey.LIST_OFFSETS,
         "ListOffsets",
         4,
         _fields(
@@ -51,25 +53,25 @@ BUILTIN = Protocol(
         ),
     )
     | _api(
-        _SASL_HANDSHAKE,
+        ApiKey.SASL_HANDSHAKE,
         "SaslHandshake",
         1,
         _fields(Mechanism="string"),
         _fields(ErrorCode="int16", Mechanisms="[]string"),
     )
     | _api(
-        _API_VERSIONS,
+        ApiKey.API_VERSIONS,
         "ApiVersions",
         0,
         [],
         _fields(ErrorCode="int16", ApiKeys=_fields(ApiKey="int16", MinVersion="int16", MaxVersion="int16")),
     )
     | _api(
-        _SASL_AUTHENTICATE,
+        ApiKey.SASL_AUTHENTICATE,
         "SaslAuthenticate",
         1,
         _fields(AuthBytes="bytes"),
-        _fields(ErrorCode="int16", ErrorMessage="string", AuthBytes="bytes", SessionLifetimeMs="int64"),
+        _fields(ErrorCode="int16", ErrorMessage="string?", AuthBytes="bytes", SessionLifetimeMs="int64"),
     ),
     "2.1",
 )

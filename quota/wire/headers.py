@@ -7,6 +7,7 @@ written: no release of Kafka has any.
 import struct
 from typing import NamedTuple
 
+from quota.wire.api_keys import ApiKey
 from quota.wire.primitives import Malformed, read_string_length, read_uvarint
 from quota.wire.protocol import Protocol
 
@@ -15,7 +16,6 @@ MAX_HEADER = 0x10000
 
 _MAX_TAGS = 64
 
-_API_VERSIONS = 18  # its response's header is v0 in all versions: the client does not know yet what the broker knows
 _PRODUCE_TRANSACTIONAL_SINCE, _PRODUCE_FLEXIBLE_SINCE = 3, 9
 
 _START = struct.Struct(">hhih")  # up to the client id's length
@@ -131,7 +131,8 @@ def acks_of_produce(frame: bytes, header: RequestHeader) -> int | None:
 
 
 def _flexible_response(request: RequestHeader, protocol: Protocol) -> bool:
-    return request.api_key != _API_VERSIONS and protocol.response(request.api_key, request.api_version).flexible
+    # ApiVersions is answered with header v0 in all versions: the client does not know yet what the broker knows.
+    return request.api_key != ApiKey.API_VERSIONS and protocol.response(request.api_key, request.api_version).flexible
 
 
 def _client_id(value: bytes) -> str:

@@ -8,8 +8,8 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity

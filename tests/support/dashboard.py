@@ -1,6 +1,6 @@
 """Data for a dashboard: requests decided, without Spark, by the quotas of the quota topic."""
 
-from quota.kafka.quota_log import KafkaQuotas, QuotaLog
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from tests.support.gateway import StandIn
 
 

@@ -13,7 +13,7 @@ from jobs.spark.queries import run_until
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.files import Files
 from jobs.storage.monitors import CheckpointMonitor
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -22,6 +22,8 @@ class ScriptedBroker:
             versions: The last version of each API; those of the protocol by default.
         """
         self.requests = []
+        self.hung_up = 0
+        """The number of connections that clients have closed."""
         self._protocol = protocol
         self.answers = answers
         self._versions = versions or {key: api.max_version for key, api in protocol.apis.items()}
@@ -64,6 +66,7 @@ class ScriptedBroker:
                 return
             body = self._protocol.response(key, version).write(answer)
             writer.write(write_response(header, body, self._protocol))
+        self.hung_up += 1
 
     def _answer(self, key, request):
         if key == _API_VERSIONS:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from quota.errors import MutationQuotaError
-from quota.gateway.api_keys import ApiKey
+from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader, read_response_header, write_request
 from quota.wire.protocol import Protocol
 

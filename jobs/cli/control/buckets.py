@@ -133,7 +133,7 @@ def reset(
         )
         return
     confirmation.confirm(f"Reset all buckets with {format_tags(bucket)}, which forgives their debts?")
-    from quota.kafka.quota_writer import write_record
+    from quota.kafka.quotas.writer import write_record
 
     prepare_quota_topic(settings)
     since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))

@@ -36,7 +36,7 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
     """
     settings = kafka.read()
     from jobs.cli.control.quota_text import format_callback
-    from quota.kafka.quota_log import read_log
+    from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
     present, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
@@ -87,7 +87,7 @@ def alter(
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
     from jobs.cli.control.quota_text import format_callback
-    from quota.kafka.quota_writer import alter_callback
+    from quota.kafka.quotas.writer import alter_callback
 
     def make_record(present: CallbackSetting) -> CallbackRecord:
         if reset:
@@ -119,8 +119,8 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     """
     moment = parse_time("--effective-at", effective_at)
     settings = kafka.read()
-    from quota.kafka.quota_log import read_log
-    from quota.kafka.quota_writer import write_records
+    from quota.kafka.quotas.log import read_log
+    from quota.kafka.quotas.writer import write_records
 
     log = read_log(settings)
     scheduled = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]

@@ -38,7 +38,7 @@ def publish(
     if source == "":
         raise BadInput("--source-server is empty: expected HOST:PORT")
     settings = kafka.read()
-    from quota.kafka.quota_writer import publish_cluster
+    from quota.kafka.quotas.writer import publish_cluster
     from quota.kafka.reading import read_cluster
 
     prepare_quota_topic(settings)

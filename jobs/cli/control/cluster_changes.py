@@ -13,7 +13,7 @@ from jobs.spark.installation import clients_jar
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.brokers.window import read_window
-from quota.kafka.quota_log import QuotaLog, read_log
+from quota.kafka.quotas.log import QuotaLog, read_log
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural

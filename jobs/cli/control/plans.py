@@ -25,7 +25,7 @@ def write_steps(settings: Settings, steps: Sequence[Step], effective_at: int | N
     Raises:
         ClusterError: not all were acknowledged in time.
     """
-    from quota.kafka.quota_writer import write_records
+    from quota.kafka.quotas.writer import write_records
 
     write_records(settings, [sign(step.record, settings, comment, effective_at) for step in steps])
 

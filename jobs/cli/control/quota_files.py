@@ -91,7 +91,7 @@ def apply(
     moment = parse_future_time("--effective-at", effective_at)
     confirmation.check(output)
     settings = kafka.read()
-    from quota.kafka.quota_log import read_log
+    from quota.kafka.quotas.log import read_log
 
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
@@ -121,7 +121,7 @@ def rollback(
         raise BadInput(f"--at {at}: this time is in the future")
     confirmation.check(output)
     settings = kafka.read()
-    from quota.kafka.quota_log import read_log
+    from quota.kafka.quotas.log import read_log
     from quota.kafka.topics.specs import QUOTAS_RETAINED_MS
 
     if past < now_ms() - QUOTAS_RETAINED_MS:
@@ -164,7 +164,7 @@ def export(
     moment = None if at is None else parse_time("--at", at)
     file.check(output)
     settings = kafka.read()
-    from quota.kafka.quota_log import read_log
+    from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
     configured = log.timeline.configured(log.now if moment is None else moment)

@@ -30,7 +30,7 @@ def sign(record: R, settings: Settings, comment: str | None, effective_at: int |
         comment: the reason.
         effective_at: the time from which the change holds, epoch ms; None for as soon as it is written.
     """
-    from quota.kafka.quota_writer import author
+    from quota.kafka.quotas.writer import author
 
     return msgspec.structs.replace(
         record,

@@ -56,7 +56,7 @@ def alter(
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
     from jobs.cli.control.quota_text import quota_configs
-    from quota.kafka.quota_writer import alter_quota
+    from quota.kafka.quotas.writer import alter_quota
 
     prepare_quota_topic(settings)
     before: Quota | None = None
@@ -99,8 +99,8 @@ def cancel(
     entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
     moment = parse_time("--effective-at", effective_at)
     settings = kafka.read()
-    from quota.kafka.quota_log import read_log
-    from quota.kafka.quota_writer import write_records
+    from quota.kafka.quotas.log import read_log
+    from quota.kafka.quotas.writer import write_records
 
     log = read_log(settings)
     scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
@@ -149,7 +149,7 @@ def describe(
     )
     settings = kafka.read()
     from jobs.cli.control.quota_text import listed_quotas, print_quotas
-    from quota.kafka.quota_log import read_log
+    from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
     configured = [each for each in log.timeline.configured(log.now) if entity_filter.matches(each.entity)]

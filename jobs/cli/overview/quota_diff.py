@@ -43,7 +43,7 @@ def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None
     """
     with _trouble():
         settings = kafka.read()
-        from quota.kafka.quota_log import read_log
+        from quota.kafka.quotas.log import read_log
 
         log = read_log(settings)
         steps = plan(read_quota_records(file), log.timeline, log.now)

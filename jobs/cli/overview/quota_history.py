@@ -48,7 +48,7 @@ def history(
         user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
     )
     settings = kafka.read()
-    from quota.kafka.quota_log import read_log
+    from quota.kafka.quotas.log import read_log
 
     log = read_log(settings, with_entries=True)
     changes = list(history_entries(log.entries, entity))

@@ -40,7 +40,7 @@ def resolve(
     user_name, client_id = user or ANONYMOUS, client or NO_CLIENT_ID
     requested_at = None if at is None else parse_time("--at", at)
     settings = kafka.read()
-    from quota.kafka.quota_log import read_log
+    from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
     moment = log.now if requested_at is None else requested_at

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from quota.admission.resolve import resolve_quota
 from quota.algorithms.token_bucket import charge, throttle_ms
 from quota.errors import BadRecord, MutationQuotaError
-from quota.kafka.quota_log import read_log
+from quota.kafka.quotas.log import read_log
 from quota.kafka.topics.layouts import TopicConfig, TopicLayout
 from quota.records.quota import Quota
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID, TopicMutation

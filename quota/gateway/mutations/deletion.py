@@ -5,7 +5,6 @@ from collections.abc import Generator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from quota.gateway.api_keys import ErrorCode
 from quota.gateway.mutations.existing import (
     SHORT_LAG_MS,
     Identity,
@@ -27,6 +26,7 @@ from quota.gateway.mutations.operations import (
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.records.request import TopicMutation
+from quota.wire.api_keys import ErrorCode
 
 _DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """What the controller answers about a topic that is not there, or about which the client may not ask."""

@@ -4,9 +4,9 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from quota.gateway.api_keys import ApiKey, ErrorCode
 from quota.gateway.mutations.operations import Answer, Call, Pause
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
+from quota.wire.api_keys import ApiKey, ErrorCode
 
 Identity = tuple[str | None, bytes]
 """A topic's name, or its id; the other one is None or `NO_ID`."""

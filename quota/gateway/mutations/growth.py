@@ -4,11 +4,11 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from quota.gateway.api_keys import ErrorCode
 from quota.gateway.mutations.existing import ask_controller, describe, lag_ms, unresolved
 from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
 from quota.gateway.mutations.recent import NO_ID
 from quota.records.request import TopicMutation
+from quota.wire.api_keys import ErrorCode
 
 _MAX_COUNT = 100_000
 """The partitions of a topic above which a growth is not passed on: KRaft's controller takes memory for each, also to

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quota.gateway.api_keys import OPERATIONS, ApiKey, ErrorCode
+from quota.gateway.limited import OPERATIONS
 from quota.gateway.mutations.creation import Creation
 from quota.gateway.mutations.deletion import Deletion
 from quota.gateway.mutations.growth import Growth
@@ -23,6 +23,7 @@ from quota.gateway.mutations.operations import (
 from quota.gateway.mutations.recent import RecentTopics
 from quota.records.decision import Decision
 from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
+from quota.wire.api_keys import ApiKey, ErrorCode
 
 WhenSilent = Literal["closed", "open", "again"]
 """What happens without a decision: an error, going on without it, or error 89 so that the client tries again."""

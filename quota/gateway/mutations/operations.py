@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, ClassVar
 
-from quota.gateway.api_keys import OPERATIONS, ApiKey
+from quota.gateway.limited import OPERATIONS
 from quota.gateway.mutations.recent import RecentTopics
 from quota.records import codec
 from quota.records.request import STRICT_SINCE, TopicMutation
+from quota.wire.api_keys import ApiKey
 
 Answer = dict[str, Any]
 """The answer for one topic, in Kafka's fields."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from scramp import ScramClient, ScramException
 
 from quota.errors import ClusterError, MutationQuotaError
-from quota.gateway.addresses import Address
-from quota.gateway.api_keys import ApiKey
 from quota.kafka.brokers.token_function import TokenFunction, to_token
 from quota.kafka.brokers.tokens import Token, bearer_message, fetch_token
 from quota.settings.connection import Security
+from quota.wire.address import Address
+from quota.wire.api_keys import ApiKey
 from quota.wire.codec import MAX_ELEMENTS, Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request
 from quota.wire.protocol import Protocol

@@ -5,25 +5,44 @@ import logging
 import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Self
+from typing import NamedTuple
 
-from quota.gateway.addresses import Address
+from confluent_kafka import KafkaError
+
+from quota.errors import ClusterError
 from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
+from quota.kafka.timing import Deadline, Every
 from quota.settings.connection import Connection, Security
+from quota.wire.address import Address
+from quota.wire.api_keys import ApiKey, ErrorCode
 from quota.wire.builtin import BUILTIN
 
 _log = logging.getLogger(__name__)
 
-_LIST_OFFSETS = 2
+_VERSION = 4
 _ANY_REPLICA = -2
 """The id of a client for debugging, whom each replica tells the end of its log instead of the high watermark."""
 _LATEST = -1
 _NO_EPOCH = -1
+_NO_REPLICA = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
+_CONNECT_SECONDS = 8.0
+"""How long a connection may take, with the login and the token for it."""
 _ANSWER_SECONDS = 3.0
-"""How long a replica may take, with the login. One that hangs for longer leaves the ISR, and is not asked again."""
+_REST_SECONDS = 10.0
+"""How long a broker that did not answer in time is not asked, so that it does not hold up each read."""
+_WARN_SECONDS = 300.0
 
 _CLIENT_ID = "mutation-quota"
+
+
+class ReplicaAnswers(NamedTuple):
+    """Where replicas say that their logs end."""
+
+    ends: dict[int, int]
+    """The highest end of each partition's logs, the next offset; a partition is missing if no replica of it answers."""
+    complete: bool
+    """Whether all replicas that were asked have answered."""
 
 
 class ReplicaEnds:
@@ -45,52 +64,54 @@ class ReplicaEnds:
         self._topic = topic
         self._runner = asyncio.Runner()
         self._brokers: dict[Address, _Broker] = {}
-        self._warned: set[str] = set()
+        self._warnings: dict[str, Every] = {}
 
     def close(self) -> None:
         """Close the connections."""
-        for broker in self._brokers.values():
-            self._runner.run(broker.close())
+        self._runner.run(self._keep(()))
         self._runner.close()
 
-    def __enter__(self) -> Self:
-        return self
+    def fetch(self, replicas: Mapping[Address, list[int]]) -> ReplicaAnswers:
+        """Ask brokers where their replicas end.
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def fetch(self, replicas: Mapping[Address, list[int]]) -> dict[int, int]:
-        """Return the highest end of each partition's logs, the next offset.
+        A broker that does not say is logged as a warning, every five minutes for the same reason. If it did not answer
+        in time, it is not asked for the next seconds.
 
         Args:
-            replicas: the brokers to ask, each for the partitions of which it has a replica.
-
-        Returns:
-            The ends by partition. A partition is missing if none of its replicas answers in time, which is
-            logged as a warning once for each reason.
+            replicas: the brokers, each with the partitions of which it has a replica.
         """
         return self._runner.run(self._fetch(replicas))
 
-    async def _fetch(self, replicas: Mapping[Address, list[int]]) -> dict[int, int]:
+    async def _fetch(self, replicas: Mapping[Address, list[int]]) -> ReplicaAnswers:
+        await self._keep(replicas)
+        answers = await asyncio.gather(*(self._ask(*each) for each in replicas.items()))
         found: dict[int, int] = {}
-        for ends in await asyncio.gather(*(self._ask(*each) for each in replicas.items())):
+        for ends in answers:
             found |= {partition: max(end, found.get(partition, end)) for partition, end in ends.items()}
-        return found
+        asked = sum(map(len, replicas.values()))
+        return ReplicaAnswers(found, complete=sum(map(len, answers)) == asked)
+
+    async def _keep(self, addresses: "Mapping[Address, list[int]] | tuple[()]") -> None:
+        """Close the connections to other brokers."""
+        for address in self._brokers.keys() - addresses:
+            await self._brokers.pop(address).close()
 
     async def _ask(self, address: Address, partitions: list[int]) -> dict[int, int]:
         broker = self._brokers.setdefault(address, _Broker(address, self._context))
+        if not broker.rest.has_passed:
+            return {}
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                return await broker.ends(self._security, self._topic, partitions)
-        except FAILURES as error:
+            return await broker.ends(self._security, self._topic, partitions)
+        except (*FAILURES, ValueError) as error:  # a host name may be no name
             await broker.close()
-            self._warn(address, failure_reason(error))
+            if isinstance(error, TimeoutError):
+                broker.rest = Deadline(_REST_SECONDS)
+            self._warn(f"{address[0]}:{address[1]}", failure_reason(error))
             return {}
 
-    def _warn(self, address: Address, reason: str) -> None:
-        text = f"{address[0]}:{address[1]} does not say where its replica of topic {self._topic} ends: {reason}"
-        if text not in self._warned:
-            self._warned.add(text)
+    def _warn(self, address: str, reason: str) -> None:
+        text = f"{address} does not say where its replica of topic {self._topic} ends: {reason}"
+        if self._warnings.setdefault(text, Every(_WARN_SECONDS)).is_due():
             _log.warning("%s", text)
 
 
@@ -98,6 +119,8 @@ class _Broker:
     """A broker, and the connection to it, if there is one."""
 
     def __init__(self, address: Address, context: ssl.SSLContext | None) -> None:
+        self.rest = Deadline(0)
+        """Until when it is not asked."""
         self._address = address
         self._context = context
         self._calls: BrokerCalls | None = None
@@ -110,8 +133,10 @@ class _Broker:
                 return await _ends(self._calls, topic, partitions)
             except (ConnectionError, EOFError):
                 await self.close()
-        self._calls = await self._open.enter_async_context(connected(self._address, self._context, BUILTIN, _CLIENT_ID))
-        await log_in(self._calls, security)
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            made = connected(self._address, self._context, BUILTIN, _CLIENT_ID)
+            self._calls = await self._open.enter_async_context(made)
+            await log_in(self._calls, security)
         return await _ends(self._calls, topic, partitions)
 
     async def close(self) -> None:
@@ -121,13 +146,16 @@ class _Broker:
 
 
 async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[int, int]:
-    """Return where a broker's replicas end; those that it does not have are missing."""
+    """Return where a broker's replicas end; those that it does not have are missing.
+
+    Raises:
+        ClusterError: the broker answers with another error.
+    """
     asked = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
     message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": asked}]}
-    answer = await calls.call(_LIST_OFFSETS, 4, message)
-    return {
-        each["partitionIndex"]: each["offset"]
-        for found in answer["topics"]
-        for each in found["partitions"]
-        if not each["errorCode"]
-    }
+    async with asyncio.timeout(_ANSWER_SECONDS):
+        answer = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
+    found = [each for of_topic in answer["topics"] for each in of_topic["partitions"]]
+    for code in {each["errorCode"] for each in found} - {ErrorCode.NONE} - _NO_REPLICA:
+        raise ClusterError(str(KafkaError(code).str()))
+    return {each["partitionIndex"]: each["offset"] for each in found if not each["errorCode"]}

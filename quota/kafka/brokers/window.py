@@ -1,11 +1,11 @@
 """The window of a broker's controller quotas, which determines the bursts there."""
 
 from quota.errors import ClusterError
-from quota.gateway.addresses import Address
-from quota.gateway.api_keys import ApiKey
 from quota.kafka.brokers.client_quotas import ClusterQuotas, check_answer
 from quota.kafka.brokers.connection import BrokerCalls, connected, log_in, tls_context
 from quota.records.quota import Window
+from quota.wire.address import Address
+from quota.wire.api_keys import ApiKey
 
 _DESCRIBE_CONFIGS = 32
 _BROKER = 4

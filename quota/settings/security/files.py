@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, SecretStr
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_CERTIFICATE = "-----BEGIN CERTIFICATE-----"
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _PLAIN_KEY, ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
 
@@ -25,13 +25,24 @@ def read_text(path: str) -> str:
         raise ValueError("not UTF-8") from None
 
 
+def read_certificates(path: str) -> str:
+    """Return the certificates of a PEM file without the text around them, of which Python takes ASCII only.
+
+    An empty text for an empty path.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    return "".join(f"{each}\n" for each in _CERTIFICATE.findall(read_text(path)))
+
+
 def _check_readable(path: str) -> str:
     read_text(path)
     return path
 
 
 def _check_certificate(path: str) -> str:
-    if path and _CERTIFICATE not in read_text(path):
+    if path and not read_certificates(path):
         raise ValueError("not a certificate in PEM format")
     return path
 

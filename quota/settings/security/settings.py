@@ -14,6 +14,7 @@ from quota.settings.security.files import (
     KeyFile,
     Secret,
     SecretFile,
+    read_certificates,
     read_text,
     secret_value,
 )
@@ -135,7 +136,7 @@ class SecuritySettings(Section):
             self.sasl_mechanism,
             self.sasl_username,
             secret_value(self.sasl_password, self.sasl_password_file),
-            read_text(self.ssl_ca_location),
+            read_certificates(self.ssl_ca_location),
             read_text(self.ssl_certificate_location),
             read_text(self.ssl_key_location),
             secret_value(self.ssl_key_password, self.ssl_key_password_file),
@@ -159,7 +160,7 @@ class SecuritySettings(Section):
             secret_value(self.sasl_oauthbearer_client_secret, self.sasl_oauthbearer_client_secret_file),
             self.sasl_oauthbearer_scope,
             self.sasl_oauthbearer_extensions,
-            read_text(self.sasl_oauthbearer_ca_location),
+            read_certificates(self.sasl_oauthbearer_ca_location),
         )
 
     def problems(self) -> Iterator[str]:

@@ -20,7 +20,7 @@ from jobs.services.session import deployment_session
 from jobs.spark.installation import jars_folder
 from jobs.spark.queries import check_queries, stop_after_batch
 from quota.errors import MutationQuotaError
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import ANONYMOUS

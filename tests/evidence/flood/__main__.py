@@ -14,7 +14,7 @@ from rich.console import Console
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.errors import MutationQuotaError
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -11,7 +11,7 @@ from confluent_kafka.admin import (
 )
 
 from quota.errors import MutationQuotaError
-from quota.kafka.quota_writer import write_records
+from quota.kafka.quotas.writer import write_records
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings

@@ -10,7 +10,7 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.session import deployment_session
 from jobs.spark.queries import stop_after_batch
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -17,7 +17,7 @@ from quota.kafka.admin.aio import AIOQuotaAdminClient
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.applier.applier import Applier
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -12,8 +12,8 @@ from jobs.enforce.query import start_enforce
 from quota.callbacks.groups import GroupQuotaCallback
 from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.errors import ClusterError
-from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import alter_callback, publish_cluster, write_record
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import alter_callback, publish_cluster, write_record
 from quota.kafka.reading import read_cluster
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.callback import CallbackSetting

@@ -14,8 +14,8 @@ import pytest
 
 from jobs.sandbox.broker import Broker, embedded_broker, free_port
 from jobs.spark.installation import jars_folder
-from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import write_records
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import write_records
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota

@@ -5,8 +5,8 @@ import time
 
 import msgspec
 
-from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import alter_quota, write_record, write_records
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import alter_quota, write_record, write_records
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota

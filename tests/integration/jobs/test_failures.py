@@ -191,7 +191,7 @@ def test_without_the_quotas_nothing_is_decided(operator):
     operator.delete_topic(quotas)
     line = refusal(operator.enforce, quota_timeout_seconds=1.0)
     assert f"cannot read the quotas in topic {quotas}" in line
-    assert "make the quota topic available, then start it again" in line
+    assert "make all brokers of the quota topic available, then start it again" in line
     assert operator.decided == {"a": 40.0}
 
 

@@ -10,8 +10,8 @@ from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from quota.errors import ClusterError, MutationQuotaError, NotFound
-from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -19,7 +19,7 @@ from jobs.sandbox.broker import free_port, is_listening
 from jobs.storage.deployment import claim_storage
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

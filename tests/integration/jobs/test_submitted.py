@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jobs.spark.packing import pack
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

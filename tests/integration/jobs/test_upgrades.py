@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from jobs.sandbox.broker import with_plaintext_cluster
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.tables import read_table
 from tests.support.topics import consume_all, produce

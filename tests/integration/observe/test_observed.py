@@ -7,7 +7,7 @@ from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower
 from jobs.whatif.compare import compare_tables
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity

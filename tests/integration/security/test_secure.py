@@ -19,8 +19,8 @@ from jobs.spark.queries import run_until
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier.applier import Applier
-from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics

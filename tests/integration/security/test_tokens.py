@@ -18,8 +18,8 @@ from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier.applier import Applier
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.brokers.connection import tls_context
-from quota.kafka.quota_log import KafkaQuotas, QuotaLog
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
 from quota.records.entity import QuotaEntity

@@ -17,8 +17,8 @@ from jobs.storage.monitors import UserTopicsMonitor
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.dead_letters import check, read_dead_letters, send
-from quota.kafka.quota_log import read_log
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.user_topics import UserTopics

@@ -6,11 +6,13 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TopicPartition
 
 from quota.errors import ClusterError
-from quota.kafka import quota_log
-from quota.kafka.quota_log import KafkaQuotas
+from quota.kafka.brokers.replica_ends import ReplicaAnswers
+from quota.kafka.quotas import log as quota_log
+from quota.kafka.quotas import log_ends
+from quota.kafka.quotas.log import KafkaQuotas
 from quota.records.callback import Callbacks
 from quota.records.entity import QuotaEntity
-from quota.settings.connection import Connection
+from quota.settings.connection import Connection, Security
 
 
 class Change:
@@ -70,22 +72,23 @@ class Replicas:
     """What the replicas say of their ends: those of `topic`, and `then` happens after each question."""
 
     def __init__(self, topic, then):
-        self._topic, self._then, self.asked = topic, then, 0
+        self._topic, self._then, self.asked, self.silent = topic, then, 0, False
 
     def fetch(self, replicas):
         assert replicas == {("broker", 9092): [0]}
         self.asked += 1
         end = len(self._topic.changes) + len(self._topic.pending)
-        self._then(self.asked)
-        return {0: end}
+        answers = ReplicaAnswers({}, complete=False) if self.silent else ReplicaAnswers({0: end}, complete=True)
+        self._then(self)
+        return answers
 
 
 @pytest.fixture
 def topic(monkeypatch):
     made = Topic()
     monkeypatch.setattr(quota_log, "Consumer", lambda _: made)
-    monkeypatch.setattr(quota_log, "topic_partitions", lambda *_: [0])
-    monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {})
+    monkeypatch.setattr(log_ends, "topic_partitions", lambda *_: [0])
+    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {})
     return made
 
 
@@ -95,8 +98,8 @@ def replicated(topic, monkeypatch):
 
     def make(then):
         made = Replicas(topic, then)
-        monkeypatch.setattr(quota_log, "ReplicaEnds", lambda *_: made)
-        monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
+        monkeypatch.setattr(log_ends, "ReplicaEnds", lambda *_: made)
+        monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
         return made
 
     return make
@@ -121,8 +124,8 @@ def test_a_change_that_the_replicas_had_late_is_warned_of(topic, caplog, stamped
 def test_a_change_that_a_replica_lacks_is_waited_for(topic, replicated):
     """Its leader has stamped it, and shows it when the other replicas have it."""
 
-    def replicate(asked):
-        if asked == 3:
+    def replicate(replicas):
+        if replicas.asked == 3:
             topic.changes.append(topic.pending.pop())
 
     replicas = replicated(replicate)
@@ -131,9 +134,42 @@ def test_a_change_that_a_replica_lacks_is_waited_for(topic, replicated):
     assert replicas.asked == 3
 
 
+def test_a_replica_that_falls_silent_meanwhile_does_not_end_the_wait(topic, replicated):
+    """It may be the one that has the change."""
+
+    def fall_silent(replicas):
+        replicas.silent = replicas.asked in {1, 2}
+        if replicas.asked == 4:
+            topic.changes.append(topic.pending.pop())
+
+    replicated(fall_silent)
+    topic.pending.append(Change(0, 900))
+    assert applies(KafkaQuotas(Connection("silent:9092"), "quotas", 5.0, Callbacks()), 1000)
+
+
+def test_replicas_are_not_asked_where_only_librdkafka_can_log_in(topic, monkeypatch, caplog):
+    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: pytest.fail("asked"))
+    topic.changes.append(Change(0, 900))
+    login = (("sasl.mechanism", "PLAIN"), ("sasl.username", "ann"), ("sasl.password", "secret"))
+    security = Security("SASL_PLAINTEXT", more_librdkafka=login)
+    assert applies(KafkaQuotas(Connection("own:9092", security), "quotas", 5.0, Callbacks()), 1000)
+    assert "[kafka.librdkafka] has properties of TLS or SASL" in caplog.text
+
+
+def test_replicas_that_a_topic_gets_later_are_asked(replicated, monkeypatch):
+    monkeypatch.setattr(log_ends, "_LOOK_SECONDS", 0.0)
+    replicas = replicated(lambda _: None)
+    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {})
+    quotas = KafkaQuotas(Connection("later:9092"), "quotas", 5.0, Callbacks())
+    assert not applies(quotas, 1000)
+    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
+    assert not applies(quotas, 1000)
+    assert replicas.asked == 1
+
+
 def test_a_change_that_was_lost_with_its_leader_is_not_waited_for(topic, replicated):
-    def lose(asked):
-        if asked == 2:
+    def lose(replicas):
+        if replicas.asked == 2:
             topic.pending.clear()
 
     replicated(lose)
@@ -145,5 +181,5 @@ def test_a_change_that_never_reaches_its_replicas_is_an_error_in_time(topic, rep
     replicated(lambda _: None)
     topic.pending.append(Change(0, 900))
     quotas = KafkaQuotas(Connection("never:9092"), "quotas", 0.2, Callbacks())
-    with pytest.raises(ClusterError, match="no records of topic quotas at never:9092 arrived for 0 s"):
+    with pytest.raises(ClusterError, match="no records of topic quotas at never:9092 arrived for 0 s, although"):
         quotas.read_until(1000)

@@ -1,7 +1,7 @@
 """Where the logs of replicas end, by brokers that answer as each test says."""
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -11,9 +11,10 @@ from quota.kafka.brokers.replica_ends import ReplicaEnds
 from quota.settings.connection import Connection, Security
 from quota.wire.builtin import BUILTIN
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.waiting import until
 
-LIST_OFFSETS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 2, 17, 36
-NOT_A_REPLICA = 6
+LIST_OFFSETS, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 17, 18, 36
+NOT_A_REPLICA, NOT_ALLOWED = 6, 29
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def broker():
 
 @pytest.fixture
 def replicas():
-    with ReplicaEnds(Connection("ignored:9092"), "quotas") as made:
+    with closing(ReplicaEnds(Connection("ignored:9092"), "quotas")) as made:
         yield made
 
 
@@ -51,7 +52,7 @@ def at(broker):
 def test_the_longest_replica_counts(broker, replicas):
     """A leader of yesterday does not know yet that there is another one."""
     first, second = broker(ends(p0=7, p1=3)), broker(ends(p0=9))
-    assert replicas.fetch({at(first): [0, 1], at(second): [0]}) == {0: 9, 1: 3}
+    assert replicas.fetch({at(first): [0, 1], at(second): [0]}) == ({0: 9, 1: 3}, True)
 
 
 def test_brokers_are_asked_as_replicas_are_and_on_one_connection(broker, replicas):
@@ -60,33 +61,59 @@ def test_brokers_are_asked_as_replicas_are_and_on_one_connection(broker, replica
         replicas.fetch({at(made): [0]})
     partition = {"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}
     question = {"replicaId": -2, "isolationLevel": 0, "topics": [{"name": "quotas", "partitions": [partition]}]}
-    assert made.requests == [(18, {}), (LIST_OFFSETS, question), (LIST_OFFSETS, question)]
+    assert made.requests == [(API_VERSIONS, {}), (LIST_OFFSETS, question), (LIST_OFFSETS, question)]
 
 
 def test_a_broker_that_closes_an_idle_connection_is_connected_to_again(broker, replicas):
     answers = [ends(p0=7)[LIST_OFFSETS], None, ends(p0=8)[LIST_OFFSETS]]
     made = broker({LIST_OFFSETS: lambda _: answers.pop(0)})
-    assert [replicas.fetch({at(made): [0]}) for _ in range(2)] == [{0: 7}, {0: 8}]
+    assert [replicas.fetch({at(made): [0]}) for _ in range(2)] == [({0: 7}, True), ({0: 8}, True)]
 
 
-def test_a_broker_without_the_replica_says_nothing_of_it(broker, replicas):
-    assert replicas.fetch({at(broker(ends(p0=None, p1=2))): [0, 1]}) == {1: 2}
+def test_a_broker_without_the_replica_says_nothing_of_it(broker, replicas, caplog):
+    assert replicas.fetch({at(broker(ends(p0=None, p1=2))): [0, 1]}) == ({1: 2}, False)
+    assert caplog.text == ""
 
 
-def test_a_broker_that_hangs_or_is_gone_is_not_waited_for_and_said_once(broker, replicas, caplog, monkeypatch):
+def test_another_error_is_said(broker, replicas, caplog):
+    answer = ends(p0=7)
+    answer[LIST_OFFSETS]["topics"][0]["partitions"][0]["errorCode"] = NOT_ALLOWED
+    assert replicas.fetch({at(broker(answer)): [0]}) == ({}, False)
+    assert "does not say where its replica of topic quotas ends: Broker: Topic authorization failed" in caplog.text
+
+
+def test_a_broker_that_hangs_is_left_out_said_once_and_asked_again_later(broker, replicas, caplog, monkeypatch):
+    """Each read would have to wait for it."""
     monkeypatch.setattr(replica_ends, "_ANSWER_SECONDS", 0.2)
     resumed = threading.Event()
-    hanging, present = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None}), broker(ends(p0=7))
-    gone = ("127.0.0.1", free_port())
-    for _ in range(2):
-        assert replicas.fetch({at(hanging): [0], gone: [0], at(present): [0]}) == {0: 7}
+    hanging = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None})
+    present = broker(ends(p0=7))
+    for _ in range(3):
+        assert replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 7}, False)
+    assert [key for key, _ in hanging.requests] == [API_VERSIONS, LIST_OFFSETS]
     resumed.set()
-    assert sorted(each.getMessage() for each in caplog.records) == sorted(
-        [
-            f"127.0.0.1:{hanging.port} does not say where its replica of topic quotas ends: no answer",
-            f"127.0.0.1:{gone[1]} does not say where its replica of topic quotas ends: nobody listens there",
-        ]
-    )
+    hanging.answers |= ends(p0=9)
+    monkeypatch.setattr(replica_ends, "_REST_SECONDS", 0.0)
+    until(lambda: replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 9}, True), 30)
+    assert [each.getMessage() for each in caplog.records] == [
+        f"127.0.0.1:{hanging.port} does not say where its replica of topic quotas ends: no answer"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"), [("127.0.0.1", "nobody listens there"), ("a..b", "label empty or too long")]
+)
+def test_a_broker_that_cannot_be_reached_is_left_out(broker, replicas, caplog, host, reason):
+    present = broker(ends(p0=7))
+    assert replicas.fetch({(host, free_port()): [0], at(present): [0]}) == ({0: 7}, False)
+    assert reason in caplog.text
+
+
+def test_a_broker_that_is_no_replica_any_more_is_hung_up(broker, replicas):
+    first, second = broker(ends(p0=7)), broker(ends(p0=8))
+    replicas.fetch({at(first): [0]})
+    replicas.fetch({at(second): [0]})
+    until(lambda: first.hung_up == 1)
 
 
 def test_it_logs_in(broker):
@@ -96,7 +123,7 @@ def test_it_logs_in(broker):
     }
     made = broker(answers | ends(p0=7))
     security = Security("SASL_PLAINTEXT", "PLAIN", "enforce", "secret")
-    with ReplicaEnds(Connection("ignored:9092", security), "quotas") as replicas:
-        assert replicas.fetch({at(made): [0]}) == {0: 7}
-    assert [key for key, _ in made.requests] == [18, SASL_HANDSHAKE, SASL_AUTHENTICATE, LIST_OFFSETS]
+    with closing(ReplicaEnds(Connection("ignored:9092", security), "quotas")) as replicas:
+        assert replicas.fetch({at(made): [0]}) == ({0: 7}, True)
+    assert [key for key, _ in made.requests] == [API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, LIST_OFFSETS]
     assert made.requests[2][1] == {"authBytes": b"\0enforce\0secret"}

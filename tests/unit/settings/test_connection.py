@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from jobs.spark.properties import spark_properties
 from quota.errors import BadInput
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.quota_log import KafkaQuotas
+from quota.kafka.quotas.log import KafkaQuotas
 from quota.settings import load_settings
 from quota.settings.connection import Connection, Security
 from quota.settings.secrets import is_secret
@@ -313,3 +313,12 @@ def test_advice_on_the_target_names_the_settings_that_it_is_reached_by(overrides
 def test_advice_on_the_cluster_that_decides_names_the_settings_of_kafka():
     advice = "; start it (mutation-quota broker) or set kafka.bootstrap_servers, and kafka.security_protocol "
     assert load("kafka.target_servers=t:1").kafka.connection.advice == f"{advice}where it wants TLS or SASL"
+
+
+def test_text_around_the_certificates_is_left_out(tmp_path):
+    """Python takes certificates in ASCII only, and who exports them writes a name above."""
+    blocks = [f"-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n" for name in ("QQ==", "Qg==")]
+    file = tmp_path / "ca.pem"
+    file.write_text(f"# Österreich\n{blocks[0]}# Wörgl\n{blocks[1]}", encoding="utf-8")
+    settings = load("kafka.security_protocol=SSL", f"kafka.ssl_ca_location={file}")
+    assert settings.kafka.connection.security.ssl_ca == "".join(blocks)

@@ -118,7 +118,7 @@ def test_a_password_is_taken_over_where_it_is_protected_as_well():
 def test_a_certificate_and_its_key_are_taken_over_together_or_not_at_all(tmp_path):
     def pair(name):
         certificate, key = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
-        certificate.write_text(f"-----BEGIN CERTIFICATE-----\n{name}\n")
+        certificate.write_text(f"-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n")
         key.write_text(f"-----BEGIN PRIVATE KEY-----\n{name}\n")
         return [f"ssl_certificate_location={certificate}", f"ssl_key_location={key}"]
 

@@ -17,7 +17,7 @@ from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.kafka_source import read_records
 from jobs.spark.queries import trigger
 from jobs.spark.session import session
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.enforce.query import start_enforce
 from jobs.spark.queries import check_queries, stop_after_batch
 from quota.errors import ClusterError
-from quota.kafka.quota_writer import write_record
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.decision import Decision

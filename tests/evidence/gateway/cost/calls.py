@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quota.gateway.api_keys import ApiKey
+from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.cost.ground import Ground
 from tests.evidence.percentiles import percentile
 from tests.support.wire_client import WireClient

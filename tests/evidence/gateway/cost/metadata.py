@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from quota.errors import MutationQuotaError
-from quota.gateway.api_keys import ApiKey
+from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.cost.ground import Ground
 
 PARTITIONS = 12

@@ -7,7 +7,7 @@ from statistics import median
 from time import monotonic, perf_counter
 
 from quota.errors import MutationQuotaError
-from quota.gateway.api_keys import ApiKey
+from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.cost.decisions import Observer
 from tests.evidence.gateway.cost.ground import Ground
 from tests.support.wire_client import WireClient

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from statistics import median
 
-from quota.gateway.api_keys import ApiKey
+from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.cost.ground import Ground
 
 BATCHES = 90

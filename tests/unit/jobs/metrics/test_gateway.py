@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from jobs.metrics.gateway import GatewayMetrics
-from quota.gateway.api_keys import ApiKey
 from quota.gateway.mutations.operations import MutationAnswer
 from quota.gateway.stats import GatewayStats
+from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader
 from tests.support.monitoring import samples
 

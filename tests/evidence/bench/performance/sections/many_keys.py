@@ -20,7 +20,7 @@ from jobs.enforce.query import enforce_config, start_enforce
 from jobs.enforce.resolve import resolve_requests
 from jobs.spark.kafka_source import read_requests
 from jobs.spark.worker import prepare_worker
-from quota.kafka.quota_log import KafkaQuotas
+from quota.kafka.quotas.log import KafkaQuotas
 from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.evidence.bench.performance.backlog import fill

@@ -11,10 +11,9 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
-from quota.gateway.addresses import Address
-from quota.kafka.brokers.replica_ends import ReplicaEnds
 from quota.kafka.clients import client_config, cluster_errors, retry
-from quota.kafka.reading import in_sync_replicas, message_source, topic_partitions
+from quota.kafka.quotas.log_ends import LogEnds
+from quota.kafka.reading import message_source
 from quota.kafka.timing import Deadline, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
@@ -48,7 +47,9 @@ class KafkaQuotas:
         return cls(settings.kafka.connection, topics.quotas, timeout_seconds, callbacks, trusting)
 
     def read_until(self, until: int) -> CallbackTimeline:
-        """Return the quotas with all changes stamped up to `until` (epoch ms): reads the log to its present end.
+        """Return the quotas with all changes stamped up to `until` (epoch ms).
+
+        Reads the log to its present end, and waits for changes there that its replicas do not have yet.
 
         Raises:
             ClusterError: the topic cannot be read in time.
@@ -119,8 +120,10 @@ class QuotaLog:
             },
         )
         self._consumer = Consumer(self._config)
+        self._log_ends = LogEnds(
+            self._consumer, quotas.connection, self._topic, self._timeout, ask_replicas=ask_replicas
+        )
         self._positions = dict.fromkeys(self._partitions(), 0)
-        self._replica_ends = self._make_replica_ends(quotas.connection) if ask_replicas else None
 
     def take_entries(self) -> list[QuotaLogEntry]:
         """Return the records of `entries`, which are not retained any longer."""
@@ -166,31 +169,10 @@ class QuotaLog:
     def _partitions(self) -> list[int]:
         """Return the topic's partitions, which a broker that restarts may not know yet."""
         with cluster_errors(f"read the quotas in {self._name}", self._config):
-            return retry(lambda: topic_partitions(self._consumer, self._topic, self._timeout), Deadline(self._timeout))
-
-    def _replicas(self) -> dict[Address, list[int]]:
-        return in_sync_replicas(self._consumer, self._topic, self._timeout)
-
-    def _make_replica_ends(self, connection: Connection) -> ReplicaEnds | None:
-        """Return what asks the replicas, unless there is one of each partition."""
-        with cluster_errors(f"read the quotas in {self._name}", self._config):
-            return ReplicaEnds(connection, self._topic) if retry(self._replicas, Deadline(self._timeout)) else None
-
-    def _ends(self) -> dict[int, int]:
-        """Return the offset after the last record of each partition, and after those that its replicas wait for."""
-        ends = {
-            partition: self._consumer.get_watermark_offsets(
-                TopicPartition(self._topic, partition), timeout=self._timeout
-            )[1]
-            for partition in self._positions
-        }
-        if self._replica_ends is not None:
-            for partition, end in self._replica_ends.fetch(self._replicas()).items():
-                ends[partition] = max(end, ends[partition])
-        return ends
+            return retry(self._log_ends.partitions, Deadline(self._timeout))
 
     def _read_new_records(self) -> None:
-        ends = self._ends()
+        ends = self._log_ends.fetch([*self._positions]).offsets
         if any(self._positions[partition] > end for partition, end in ends.items()):
             raise ClusterError(f"{self._name} was deleted and created again; restart the job")
         unread = self._unread(ends)
@@ -205,7 +187,7 @@ class QuotaLog:
     def _unread(self, ends: Mapping[int, int]) -> dict[int, int]:
         return {partition: end for partition, end in ends.items() if self._positions[partition] < end}
 
-    def _read_up_to(self, ends: Mapping[int, int]) -> None:
+    def _read_up_to(self, ends: dict[int, int]) -> None:
         deadline = Deadline(self._timeout)
         while unread := self._unread(ends):
             message = self._consumer.poll(_POLL_SECONDS)
@@ -215,10 +197,11 @@ class QuotaLog:
                 continue
             self._skip_missing_offsets(unread)
             if deadline.has_passed:
-                raise ClusterError(f"no records of {self._name} arrived for {self._timeout:.0f} s")
-            # A leader that fails loses the records that no other replica has: the log may end earlier now.
-            present = self._ends()
-            ends = {partition: min(end, present[partition]) for partition, end in ends.items()}
+                raise ClusterError(
+                    f"no records of {self._name} arrived for {self._timeout:.0f} s, although its log goes on; "
+                    "check the brokers of its replicas"
+                )
+            ends = self._log_ends.fetch([*ends]).bound(ends)
 
     def _add(self, message: Message) -> None:
         error = message.error()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.clients import client_config, reason
-from quota.kafka.quota_log import QuotaLog, read_log
+from quota.kafka.quotas.log import QuotaLog, read_log
 from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES
 from quota.records import codec
 from quota.records.callback import CallbackSetting

@@ -1,8 +1,6 @@
-"""The keys of the APIs that the gateway looks into or withholds."""
+"""The keys of the APIs that our programs call, look into or withhold, and error codes of their answers."""
 
 import enum
-
-from quota.records.request import Operation
 
 
 class ApiKey(enum.IntEnum):
@@ -10,6 +8,7 @@ class ApiKey(enum.IntEnum):
 
     PRODUCE = 0
     FETCH = 1
+    LIST_OFFSETS = 2
     METADATA = 3
     FIND_COORDINATOR = 10
     SASL_HANDSHAKE = 17
@@ -24,19 +23,12 @@ class ApiKey(enum.IntEnum):
     STREAMS_GROUP_HEARTBEAT = 88
 
 
-OPERATIONS = {
-    ApiKey.CREATE_TOPICS: Operation.CREATE_TOPICS,
-    ApiKey.CREATE_PARTITIONS: Operation.CREATE_PARTITIONS,
-    ApiKey.DELETE_TOPICS: Operation.DELETE_TOPICS,
-}
-"""The requests that KIP-599 limits."""
-
-
 class ErrorCode(enum.IntEnum):
-    """Error codes of Kafka's protocol that the gateway reads or answers itself."""
+    """Error codes of Kafka's protocol that our programs read or answer."""
 
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
     COORDINATOR_NOT_AVAILABLE = 15
     TOPIC_AUTHORIZATION_FAILED = 29

@@ -1,0 +1,4 @@
+"""The address of a broker."""
+
+Address = tuple[str, int]
+"""Host and port."""
