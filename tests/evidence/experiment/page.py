@@ -28,13 +28,14 @@ earlier ones, and writes a record to it as soon as it is created.
 - *With a quota* the storm uses `QuotaAdminClient` at the same pace. The client executes what is admitted and retries
   what is refused (`retry_on_quota_violation`), for {limit:g} s each for the creation and the deletion. Topics that are
   not admitted by then count as refused. Unless `--quota` sets it, the quota is a quarter of the rate at which the
-  cluster processed the storm in the first arm: KIP-599 says to find the limit first, and to leave room. {java}
-  *Answered* is the time until the creation succeeds, *usable* the time until the topic's first record is acknowledged.
-  Both start when the creation was due. *Before* is a period of {baseline:g} s without a storm. A phase lasts from the
-  storm's first request until the cluster has caught up, at least {least:g} s. *Caught up* means two things: after the
-  storm's last response, three consecutive topics of tenant *direct* are usable as quickly as the slowest one before the
-  storm, and the metadata contains all topics that the storm created and none that it deleted. The time is taken when
-  the first of the three topics is usable.
+  cluster processed the storm in the first arm: KIP-599 says to find the limit first, and to leave room.
+{java}
+*Answered* is the time until the creation succeeds, *usable* the time until the topic's first record is acknowledged.
+Both start when the creation was due. *Before* is a period of {baseline:g} s without a storm. A phase lasts from the
+storm's first request until the cluster has caught up, at least {least:g} s. *Caught up* means two things: after the
+storm's last response, three consecutive topics of tenant *direct* are usable as quickly as the slowest one before the
+storm, and the metadata contains all topics that the storm created and none that it deleted. The time is taken when the
+first of the three topics is usable.
 """
 
 _JAVA = """\
