@@ -5,7 +5,7 @@ import resource
 import socket
 import struct
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -87,10 +87,11 @@ def test_what_is_no_request_closes_the_connection_at_once(plain, data):
 
 def test_two_bytes_and_silence_are_closed_when_the_idle_time_is_over(plain):
     """Also silence without a byte, and a request that ends in its middle."""
-    clients = [plain.gateway.connect() for _ in range(3)]
-    for client, data in zip(clients, (b"", b"\0\0", struct.pack(">ihh", 100, 19, 7)), strict=True):
-        client.sendall(data)
-    assert all(is_closed(client) for client in clients)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(plain.gateway.connect()) for _ in range(3)]
+        for client, data in zip(clients, (b"", b"\0\0", struct.pack(">ihh", 100, 19, 7)), strict=True):
+            client.sendall(data)
+        assert all(is_closed(client) for client in clients)
 
 
 def flood(client, data):
