@@ -5,18 +5,12 @@ import re
 import signal
 import subprocess
 from contextlib import suppress
-from pathlib import Path
-
-import pyspark
 
 from tests.support.programs import JVM_OPTIONS, child_processes
+from tests.support.spark_submit import SPARK_HOME, cluster_environment, spark_submit
 from tests.support.waiting import until
 
-SPARK_HOME = Path(pyspark.__file__).parent
-
 _DEADLINE_SECONDS = 120
-_NOT_OURS = ("PYTHON", "PYSPARK", "SPARK", "KAFKA", "MUTATION_QUOTA")
-"""Prefixes of this process's environment that a cluster does not inherit."""
 
 
 class Standalone:
@@ -33,14 +27,8 @@ class Standalone:
         self._count = workers
         self._daemons = []
         self.workers = []
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
-        self.environment |= {
-            "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_CONF_DIR": str(folder),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS,
-        }
+        quick = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS}
+        self.environment = cluster_environment(folder) | quick
 
     def __enter__(self):
         try:
@@ -64,17 +52,7 @@ class Standalone:
             log: File for its output.
             cwd: Working directory.
         """
-        quick = [f"spark.{each}.extraJavaOptions={JVM_OPTIONS}" for each in ("driver", "executor")]
-        options = ["--master", self.url, *(part for each in quick for part in ("--conf", each))]
-        with log.open("ab") as output:
-            return subprocess.Popen(
-                [SPARK_HOME / "bin" / "spark-submit", *options, *args],
-                cwd=cwd,
-                env=self.environment,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        return spark_submit("--master", self.url, *args, environment=self.environment, log=log, cwd=cwd)
 
     def executors(self, worker):
         """Return the process ids of a worker's executors."""

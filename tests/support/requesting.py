@@ -1,0 +1,65 @@
+"""Users who request all the time while parts of a job are killed, and what has to be decided for each of them."""
+
+import threading
+from contextlib import contextmanager
+
+from quota.kafka.quotas.writer import write_record
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from tests.support.factories import request_json
+from tests.support.operator import HARDLY_ANY
+from tests.support.topics import consume_all, produce
+
+USERS = [f"user-{number}" for number in range(12)]
+SOME = 5 * len(USERS)
+"""Requests of a second or so."""
+
+_ROUND_SECONDS = 0.2
+_LEAST_TOKENS = -2
+"""Of a burst of 100, by requests for 2 partitions: the 51st is the last that is admitted."""
+
+
+def prepare_users(deployment):
+    """Prepare the topics, and give each user a burst of 100 mutations that nothing refills."""
+    prepare_topics(deployment)
+    write_record(deployment, QuotaRecord(QuotaEntity(None), HARDLY_ANY, controller_mutation_burst=100.0))
+
+
+@contextmanager
+def requesting(deployment):
+    """A request by each user every now and then inside the block, those of a user in one partition; yields them all."""
+    asked, enough = [], threading.Event()
+
+    def request():
+        while not enough.wait(_ROUND_SECONDS):
+            for partition in (0, 1):
+                values = [request_json(2, user=user) for user in USERS[partition::2]]
+                produce(deployment, deployment.topics.requests, *values, partition=partition)
+            asked.extend(USERS)
+
+    requests = threading.Thread(target=request)
+    requests.start()
+    try:
+        yield asked
+    finally:
+        enough.set()
+        requests.join()
+
+
+def decided(deployment):
+    """Return the decisions by their id; copies of a decision must be equal."""
+    found = {}
+    for _, decision in consume_all(deployment, deployment.topics.decisions):
+        assert found.setdefault(decision["decision_id"], decision) == decision
+    return found
+
+
+def check_tokens(deployment, asked):
+    """Check that each request was decided by a bucket that no request before it is missing from."""
+    tokens = {user: [] for user in USERS}
+    for decision in sorted(decided(deployment).values(), key=lambda each: each["source"]["offset"]):
+        tokens[decision["user"]].append(round(decision["tokens"], 1))
+    rounds = len(asked) // len(USERS)
+    expected = [max(100 - 2 * number, _LEAST_TOKENS) for number in range(1, rounds + 1)]
+    assert [tokens[user] for user in USERS] == [expected] * len(USERS)
