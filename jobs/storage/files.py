@@ -6,6 +6,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from jobs.storage.whole_file import write_whole
+from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -19,13 +21,19 @@ class Files:
     """The files of a deployment; paths are relative to its storage root."""
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        """Connect to the file system of the root; nothing is read yet."""
+        """Connect to the file system of the root; nothing is read yet.
+
+        Raises:
+            MutationQuotaError: the root is a folder, and Hadoop would take it for one of another file system.
+        """
         self.root = settings.storage.url
         self._is_s3 = settings.storage.is_s3
         jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
         self._jvm = jvm
         # With the properties of Spark, one of which determines how checkpoints are written.
         self._conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+        if "://" not in self.root:
+            _check_local(self.root, jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(self._conf).toString())
         self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
             self._path("").toUri(), self._conf
         )  # not the instance that Spark shares
@@ -48,6 +56,9 @@ class Files:
         """Write or replace a file atomically."""
         if self._is_s3:
             _write(self._s3_file(path).build(), text)
+            return
+        if "://" not in self.root:  # on a cluster, Hive's local file system does not replace files, and reports nothing
+            _write_local(Path(self.root, path), text)
             return
         streaming = self._jvm.org.apache.spark.sql.execution.streaming
         manager = streaming.checkpointing.CheckpointFileManager.create(self._path(""), self._conf)
@@ -100,9 +111,30 @@ class Files:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
 
 
+def _check_local(folder: str, default: str) -> None:
+    """Check that Hadoop takes a folder for one of this machine: leases and tables are written without Hadoop.
+
+    Args:
+        folder: an absolute path.
+        default: the URL of Hadoop's default file system.
+    """
+    if not default.startswith("file:"):
+        raise MutationQuotaError(
+            f"storage.root={folder} is a folder, but Hadoop's default file system here is {default}; set "
+            '"fs.defaultFS" = "file:///" in storage.options if the driver and all executors share this folder, or '
+            "set storage.root to a URL"
+        )
+
+
 def _write(stream: Any, text: str) -> None:  # noqa: ANN401 a Java object
     stream.write(text.encode())
     stream.close()
+
+
+def _write_local(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum, of the text before
+    write_whole(file, text)
 
 
 def _create_local(file: Path, text: str) -> bool:

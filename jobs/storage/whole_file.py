@@ -1,6 +1,7 @@
 """Atomic file writes."""
 
 import errno
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,8 @@ def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
         FileExistsError: `new`, and it exists.
         OSError: it cannot be written.
     """
-    part = file.with_name(f".{file.name}.part")
+    # A name of its own, because two programs may write the same file.
+    part = file.with_name(f".{file.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("wb") as out:
             yield out

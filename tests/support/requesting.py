@@ -1,7 +1,9 @@
 """Users who request all the time while parts of a job are killed, and what has to be decided for each of them."""
 
+import json
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -63,3 +65,10 @@ def check_tokens(deployment, asked):
     rounds = len(asked) // len(USERS)
     expected = [max(100 - 2 * number, _LEAST_TOKENS) for number in range(1, rounds + 1)]
     assert [tokens[user] for user in USERS] == [expected] * len(USERS)
+
+
+def check_leases_returned(deployment, *queries):
+    """Check that the next job may start at once, on any machine."""
+    for query in queries:
+        (lease,) = Path(deployment.storage.root, "leases", query).glob("[0-9]*")
+        assert json.loads(lease.read_text())["ended"]

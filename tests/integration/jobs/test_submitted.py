@@ -13,7 +13,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import child_processes
-from tests.support.requesting import SOME, check_tokens, decided, prepare_users, requesting
+from tests.support.requesting import SOME, check_leases_returned, check_tokens, decided, prepare_users, requesting
 from tests.support.standalone import Standalone
 from tests.support.waiting import until
 
@@ -71,6 +71,7 @@ def test_a_worker_that_dies_costs_no_decision(packed, deployment, tmp_path):
         stop(job)
         assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
     check_tokens(deployment, asked)
+    check_leases_returned(deployment, "enforce")
     assert "Lost executor" in log.read_text()
 
 

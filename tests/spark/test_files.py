@@ -1,0 +1,43 @@
+"""The files of a storage root, as Hadoop reaches them."""
+
+import pytest
+
+from jobs.storage.files import Files
+from quota.errors import MutationQuotaError
+from tests.support.deployment import make_deployment
+
+HIVES = "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem"
+"""What Spark uses for local files by default, on every cluster: its jars of Hive say so."""
+
+
+@pytest.fixture
+def with_property(spark):
+    """Return a function that sets a Hadoop property of the session until the end of the test."""
+    names = []
+
+    def set_property(name, value):
+        names.append((name, spark.conf.get(name, None)))
+        spark.conf.set(name, value)
+
+    yield set_property
+    for name, before in names:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
+
+
+def test_a_folder_is_not_taken_for_one_of_hdfs(spark, base_settings, with_property):
+    with_property("fs.defaultFS", "hdfs://127.0.0.1:8020")
+    with pytest.raises(MutationQuotaError, match=r"default file system here is hdfs:\/\/127\.0\.0\.1:8020; set"):
+        Files(spark, base_settings)
+
+
+def test_a_file_is_replaced_whatever_the_local_file_system(spark, base_settings, tmp_path, with_property):
+    with_property("fs.file.impl", HIVES)
+    with_property("fs.file.impl.disable.cache", "true")
+    files = Files(spark, make_deployment(base_settings, "replaced", tmp_path))
+    for text in ("old", "new"):
+        files.write("leases/enforce/1", text)
+        assert files.read("leases/enforce/1") == text
+    assert [each.name for each in (tmp_path / "leases" / "enforce").iterdir()] == ["1"]
