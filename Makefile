@@ -7,13 +7,14 @@ PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 CLIENTS := .jars/clients/.copied
 S3_JARS := .jars/.s3
+YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
 
 # Two processes, each with a broker and a Spark of its own: most of the time a test waits for one of them.
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration test-yarn bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references docs docs-serve lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -40,6 +41,9 @@ test-spark: setup ## transforms and file-driven streams on Spark
 
 test-integration: setup $(S3_JARS) $(S3_SERVER) ## the slow part: a real broker, the jobs, Delta
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
+
+test-yarn: setup $(YARN_JARS) ## the package on a real YARN, in cluster mode; about five minutes; not part of `make test`
+	@$(BIN)/pytest -m yarn tests/yarn
 
 ##@ evidence
 
@@ -175,6 +179,11 @@ $(CLIENTS): conf/jvm/pom.xml | $(JARS)
 
 $(S3_JARS): conf/jvm/pom.xml | $(JARS)
 	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@s3 \
+		|| { tail -n 5 .jars/maven.log; exit 1; }
+	@touch $@
+
+$(YARN_JARS): conf/jvm/pom.xml | $(JARS)
+	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@yarn \
 		|| { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 

@@ -1,0 +1,132 @@
+"""The packaged job on YARN in cluster mode: containers of executors and of the driver are killed."""
+
+import os
+import re
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.deployment import as_options
+from tests.support.package import build_package, build_wheel
+from tests.support.programs import JVM_OPTIONS
+from tests.support.requesting import SOME, check_leases_returned, check_tokens, decided, prepare_users, requesting
+from tests.support.tables import read_table
+from tests.support.waiting import until
+from tests.support.yarn import Yarn
+
+pytestmark = [pytest.mark.yarn, pytest.mark.timeout(1200)]
+
+DEADLINE_SECONDS = 240
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    """The package, as an operator has it."""
+    folder = tmp_path_factory.mktemp("packed")
+    build_package(build_wheel(tmp_path_factory.mktemp("wheel")), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def yarn(tmp_path_factory):
+    """A cluster of two nodes."""
+    with Yarn(tmp_path_factory.mktemp("yarn") / "cluster", nodes=2) as running:
+        yield running
+
+
+def test_containers_that_are_killed_cost_no_decision(yarn, packed, deployment, tmp_path):
+    """An executor and later the driver are killed while requests come; YARN replaces both, and each is decided once."""
+    prepare_users(deployment)
+    log = tmp_path / "submit.log"
+    with enforcing(yarn, packed, deployment, log) as job:
+
+        def wait_for(condition):
+            until(lambda: runs(job, log, yarn) and condition(), DEADLINE_SECONDS)
+
+        def wait_for_answers(count):
+            wait_for(lambda: len(decided(deployment)) >= count)
+
+        with requesting(deployment) as asked:
+            wait_for_answers(SOME)
+            wait_for(lambda: len(executors(yarn)) == 2)
+            killed = executors(yarn)[0]
+            yarn.kill(killed)
+            wait_for(lambda: len(executors(yarn)) == 2 and killed not in executors(yarn))
+            wait_for_answers(len(asked) + SOME)
+
+            first = driver(yarn)
+            yarn.kill(first)
+            wait_for(lambda: driver(yarn) not in {None, first})
+            wait_for_answers(len(asked) + SOME)
+        wait_for_answers(len(asked))
+        wait_for(lambda: len(read_table(deployment, "decisions")) == len(asked))
+        os.kill(program(yarn), signal.SIGTERM)
+        assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
+    check_tokens(deployment, asked)
+    check_leases_returned(deployment, "enforce", "audit")
+    assert {row["decision_id"] for row in read_table(deployment, "decisions")} == decided(deployment).keys()
+    ended = yarn.application(log)
+    assert (ended["finalStatus"], ended["name"]) == ("SUCCEEDED", "mutation-quota-enforce")
+
+
+@contextmanager
+def enforcing(yarn, packed, deployment, log):
+    """The job with the audit, as docs/how-to/platforms/yarn.md submits it, with less memory."""
+    java = f"{JVM_OPTIONS} -Dlog4j2.configurationFile=log4j2.properties"
+    properties = {
+        "spark.pyspark.python": "./environment/bin/python",
+        "spark.driver.extraJavaOptions": java,
+        "spark.executor.extraJavaOptions": java,
+        "spark.driver.memory": "1g",
+        "spark.driver.memoryOverhead": "1g",
+        "spark.executor.memory": "512m",
+        "spark.executor.memoryOverhead": "1g",
+        "spark.yarn.maxAppAttempts": "2",
+    }
+    files = ["--files", "conf/mutation-quota.toml,conf/log4j2.properties", "--jars", "jars/*.jar"]
+    files += ["--archives", "environment.tar.gz#environment", "--properties-file", "conf/spark-defaults.conf"]
+    options = [part for name, value in properties.items() for part in ("--conf", f"{name}={value}")]
+    options += ["--deploy-mode", "cluster", "--name", "mutation-quota-enforce", "--num-executors", "2"]
+    args = ["enforce", "--settings", "mutation-quota.toml", *as_options(deployment)]
+    args += ["--set", f"storage.root={deployment.storage.root}", "--set", "enforce.with_audit=true"]
+    job = yarn.submit(*options, *files, "submit.py", *args, log=log, cwd=packed)
+    try:
+        yield job
+    finally:
+        if job.poll() is None:
+            for container in yarn.containers():
+                yarn.kill(container)
+            job.kill()
+            job.wait()
+
+
+def runs(job, log, yarn):
+    assert job.poll() is None, f"{log.read_text()[-2000:]}\n{yarn.logs()[-20000:]}"
+    return True
+
+
+def driver(yarn):
+    """The container of the application's newest attempt that holds the driver; None while there is none."""
+    return max((each for each in yarn.containers() if each.endswith("_000001")), default=None)
+
+
+def executors(yarn):
+    """The other containers that run Python."""
+    found = yarn.containers()
+    return sorted(each for each in found if each != driver(yarn) and any(map(is_python, found[each])))
+
+
+def is_python(pid):
+    return bool(re.search(rb"environment/bin/python", command_of(pid)))
+
+
+def command_of(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def program(yarn):
+    """The process id of the driver's Python."""
+    (found,) = [pid for pid in yarn.containers()[driver(yarn)] if is_python(pid) and b"submit.py" in command_of(pid)]
+    return found
