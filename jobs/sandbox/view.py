@@ -19,6 +19,7 @@ _RATE_SECONDS = 10.0
 _MAX_ROWS = 20
 _MAX_LATENCIES = 1000
 _MAX_TENANTS = 5000
+_NUMBERS = ("quota/s", "tokens", "burst", "throttled", "admitted", "refused")
 
 
 class View:
@@ -49,9 +50,9 @@ class View:
 
     def draw(self, now: float) -> RenderableType:
         """Return the view as a table."""
-        table = Table("user", "client-id", box=box.SIMPLE_HEAD, expand=True)
-        for name in ("quota/s", "tokens", "of burst", "throttled s", "admitted", "refused"):
-            table.add_column(name, justify="right")
+        table = Table("user", "client-id", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+        for name in _NUMBERS:
+            table.add_column(name, justify="right", no_wrap=True)  # a narrow terminal cuts names
         tenants = self._totals.tenants.known
         tenants.sort(key=lambda tenant: -(tenant.topics_admitted + tenant.topics_refused))
         for tenant in tenants[:_MAX_ROWS]:
@@ -86,7 +87,7 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
     last, now_ms = tenant.last, round(now * 1000)
     admitted, refused = str(tenant.topics_admitted), str(tenant.topics_refused)
     if not tenant.is_limited:
-        table.add_row("*", "*", "unlimited", "", "", "", admitted, refused)
+        table.add_row("*", "*", "none", "", "", "", admitted, refused)
         return
     user, client = (legible(tag) if tag else "*" for tag in (last.user_tag, last.client_tag))
     tokens, throttled = tenant.tokens(now_ms), max(0.0, last.retry_at / 1000 - now)
@@ -96,7 +97,7 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
         f"{last.quota:g}",
         Text(f"{tokens:.0f}", style="red" if tokens < 0 else "green"),
         f"{tenant.burst:.0f}",
-        f"{throttled:.1f}" if throttled else "",
+        f"{throttled:,.1f} s" if throttled else "",
         admitted,
         Text(refused, style="red" if tenant.topics_refused else ""),
     )

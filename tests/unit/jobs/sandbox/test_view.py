@@ -1,0 +1,58 @@
+"""The live view as a terminal shows it."""
+
+import io
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from jobs.sandbox.view import View
+from quota.algorithms.token_bucket import TokenBucket
+from quota.kafka.requests import ReceivedAnswer
+from quota.records.quota import Window
+from tests.support.factories import decide_all, resolved
+
+
+def drawn(view, width):
+    """Return the lines of the view at time 0 in a terminal of this width."""
+    console = Console(width=width, file=io.StringIO())
+    console.print(view.draw(0.0))
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def tenants(view, width):
+    """Return the headings of the table and its rows."""
+    lines = drawn(view, width)
+    rule = next(number for number, line in enumerate(lines) if line.startswith("─"))
+    return lines[rule - 1], lines[rule + 1 : -1]
+
+
+def record(view, *costs, **names):
+    """Add a decision on a request for topics of these costs at time 0; the quota is 5, and so the burst 55."""
+    _, (decision,) = decide_all(resolved(*costs, at=0), algorithm=TokenBucket(Window()))
+    view.record(ReceivedAnswer(replace(decision, **names), 0), 0.0)
+
+
+@pytest.fixture
+def view():
+    """A view without tenants."""
+    return View("title", Window())
+
+
+def test_at_80_columns_it_shows_every_heading_and_the_names_of_its_own_clients(view):
+    record(view, 60, 1, user_tag="ANONYMOUS", client_tag="kafka-topics.sh")
+    record(view, 8, user_tag="etl", client_tag="nightly-batch")
+    record(view, 1, tokens=None)
+    heading, rows = tenants(view, 80)
+    assert heading.split() == ["user", "client-id", "quota/s", "tokens", "burst", "throttled", "admitted", "refused"]
+    assert rows[0].split() == ["ANONYMOUS", "kafka-topics.sh", "5", "-5", "55", "1.0", "s", "1", "1"]
+    assert rows[1].split() == ["etl", "nightly-batch", "5", "47", "55", "1", "0"]
+
+
+def test_long_names_are_cut_and_numbers_never(view):
+    record(view, 60, 1, user_tag="u" * 60, client_tag="c" * 60)
+    _, (row,) = tenants(view, 80)
+    assert len(row) == 80
+    assert row.endswith("…       5     -5    55     1.0 s        1       1")
+    _, (wide,) = tenants(view, 200)
+    assert wide.startswith(f"{'u' * 60} {'c' * 60} ")
