@@ -5,6 +5,9 @@ from datetime import UTC, datetime
 
 from msgspec import UNSET, UnsetType
 
+_WITH_DECIMAL = 10
+"""Tokens smaller than this in size have a decimal."""
+
 
 def quoted(name: str) -> str:
     """Return a name in quotes; a name that is not ASCII is spelled out too, because characters may look alike."""
@@ -25,6 +28,15 @@ def printable(text: str) -> str:
 def plural(count: int, noun: str) -> str:
     """Return a count and its noun, with an s where there is not one of it."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def format_tokens(tokens: float) -> str:
+    """Format tokens: with one decimal below 10 in size, else whole.
+
+    A debt of less than 0.05 is shown as -0.1, because the sign decides whether the next topic is refused.
+    """
+    shown = min(round(tokens, 1), -0.1) if tokens < 0 else round(tokens, 1)
+    return f"{shown:.1f}" if abs(shown) < _WITH_DECIMAL else f"{tokens:,.0f}"
 
 
 def display_name(part: str | UnsetType | None) -> str | None:

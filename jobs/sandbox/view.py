@@ -10,10 +10,11 @@ from rich.text import Text
 
 from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
+from quota.algorithms.token_bucket import in_debt
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.decision import Decision
 from quota.records.quota import Window
-from quota.text import legible, plural
+from quota.text import format_tokens, legible, plural
 
 _RATE_SECONDS = 10.0
 _MAX_ROWS = 20
@@ -91,12 +92,14 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
         return
     user, client = (legible(tag) if tag else "*" for tag in (last.user_tag, last.client_tag))
     tokens, throttled = tenant.tokens(now_ms), max(0.0, last.retry_at / 1000 - now)
+    if not in_debt(tokens, last.tokens or 0.0):
+        tokens = max(tokens, 0.0)
     table.add_row(
         Text(user),
         Text(client),
         f"{last.quota:g}",
-        Text(f"{tokens:.0f}", style="red" if tokens < 0 else "green"),
-        f"{tenant.burst:.0f}",
+        Text(format_tokens(tokens), style="red" if tokens < 0 else "green"),
+        format_tokens(tenant.burst),
         f"{throttled:,.1f} s" if throttled else "",
         admitted,
         Text(refused, style="red" if tenant.topics_refused else ""),

@@ -149,6 +149,12 @@ def test_a_bucket_fills_up_between_decisions(page, feed):
     assert page.execute_script("return document.querySelector('#tenants-table .level').className") == "level"
 
 
+def test_a_debt_is_never_shown_as_zero(page, feed):
+    feed.storm(tokens_before=-0.04, tokens=-1e-10)
+    shown = until(lambda: rows(page, "decisions-table"))
+    assert "\t-0.1 → 0\t" in shown[0]
+
+
 def test_a_quota_change_appears_and_is_marked(page, feed):
     feed.set_quota(QuotaEntity("alice"), 10.0, comment="<b>more</b>")
     newest = until(lambda: (found := rows(page, "changes-table")) and len(found) == 2 and found[0])

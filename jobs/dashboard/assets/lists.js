@@ -9,7 +9,13 @@ function tokensNow(level, now) {
   return Math.min(level.tokens + (Math.max(0, now - level.at) / 1000) * level.rate, level.burst);
 }
 
-const rounded = (tokens) => (Math.abs(tokens) < 10 ? fine.format(Math.round(tokens * 10) / 10) : whole.format(tokens));
+const isDebt = (tokens) => tokens < -1e-9;  // less is a rounding error, and refuses nobody
+
+// Tokens with one decimal below 10 in size, else whole. A debt is never shown as zero, because the sign decides refusal.
+function rounded(tokens) {
+  const near = isDebt(tokens) ? Math.min(Math.round(tokens * 10) / 10, -0.1) : Math.max(0, Math.round(tokens * 10) / 10);
+  return Math.abs(near) < 10 ? fine.format(near) : whole.format(tokens);
+}
 
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
@@ -58,7 +64,7 @@ function updateLevel(parts, present) {
     setText(parts.amount, "no quota");
   } else {
     const tokens = tokensNow(level, present);
-    const inDebt = tokens < 0;
+    const inDebt = isDebt(tokens);
     const text = `${rounded(tokens)} of ${rounded(level.burst)}${shadow ? " (shadow)" : ""}` +
       (inDebt ? `, zero in ${seconds((-tokens / level.rate) * 1000)}` : "");
     parts.level.classList.toggle("debt", inDebt);

@@ -45,7 +45,7 @@ def test_at_80_columns_it_shows_every_heading_and_the_names_of_its_own_clients(v
     record(view, 1, tokens=None)
     heading, rows = tenants(view, 80)
     assert heading.split() == ["user", "client-id", "quota/s", "tokens", "burst", "throttled", "admitted", "refused"]
-    assert rows[0].split() == ["ANONYMOUS", "kafka-topics.sh", "5", "-5", "55", "1.0", "s", "1", "1"]
+    assert rows[0].split() == ["ANONYMOUS", "kafka-topics.sh", "5", "-5.0", "55", "1.0", "s", "1", "1"]
     assert rows[1].split() == ["etl", "nightly-batch", "5", "47", "55", "1", "0"]
 
 
@@ -53,6 +53,12 @@ def test_long_names_are_cut_and_numbers_never(view):
     record(view, 60, 1, user_tag="u" * 60, client_tag="c" * 60)
     _, (row,) = tenants(view, 80)
     assert len(row) == 80
-    assert row.endswith("…       5     -5    55     1.0 s        1       1")
+    assert row.endswith("…       5   -5.0    55     1.0 s        1       1")
     _, (wide,) = tenants(view, 200)
     assert wide.startswith(f"{'u' * 60} {'c' * 60} ")
+
+
+def test_a_rounding_error_is_no_debt(view):
+    record(view, 55, tokens=-1e-10)
+    _, (row,) = tenants(view, 80)
+    assert row.split() == ["alice", "*", "5", "0.0", "55", "1", "0"]
