@@ -17,11 +17,21 @@ class Wait(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """The decision that refused a topic, and the time from which the topic can be requested again [epoch ms]."""
+
+    decision_id: str
+    retry_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Throttled:
     """The outcome of a refused topic, with the remaining throttle time."""
 
     name: str
     throttle_time_ms: int
+    refusal: Refusal | None = None
+    """The last decision on the topic; None if the topic was never requested, because of an earlier throttle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +68,8 @@ class Call:
     """The time limit, in seconds of the conversation's clock."""
     pending: dict[str, TopicMutation] = field(init=False)
     """Topics without an outcome, by name."""
-    refused: set[str] = field(init=False, default_factory=set)
-    """Names of topics that the last decision on them refused."""
+    refused: dict[str, Refusal] = field(init=False, default_factory=dict)
+    """The topics that the last decision on them refused, by name."""
     waits: dict[str, Wait] = field(init=False, default_factory=dict)
     """The answer that each topic sent is waiting for, by name."""
     request_ids: set[str] = field(init=False, default_factory=set)
@@ -71,5 +81,5 @@ class Call:
     def await_results(self, topics: Iterable[TopicMutation]) -> None:
         """Note that topics are past their decision and wait to be carried out."""
         for topic in topics:
-            self.refused.discard(topic.name)
+            self.refused.pop(topic.name, None)
             self.waits[topic.name] = Wait.RESULT

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from quota.client.call import Call, NoAnswer, Throttled, TopicOutcome, Wait
+from quota.client.call import Call, NoAnswer, Refusal, Throttled, TopicOutcome, Wait
 from quota.client.task import Task
 from quota.records.decision import Decision, ErrorCode
 from quota.records.request import STRICT_SINCE, MutationRequest, TopicMutation
@@ -124,7 +124,8 @@ class Conversation:
             return
         call = attempt.call
         refused = {topic.name for topic in decision.topics if topic.error_code != ErrorCode.NONE}
-        self._on_refused(call, [topic for topic in attempt.topics if topic.name in refused], now)
+        refusal = Refusal(decision.decision_id, decision.retry_at)
+        self._on_refused(call, [topic for topic in attempt.topics if topic.name in refused], refusal, now)
         admitted = [topic for topic in attempt.topics if topic.name in call.pending and topic.name not in refused]
         self._on_admitted(decision.request_id, call, admitted)
 
@@ -190,12 +191,12 @@ class Conversation:
         )
         self._effects.send(request, expires_at)
 
-    def _on_refused(self, call: Call, topics: list[TopicMutation], now: float) -> None:
+    def _on_refused(self, call: Call, topics: list[TopicMutation], refusal: Refusal, now: float) -> None:
         """Send refused topics again after the mute, or fail them."""
         for topic in topics:
-            call.refused.add(topic.name)
+            call.refused[topic.name] = refusal
             if not call.options.retry_on_quota_violation:
-                self._complete(call, self._throttled(topic.name, now))
+                self._complete(call, self._throttled(call, topic.name, now))
         self._send(call, topics, now)
 
     def _on_admitted(self, request_id: str, call: Call, topics: list[TopicMutation]) -> None:
@@ -232,7 +233,7 @@ class Conversation:
             if name in call.waits and name not in call.refused:
                 self._complete(call, NoAnswer(name, call.waits[name]))
             else:  # refused, or never sent because of an earlier throttle
-                self._complete(call, self._throttled(name, now))
+                self._complete(call, self._throttled(call, name, now))
         self._forget(call)
 
     def _complete(self, call: Call, outcome: TopicOutcome) -> None:
@@ -251,6 +252,6 @@ class Conversation:
     def _at(self, time: float, action: _Action) -> None:
         heapq.heappush(self._timers, (time, next(self._numbers), action))
 
-    def _throttled(self, name: str, now: float) -> Throttled:
+    def _throttled(self, call: Call, name: str, now: float) -> Throttled:
         remaining = round((self._muted_until - now) * 1000, 3)  # a float's error must not add a millisecond
-        return Throttled(name, max(0, math.ceil(remaining)))
+        return Throttled(name, max(0, math.ceil(remaining)), call.refused.get(name))

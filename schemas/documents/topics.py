@@ -16,6 +16,8 @@ class TopicChange(msgspec.Struct, frozen=True):
     """The throttle time until another attempt, in ms, if the quota refused the change."""
     retry_at: int | None = None
     """The end of that time, epoch ms; null if the quota did not refuse the change."""
+    decision_id: str | None = None
+    """The id of the decision that refused the change, as `explain` takes it; null if none did."""
 
 
 class TopicChanges(msgspec.Struct, frozen=True):

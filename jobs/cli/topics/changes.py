@@ -133,8 +133,9 @@ def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
     match error:
         case None:
             return TopicChange(topic, done)
-        case ThrottlingQuotaExceededError(throttle_time_ms=wait):
-            return TopicChange(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, now_ms() + wait)
+        case ThrottlingQuotaExceededError(throttle_time_ms=wait, retry_at=retry_at, decision_id=decision_id):
+            at = now_ms() + wait if retry_at is None else retry_at
+            return TopicChange(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, at, decision_id)
         case KafkaException():
             return TopicChange(topic, "failed", reason(error))
         case _:
@@ -144,7 +145,8 @@ def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
 def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
         when = f"try again in {result.throttle_time_ms / 1000:.1f} s, at {format_time(result.retry_at or 0)}"
-        return f"Refused topic {result.topic}: the mutation quota is exhausted; {when}."
+        explain = f" Explain it: mutation-quota explain {result.decision_id}" if result.decision_id else ""
+        return f"Refused topic {result.topic}: the mutation quota is exhausted; {when}.{explain}"
     if result.outcome == "failed":
         return f"Failed topic {result.topic}: {result.error}"
     if result.outcome.startswith("would be"):

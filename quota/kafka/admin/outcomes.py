@@ -25,8 +25,8 @@ def outcome_error(outcome: TopicOutcome, servers: str) -> KafkaException | None:
         servers: the servers of the cluster that decides.
     """
     match outcome:
-        case Throttled(name, throttle_time_ms):
-            return ThrottlingQuotaExceededError(name, throttle_time_ms)
+        case Throttled(name, throttle_time_ms, refusal):
+            return ThrottlingQuotaExceededError(name, throttle_time_ms, refusal)
         case NoAnswer(name, Wait.DECISION):
             reason = f"no decision on topic {name} in time; is mutation-quota enforce running on {servers}?"
             return kafka_error(KafkaError._TIMED_OUT, f"{reason} The change will not be made later")  # noqa: SLF001

@@ -1,6 +1,7 @@
 """A client's calls, step by step: what is sent when, what becomes of each topic, and what stays silent until when."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -9,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.client.call import Call, CallOptions, NoAnswer, Throttled, Wait
+from quota.client.call import Call, CallOptions, NoAnswer, Refusal, Throttled, Wait
 from quota.client.conversation import AppliedBy, Conversation, Effects
 from quota.kafka.requests import rejected_id
 from quota.records.dead_letter import DeadLetter
@@ -69,6 +70,7 @@ class Client:
         self.now = 0.0
         self.sent, self.expiries, self.begun, self.tasks, self.went_on = [], [], [], [], []
         self.outcomes = defaultdict(dict)
+        self.refusals = defaultdict(dict)  # of the outcomes that are throttled, which are kept without them
         effects = Effects(self.send, self.carry_out, self.settle, self.go_on)
         self.conversation = Conversation(effects, ("alice", "app"), "me-", applied_by, open_after_seconds)
 
@@ -83,6 +85,9 @@ class Client:
     def settle(self, call, topic, outcome):
         assert topic.name not in self.outcomes[call], "a topic was settled twice"
         assert outcome.name == topic.name
+        if isinstance(outcome, Throttled):
+            self.refusals[call][topic.name] = outcome.refusal
+            outcome = replace(outcome, refusal=None)
         self.outcomes[call][topic.name] = outcome
 
     def go_on(self, call, topics):
@@ -100,9 +105,9 @@ class Client:
         self.conversation.submit(call, self.now)
         return call
 
-    def hear(self, refused="", throttle_ms=0, of=-1):
+    def hear(self, refused="", throttle_ms=0, of=-1, **fields):
         """Hear the decision on a request, by default the last one."""
-        self.conversation.on_decision(decision(self.sent[of], refused, throttle_ms), self.now)
+        self.conversation.on_decision(decision(self.sent[of], refused, throttle_ms, **fields), self.now)
 
     def hear_result(self, *topics, of=-1):
         """Hear of the topics of a request, by default the last one, what an applier did."""
@@ -334,6 +339,23 @@ def test_without_retries_what_is_refused_fails_at_once_with_the_throttle_time():
     assert client.outcomes[call] == {"a": Throttled("a", 5000), "b": TopicResult("b"), "c": Throttled("c", 5000)}
     client.wait_until(100.0)
     assert client.asked == ["abc"]
+
+
+def test_a_refused_topic_fails_with_the_decision_that_refused_it_last():
+    client = Client()
+    call = client.ask("a", limit=60.0)
+    client.hear(refused="a", throttle_ms=5000, decision_id="mutation-requests-0-7", retry_at=5000)
+    client.wait_until(5.0)
+    client.hear(refused="a", throttle_ms=70_000, decision_id="mutation-requests-0-8", retry_at=75_000)
+    client.wait_until(60.0)
+    assert client.refusals[call] == {"a": Refusal("mutation-requests-0-8", 75_000)}
+
+
+def test_a_topic_that_was_never_requested_fails_without_a_decision():
+    client = muted(90)
+    call = client.ask("a", limit=60.0)
+    client.wait_until(60.0)
+    assert client.refusals[call] == {"a": None}
 
 
 @pytest.mark.parametrize("now", [0.3, 1.1, 7.7, 100.1, 12_345.678])

@@ -3,9 +3,14 @@
 import logging
 from concurrent.futures import Future
 
+import pytest
+import typer
+
 from jobs.cli.output import OutputOptions
 from jobs.cli.topics import changes as topic_changes
 from jobs.cli.topics.changes import TopicChanges
+from quota.client.call import Refusal
+from quota.kafka.admin import ThrottlingQuotaExceededError
 from quota.settings import load_settings
 
 
@@ -41,3 +46,16 @@ def test_a_change_that_is_decided_in_time_says_nothing_else(monkeypatch, caplog,
         changes(monkeypatch, 60).report("created", {"orders": done})
     assert caplog.messages == []
     assert capsys.readouterr().out == "Created topic orders.\n"
+
+
+def test_a_refusal_names_the_decision_and_its_time(monkeypatch, capsys):
+    refused = Future()
+    refusal = Refusal("mutation-requests-0-2328", 1_728_043_228_572)
+    refused.set_exception(ThrottlingQuotaExceededError("orders", 27_862, refusal))
+    with pytest.raises(typer.Exit) as exit_code:
+        changes(monkeypatch, 60).report("created", {"orders": refused})
+    assert exit_code.value.exit_code == 3
+    assert capsys.readouterr().out == (
+        "Refused topic orders: the mutation quota is exhausted; try again in 27.9 s, at 2024-10-04T12:00:28.572Z. "
+        "Explain it: mutation-quota explain mutation-requests-0-2328\n"
+    )
