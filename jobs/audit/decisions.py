@@ -84,6 +84,10 @@ class AuditedDecisions:
         """
         self._table = open_table(settings, DECISIONS)
 
+    def newest_at(self) -> int | None:
+        """Return the time of the newest request with a decision in the table [epoch ms]; None if there is none."""
+        return self._table.newest("timestamp")
+
     def find(self, source: Source) -> Decision | None:
         """Return the decision on the request at this position."""
         rows = self._table.at(source)

@@ -118,6 +118,17 @@ def print_table(
         print(line.rstrip())
 
 
-def print_text(text: str) -> None:
-    """Print a sentence: in lines as wide as the terminal, or as one line where the output is piped."""
-    print(fill(text, "", "  ", shutil.get_terminal_size().columns) if sys.stdout.isatty() else text, flush=True)
+def print_text(text: str, file: TextIO | None = None) -> None:
+    """Print a sentence: in lines as wide as the terminal, or as one line where the output is piped.
+
+    Args:
+        text: the sentence.
+        file: where to print it; None for standard output.
+    """
+    file = file or sys.stdout
+    print(fill(text, "", "  ", terminal_width()) if file.isatty() else text, file=file, flush=True)
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal in characters, or that which COLUMNS states."""
+    return shutil.get_terminal_size().columns

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, S3FileSystem, SubTreeFileSystem
@@ -39,6 +40,16 @@ class AuditTable:
         """Return the dates of the table's rows, from the first."""
         found = {each["date"] for each in self._stored.partitions()}
         return sorted(date.fromisoformat(each) for each in found if each)
+
+    def newest(self, column: str) -> int | None:
+        """Return the newest time of a column as the table's log tells it, without reading rows [epoch ms].
+
+        None for an empty table, or one whose files have no statistics of the column.
+        """
+        files = pa.table(self._stored.get_add_actions(flatten=True))
+        if f"max.{column}" not in files.column_names:
+            return None
+        return to_epoch_ms(pc.max(files[f"max.{column}"]).as_py())
 
     def dataset(self, first: date | None = None, last: date | None = None) -> ds.Dataset:
         """Return the rows of these dates, which are read within `read_errors`.

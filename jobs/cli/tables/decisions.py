@@ -1,11 +1,12 @@
 """`mutation-quota decisions`: the decisions that the audit has kept."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobs.cli.options import Client, From, SettingsOptions, To, User
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, print_text
 from jobs.cli.times import parse_period
 from quota.text import format_time
 from schemas.documents.decisions import Decisions
@@ -32,7 +33,8 @@ def list_decisions(
 ) -> None:
     """List the newest audited decisions.
 
-    Reads the audit's tables. `mutation-quota explain` takes their ids.
+    Reads the audit's tables, which the audit appends to every audit.trigger_seconds. `mutation-quota explain` takes
+    the ids.
 
     Examples:
       mutation-quota decisions list --user alice --refused
@@ -44,15 +46,19 @@ def list_decisions(
     from jobs.audit.tables.reader import read_errors
 
     with read_errors(settings.storage.tables):
-        found = AuditedDecisions(settings).latest(Selection(user, client, refused, start, end), limit)
+        audited = AuditedDecisions(settings)
+        found = audited.latest(Selection(user, client, refused, start, end), limit)
+        newest_at = audited.newest_at()
 
     def table() -> None:
         if found:
             print_table(_COLUMNS, map(_row, found), numbers=_COLUMNS[-1:], whole=_WHOLE)
         else:
             print("No such decisions.")
+        if newest_at is not None and (end is None or newest_at < end):
+            print_text(f"The audit has decisions up to {format_time(newest_at)}; newer ones follow.", file=sys.stderr)
 
-    output.print(Decisions(found), table, items="decisions")
+    output.print(Decisions(found, newest_at), table, items="decisions")
 
 
 def _row(decision: "Decision") -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def listed(tmp_path, monkeypatch):
 
 
 def test_a_decision_is_a_line(listed):
-    heading, *lines = listed().output.splitlines()
+    heading, *lines = listed().stdout.splitlines()
     assert [each.strip() for each in heading.split("  ") if each] == [
         "DECISION",
         "REQUESTED",
@@ -51,7 +51,20 @@ def test_json_has_the_records_of_the_decisions_topic(listed):
 
 
 def test_nothing_found_is_said(listed):
-    assert listed("--user", "carol").output == "No such decisions.\n"
+    assert listed("--user", "carol").stdout == "No such decisions.\n"
+
+
+@pytest.mark.parametrize("option", [(), ("--user", "carol"), ("--to", "2024-10-05")])
+def test_the_list_tells_up_to_when_the_audit_has_decisions(listed, option):
+    assert listed(*option).stderr == ("The audit has decisions up to 2024-10-04T12:00:00.001Z; newer ones follow.\n")
+
+
+def test_a_period_that_the_audit_has_passed_is_complete(listed):
+    assert listed("--to", str(NOON + 1)).stderr == ""
+
+
+def test_json_has_the_time_of_the_newest_decision_of_all_clients(listed):
+    assert json.loads(listed("--user", "alice", "--json").output)["newest_at"] == NOON + 1
 
 
 def test_a_period_without_time_in_it_is_refused(listed):
