@@ -28,6 +28,8 @@ class TenantMetrics:
     """Admitted and refused mutations, by which tenants are ranked."""
     topics_admitted: int = 0
     topics_refused: int = 0
+    mutations_admitted: int = 0
+    mutations_refused: int = 0
     _throttles: Samples = NO_SAMPLES
     _throttled_ms: Samples = NO_SAMPLES
 
@@ -41,6 +43,8 @@ class TenantMetrics:
             self.last = decision
         self.topics_admitted += counts.topics_admitted
         self.topics_refused += counts.topics_refused
+        self.mutations_admitted += counts.mutations_admitted
+        self.mutations_refused += counts.mutations_refused
         if counts.charged:
             self.charged = self.charged.record(counts.charged, now)
         if counts.mutations:

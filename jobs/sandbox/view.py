@@ -20,7 +20,7 @@ _RATE_SECONDS = 10.0
 _MAX_ROWS = 20
 _MAX_LATENCIES = 1000
 _MAX_TENANTS = 5000
-_NUMBERS = ("quota/s", "tokens", "burst", "throttled", "admitted", "refused")
+_NUMBERS = ("quota/s", "tokens", "burst", "throttled", "mutations\nadmitted", "mutations\nrefused")
 
 
 class View:
@@ -55,38 +55,37 @@ class View:
         for name in _NUMBERS:
             table.add_column(name, justify="right", no_wrap=True)  # a narrow terminal cuts names
         tenants = self._totals.tenants.known
-        tenants.sort(key=lambda tenant: -(tenant.topics_admitted + tenant.topics_refused))
+        tenants.sort(key=lambda tenant: -(tenant.mutations_admitted + tenant.mutations_refused))
         for tenant in tenants[:_MAX_ROWS]:
             _add_row(table, tenant, now)
         left_out = len(tenants) - _MAX_ROWS
         footer = f"and {plural(left_out, 'more bucket')}" if left_out > 0 else "Ctrl-C ends it"
         quotes = (Text(each) for each in self._quoted())
-        return Group(
-            Text(self.title, style="bold"), Text(self._totals_line(now)), table, *quotes, Text(footer, style="dim")
-        )
+        totals = Text("\n".join(self._totals_lines(now)))
+        return Group(Text(self.title, style="bold"), totals, table, *quotes, Text(footer, style="dim"))
 
     def lines(self, now: float) -> list[str]:
         """Return the totals in one line, and a line for each client that has said something."""
-        return [self._totals_line(now), *self._quoted()]
+        return ["; ".join(self._totals_lines(now)), *self._quoted()]
 
     def _quoted(self) -> list[str]:
         return [f"{client} {said}" for client, said in self._quotes.items()]
 
-    def _totals_line(self, now: float) -> str:
+    def _totals_lines(self, now: float) -> list[str]:
         while self._recent and self._recent[0] < now - _RATE_SECONDS:
             self._recent.popleft()
         p50, p99 = (_percentile(self._latencies, percent) for percent in (50, 99))
         totals = self._totals
-        return (
-            f"{len(self._recent) / _RATE_SECONDS:.1f} decisions/s, p50 {p50} ms, p99 {p99} ms; "
-            f"topics: {totals.topics_admitted} admitted, {totals.topics_refused} refused; "
-            f"dead letters: {totals.dead_letters}"
-        )
+        counts = f"mutations: {totals.mutations_admitted:,} admitted, {totals.mutations_refused:,} refused"
+        return [
+            f"{len(self._recent) / _RATE_SECONDS:.1f} decisions/s, p50 {p50} ms, p99 {p99} ms",
+            f"{counts}; dead letters: {totals.dead_letters:,}",
+        ]
 
 
 def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
     last, now_ms = tenant.last, round(now * 1000)
-    admitted, refused = str(tenant.topics_admitted), str(tenant.topics_refused)
+    admitted, refused = f"{tenant.mutations_admitted:,}", f"{tenant.mutations_refused:,}"
     if not tenant.is_limited:
         table.add_row("*", "*", "none", "", "", "", admitted, refused)
         return
@@ -102,7 +101,7 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
         format_tokens(tenant.burst),
         f"{throttled:,.1f} s" if throttled else "",
         admitted,
-        Text(refused, style="red" if tenant.topics_refused else ""),
+        Text(refused, style="red" if tenant.mutations_refused else ""),
     )
 
 

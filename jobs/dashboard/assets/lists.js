@@ -19,7 +19,7 @@ function rounded(tokens) {
 
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
-    ["Tenant", "Bucket", "#Refills", "#Throttled for", "#Admitted", "#Refused", ...(ALLOWS_CHANGES ? ["Quota"] : [])],
+    ["Tenant", "Bucket", "#Refills", "#Throttled for", "#Mutations admitted", "#Mutations refused", ...(ALLOWS_CHANGES ? ["Quota"] : [])],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
       button.addEventListener("click", () => openTenant(parts.item));
@@ -32,8 +32,8 @@ function makeTenants() {
         bucket: liveCell("", { class: "bucket" }),
         rate: liveCell("refills", { class: "number" }),
         wait: liveCell("throttled for", { class: "number" }),
-        admitted: liveCell("admitted", { class: "number" }),
-        refused: liveCell("refused", { class: "number" }),
+        admitted: liveCell("mutations admitted", { class: "number" }),
+        refused: liveCell("mutations refused", { class: "number" }),
       };
       parts.bucket.append(parts.level, parts.amount);
       parts.row = element("tr", {}, element("th", { scope: "row", role: "rowheader" }, button),

@@ -107,7 +107,7 @@ function trialResult({ entity, trial }, wanted) {
         "more, might have sent others."),
       table("The last hour", ["", "#As decided", "#With this quota"], rows),
       element("h3", {}, "By sender, with this quota"),
-      table("Senders", ["User", "Client-id", "#Admitted", "#Refused", "#Throttled"], trial.senders.map((each) => [
+      table("Senders", ["User", "Client-id", "#Mutations admitted", "#Mutations refused", "#Throttled"], trial.senders.map((each) => [
         element("th", { scope: "row" }, name(each.user)),
         element("td", {}, name(each.client_id)),
         number(whole.format(each.load.admitted)),

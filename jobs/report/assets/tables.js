@@ -65,7 +65,7 @@ function tenantTable(chosen, choose) {
   const most = (key) => Math.max(1, ...rows.map((each) => each[key]));
   const [refused, throttled] = [most("refused"), most("throttled")];
   return table("Tenants, the most refused first",
-    ["Tenant", "#Requests", "#Admitted", "#Refused", "#Throttled", "#Lowest tokens, of the burst"],
+    ["Tenant", "#Requests", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Lowest tokens, of the burst"],
     rows.map((each) => {
       const button = element("button", { type: "button", class: "link", title: "Show this tenant alone" }, name(each.name));
       button.addEventListener("click", () => choose(each.number));
@@ -112,7 +112,7 @@ function candidateTable() {
   if (!rows.length) return sentence("Nothing was compared.");
   const most = Math.max(1, ...rows.map((each) => each.load.refused));
   return table("What other quotas would have done",
-    ["Quotas", "Sender", "#Admitted", "#Refused", "#Throttled", "#Busiest second"],
+    ["Quotas", "Sender", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Busiest second"],
     rows.map(({ candidate, sender, load }) => [
       element("th", { scope: "row" }, name(candidate)),
       element("td", {}, name(sender)),

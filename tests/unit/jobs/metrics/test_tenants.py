@@ -41,6 +41,7 @@ def test_what_is_refused_is_not_charged_and_keeps_its_sender_busy():
     tenant = standing(BURST, decided(30, at=0, state=-5.0))
     assert (tenant.rate(0), tenant.requested.measure(0)) == (6, 9)
     assert (tenant.topics_admitted, tenant.topics_refused) == (1, 1)
+    assert (tenant.mutations_admitted, tenant.mutations_refused) == (60, 30)
 
 
 def test_the_throttle_time_is_the_mean_of_the_last_minute():

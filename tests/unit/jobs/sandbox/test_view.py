@@ -21,10 +21,10 @@ def drawn(view, width):
 
 
 def tenants(view, width):
-    """Return the headings of the table and its rows."""
+    """Return the two lines of headings of the table and its rows."""
     lines = drawn(view, width)
     rule = next(number for number, line in enumerate(lines) if line.startswith("─"))
-    return lines[rule - 1], lines[rule + 1 : -1]
+    return lines[rule - 2 : rule], lines[rule + 1 : -1]
 
 
 def record(view, *costs, **names):
@@ -43,17 +43,18 @@ def test_at_80_columns_it_shows_every_heading_and_the_names_of_its_own_clients(v
     record(view, 60, 1, user_tag="ANONYMOUS", client_tag="kafka-topics.sh")
     record(view, 8, user_tag="etl", client_tag="nightly-batch")
     record(view, 1, tokens=None)
-    heading, rows = tenants(view, 80)
+    (units, heading), rows = tenants(view, 80)
+    assert units.split() == ["mutations", "mutations"]
     assert heading.split() == ["user", "client-id", "quota/s", "tokens", "burst", "throttled", "admitted", "refused"]
-    assert rows[0].split() == ["ANONYMOUS", "kafka-topics.sh", "5", "-5.0", "55", "1.0", "s", "1", "1"]
-    assert rows[1].split() == ["etl", "nightly-batch", "5", "47", "55", "1", "0"]
+    assert rows[0].split() == ["ANONYMOUS", "kafka-topics.sh", "5", "-5.0", "55", "1.0", "s", "60", "1"]
+    assert rows[1].split() == ["etl", "nightly-batch", "5", "47", "55", "8", "0"]
 
 
 def test_long_names_are_cut_and_numbers_never(view):
     record(view, 60, 1, user_tag="u" * 60, client_tag="c" * 60)
     _, (row,) = tenants(view, 80)
     assert len(row) == 80
-    assert row.endswith("…       5   -5.0    55     1.0 s        1       1")
+    assert row.endswith("…       5   -5.0    55     1.0 s        60         1")
     _, (wide,) = tenants(view, 200)
     assert wide.startswith(f"{'u' * 60} {'c' * 60} ")
 
@@ -61,4 +62,13 @@ def test_long_names_are_cut_and_numbers_never(view):
 def test_a_rounding_error_is_no_debt(view):
     record(view, 55, tokens=-1e-10)
     _, (row,) = tenants(view, 80)
-    assert row.split() == ["alice", "*", "5", "0.0", "55", "1", "0"]
+    assert row.split() == ["alice", "*", "5", "0.0", "55", "55", "0"]
+
+
+def test_admitted_and_refused_count_mutations_as_the_dashboard_does(view):
+    """Of topics of 60, 2,000 and 1 partitions, the first leaves a debt."""
+    record(view, 60, 2000, 1)
+    _, (row,) = tenants(view, 80)
+    assert row.split()[-2:] == ["60", "2,001"]
+    assert "mutations: 60 admitted, 2,001 refused; dead letters: 0" in drawn(view, 80)
+    assert view.lines(0.0)[0].endswith("; mutations: 60 admitted, 2,001 refused; dead letters: 0")
