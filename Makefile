@@ -9,6 +9,7 @@ CLIENTS := .jars/clients/.copied
 S3_JARS := .jars/.s3
 YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
+MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
 # Two processes, each with a broker and a Spark of its own: most of the time a test waits for one of them.
 TWO := --numprocesses 2 --dist worksteal
@@ -21,6 +22,8 @@ help: ## print this
 	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) ":" } /^[a-z-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ run
+
+setup: $(PACKAGES) $(JARS) ## install what all other targets need, into .venv and .jars
 
 run: setup ## broker, enforce and audit with a live view; Ctrl-C ends it
 	@$(BIN)/mutation-quota run
@@ -133,8 +136,6 @@ format: $(PACKAGES) ## let ruff lay out the code
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-setup: $(PACKAGES) $(JARS)
-
 jars: $(JARS) $(if $(S3),$(S3_JARS)) ## the JVM jars of conf/jvm/pom.xml, into .jars; S3=1 adds those of S3
 
 package: setup $(if $(S3),$(S3_JARS)) ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=PATH is where the nodes have Python, S3=1 adds the jars of S3
@@ -157,7 +158,7 @@ clean: ## remove what was installed, kept and built: .venv, .moto, .jars, .data,
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 		|| { echo "Python 3.11 or newer is needed; install it, or name it: make PYTHON=python3.12"; exit 1; }
-	@echo "installing Python packages into $(VENV)"
+	@echo "installing Python packages into $(VENV) (1.7 GB; one to three minutes)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint conf/constraints.txt --editable '.[dev]'
 	@touch $@
@@ -166,24 +167,24 @@ $(JARS): conf/jvm/pom.xml
 	@version=$$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
 		[ "$${version:-0}" -ge 17 ] || { echo "a JDK 17 or newer is needed; install one (openjdk-17-jdk)"; exit 1; }
 	@command -v mvn >/dev/null || { echo "Maven is needed; install it (maven)"; exit 1; }
-	@echo "copying jars into .jars"
+	@echo "copying jars into .jars (80 MB)"
 	@rm -rf .jars && mkdir .jars
-	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml process-resources \
+	@$(MAVEN) process-resources \
 		|| { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 
 $(CLIENTS): conf/jvm/pom.xml | $(JARS)
-	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@clients \
+	@$(MAVEN) dependency:copy@clients \
 		|| { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 
 $(S3_JARS): conf/jvm/pom.xml | $(JARS)
-	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@s3 \
+	@$(MAVEN) dependency:copy@s3 \
 		|| { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 
 $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
-	@mvn --quiet --batch-mode --log-file .jars/maven.log --file conf/jvm/pom.xml dependency:copy@yarn \
+	@$(MAVEN) dependency:copy@yarn \
 		|| { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 

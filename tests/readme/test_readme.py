@@ -67,8 +67,8 @@ def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker,
     assert capsys.readouterr().out == "orders is there\npayments is there\n"
 
 
-def test_the_example_of_an_unmodified_client_runs_as_it_stands(spark, base_settings, broker, tmp_path):
-    """Kafka's own tool through the gateway: it creates a topic, and then is told to wait."""
+def test_the_examples_of_refused_clients_run_as_they_stand(spark, base_settings, broker, tmp_path):
+    """Kafka's own tool through the gateway, and a request of one's own: a topic is created, the next one refused."""
     storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
@@ -79,19 +79,29 @@ def test_the_example_of_an_unmodified_client_runs_as_it_stands(spark, base_setti
         writer.send(msgspec.json.decode(request_json(1), type=MutationRequest))
         writer.flush(30)
         until(lambda: list(reader.read()))  # a first batch may take longer than a client waits
-        commands = commands.replace(". .venv/bin/activate", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}')
-        done = subprocess.run(
-            ["bash", "-c", commands.replace("127.0.0.1:19092", gateway.address)],
-            cwd=CHECKOUT,
-            env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": broker.address},
-            capture_output=True,
-            text=True,
-            check=False,
+        done, own = (
+            subprocess.run(
+                ["bash", "-c", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}\n{each}'],
+                cwd=CHECKOUT,
+                env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": broker.address},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            for each in (
+                commands.replace(". .venv/bin/activate", "").replace("127.0.0.1:19092", gateway.address),
+                re.search(r"```sh\n([^`]*--user frieda[^`]*)```", README)[1],
+            )
         )
         query.stop()
     expected = [line.removesuffix(" …") for line in said.splitlines()]
     assert [line[: len(each)] for line, each in zip(done.stdout.splitlines(), expected, strict=False)] == expected
     assert done.returncode == 1
+    assert "Created topic invoices" in own.stdout
+    assert re.search(
+        r"Refused topic receipts: .* mutation-quota explain mutation-requests-\d+-\d+", own.stdout + own.stderr
+    )
+    assert own.returncode == 3
 
 
 def test_every_make_target_that_is_named_exists():
