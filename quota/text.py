@@ -70,6 +70,11 @@ def format_time(epoch_ms: int) -> str:
     return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def format_seconds(milliseconds: int) -> str:
+    """Format a throttle time or a debt, to the millisecond, in seconds."""
+    return f"{milliseconds / 1000:.10g} s"
+
+
 def format_configs(configs: Mapping[str, float | None] | None) -> str:
     """Format the configs of a quota as `--add-config` takes them, without those that are not set."""
     if configs is None:

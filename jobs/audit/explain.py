@@ -14,6 +14,7 @@ from quota.kafka.reading import read_topic
 from quota.records.decision import Decision, read_decision
 from quota.records.record import Source
 from quota.settings import Settings
+from quota.text import format_seconds
 
 _LATEST = 10_000
 """The number of records at the end of each partition of the decisions topic that are searched for a decision."""
@@ -67,9 +68,10 @@ def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:
         )
     if decision is None:
         return NotFound(f"{source}: no such decision in the table or among the latest records of {topic}")
+    answer = f"{decision.outcome.value}, throttle {format_seconds(decision.throttle_time_ms)}"
     return MutationQuotaError(
-        f"{source} was decided ({decision.outcome.value}, throttle {decision.throttle_time_ms} ms), but the audit has "
-        "not written it yet: try again after audit.trigger_seconds, and check that mutation-quota audit is running"
+        f"{source} was decided ({answer}), but the audit has not written it yet: "
+        "try again after audit.trigger_seconds, and check that mutation-quota audit is running"
     )
 
 

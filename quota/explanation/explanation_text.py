@@ -9,7 +9,7 @@ from quota.explanation.refill import Gain, Origin, Refill
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.records.request import Mode
-from quota.text import describe_sharing, format_time, plural, printable, quoted
+from quota.text import describe_sharing, format_seconds, format_time, plural, printable, quoted
 
 _TOPICS_AT_EACH_END = 20
 """The number of topics printed from either end of a request, which may have thousands."""
@@ -86,7 +86,7 @@ def _line(part: str, text: str) -> ExplanationRow:
 def _throttling(decision: Decision) -> str:
     if not decision.throttle_time_ms:
         return "no wait"
-    return f"wait {decision.throttle_time_ms} ms, until {format_time(decision.retry_at)}"
+    return f"wait {format_seconds(decision.throttle_time_ms)}, until {format_time(decision.retry_at)}"
 
 
 def _why_unlimited(decision: Decision) -> str:
@@ -100,7 +100,7 @@ def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     decision, change = explanation.decision, explanation.set_quota
     whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
     callback = f", by {decision.callback}" if decision.callback else ""
-    debt = "" if decision.max_debt_ms is None else f", no debt longer than {decision.max_debt_ms} ms"
+    debt = "" if decision.max_debt_ms is None else f", no debt longer than {format_seconds(decision.max_debt_ms)}"
     yield _line("quota", f"R = {_number(decision.quota or 0)} mutations/s{whose}{callback}")
     yield _line("", f"B = {_number(decision.burst or 0)} mutations at once{debt}")
     if change:
@@ -173,12 +173,14 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield _line("throttle", _throttle_formula(decision, bucket_ms))
     if explanation.purgatory_ms:
         at_least = "at least " if verdict.throttle_time_ms <= request_ms else ""
-        yield _line("", f"less {at_least}{explanation.purgatory_ms} ms that the request spent in purgatory")
+        yield _line(
+            "", f"less {at_least}{format_seconds(explanation.purgatory_ms)} that the request spent in purgatory"
+        )
     if request_ms:
         longer = "which is longer" if request_ms > bucket_ms - explanation.purgatory_ms else "which is not longer"
-        yield _line("", f"the request quota's own throttle: {request_ms} ms, {longer}")
+        yield _line("", f"the request quota's own throttle: {format_seconds(request_ms)}, {longer}")
     if shadow := decision.shadow:
-        wait = f"wait {shadow.throttle_time_ms} ms"
+        wait = f"wait {format_seconds(shadow.throttle_time_ms)}"
         refused = f"topics refused: {_count_refused(shadow.error_codes)}"
         yield _line("shadow", f"would have been {shadow.outcome.value}, {refused}, {wait}")
     yield _line("answer", f"{decision.outcome.value}, {_throttling(decision)}")
@@ -188,7 +190,7 @@ def _throttle_formula(decision: Decision, bucket_ms: int) -> str:
     tokens, rate = decision.tokens or 0, decision.quota or 0
     if bucket_ms:
         bound = ", the maximum" if bucket_ms == MAX_THROTTLE_MS else ""
-        return f"-K / R = {_number(-tokens)} / {_number(rate)} s = {bucket_ms} ms, rounded up{bound}"
+        return f"-K / R = {_number(-tokens)} / {_number(rate)} s = {format_seconds(bucket_ms)}, rounded up{bound}"
     if decision.validate_only:
         return "none: nothing was charged"
     if decision.mode is Mode.STRICT:
@@ -206,8 +208,8 @@ def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) ->
     texts = {
         "topics": f"topics refused: {refused}, recorded {recorded_refused}",
         "tokens": f"K after {_number(again.tokens)}, recorded {_number(decision.tokens or 0)}",
-        "controller_throttle_ms": f"throttle {again.controller_throttle_ms} ms, "
-        f"recorded {decision.verdict.controller_throttle_ms} ms",
+        "controller_throttle_ms": f"throttle {format_seconds(again.controller_throttle_ms)}, "
+        f"recorded {format_seconds(decision.verdict.controller_throttle_ms)}",
     }
     others = [text for name, text in texts.items() if name in again.differs]
     rest = f"from the recorded K before: {'; '.join(others)}" if others else "everything else is the same"
@@ -235,7 +237,7 @@ def _count_refused(codes: Iterable[int]) -> int:
 
 
 def _neighbour_line(each: Neighbour) -> str:
-    wait = f", wait {each.throttle_time_ms} ms" if each.throttle_time_ms else ""
+    wait = f", wait {format_seconds(each.throttle_time_ms)}" if each.throttle_time_ms else ""
     mutations = plural(each.mutations, "mutation") + (", validate_only" if each.validate_only else "")
     return (
         f"  {format_time(each.timestamp)}  {each.decision_id}  {each.outcome}, {mutations}, "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.text import format_tokens, plural
+from quota.text import format_seconds, format_tokens, plural
 
 
 def test_a_count_has_its_noun():
@@ -24,3 +24,13 @@ def test_a_debt_is_never_shown_as_zero(tokens):
 
 def test_thousands_of_tokens_are_separated():
     assert format_tokens(-12345.6) == "-12,346"
+
+
+def test_a_throttle_time_is_told_in_seconds_to_the_millisecond():
+    assert [format_seconds(each) for each in (0, 1, 12_000, 27_862, 2**31 - 1)] == [
+        "0 s",
+        "0.001 s",
+        "12 s",
+        "27.862 s",
+        "2147483.647 s",
+    ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.output import print_table, print_text
-from quota.text import format_time, plural, printable
+from quota.text import format_seconds, format_time, plural, printable
 from quota.whatif.comparison import Comparison, Disagreement
 from quota.whatif.kafka_bucket import Difference
 from schemas.documents.observation import ComparedCluster
@@ -64,5 +64,5 @@ def _rows(differences: Sequence[Disagreement]) -> Iterator[Sequence[str]]:
 
 def _answer(codes: Sequence[int], throttle_ms: int) -> str:
     refused = sum(map(bool, codes))
-    wait = f", {throttle_ms:,} ms" if throttle_ms else ""
+    wait = f", {format_seconds(throttle_ms)}" if throttle_ms else ""
     return f"{refused} of {len(codes)} refused{wait}" if refused else f"admitted{wait}"

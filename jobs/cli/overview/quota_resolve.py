@@ -11,7 +11,7 @@ from quota.admission.resolve import resolve_quota
 from quota.errors import BadRecord, MutationQuotaError
 from quota.records.quota import Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
-from quota.text import describe_sharing, format_time, quoted
+from quota.text import describe_sharing, format_seconds, format_time, quoted
 from quota.timeline.resolution import Resolution
 from quota.timeline.timeline import Level
 from schemas.documents.quotas import QuotaLevel, ResolvedQuota
@@ -85,7 +85,7 @@ def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iter
     own = "its own" if quota.burst is not None else f"{window.num} x {window.size_seconds} s of the rate"
     yield "Burst", f"{window.burst(quota.rate, quota.burst):.10g} mutations at once ({own})"
     if quota.max_debt_ms is not None:
-        yield "Longest debt", f"{quota.max_debt_ms} ms (max_debt_ms)"
+        yield "Longest debt", f"{format_seconds(quota.max_debt_ms)} (max_debt_ms)"
     yield "Bucket", describe_sharing(dict(resolution.tags.items()))
     if resolution.reset_at is not None:
         yield "Reset", format_time(resolution.reset_at)

@@ -1,8 +1,8 @@
 """Described topics as text for a terminal of 80 columns."""
 
 from jobs.cli.output import print_table
-from jobs.cli.program.wording import format_duration, labelled
-from quota.text import describe_sharing, plural, quoted
+from jobs.cli.program.wording import labelled
+from quota.text import describe_sharing, format_seconds, plural, quoted
 from schemas.documents.described_topics import ChargedQuota, DescribedTopic, DescribedTopics
 
 
@@ -60,7 +60,7 @@ def _deletion_text(topic: DescribedTopic, charged: ChargedQuota | None) -> str:
         return cost
     if not wait:
         return f"{cost}: a full bucket covers {'it' if topic.costs.deletion == 1 else 'them'}"
-    return f"{cost}: a full bucket is in debt for {format_duration(wait)} afterwards"
+    return f"{cost}: a full bucket is in debt for {format_seconds(wait)} afterwards"
 
 
 def _broker(broker: int | None) -> str:

@@ -8,14 +8,14 @@ import typer
 from jobs.cli.options import Client, From, SettingsOptions, To, User
 from jobs.cli.output import OutputOptions, print_table, print_text
 from jobs.cli.times import parse_period
-from quota.text import format_time
+from quota.text import format_seconds, format_time
 from schemas.documents.decisions import Decisions
 
 if TYPE_CHECKING:
     from quota.records.decision import Decision
 
-_COLUMNS = ("DECISION", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "WAIT S")
-_WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "WAIT S")
+_COLUMNS = ("DECISION", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "WAIT")
+_WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "WAIT")
 
 
 def list_decisions(
@@ -67,5 +67,5 @@ def _row(decision: "Decision") -> tuple[str, ...]:
         format_time(decision.timestamp),
         f"{decision.user} / {decision.client_id}",
         decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)",
-        f"{decision.verdict.throttle_time_ms / 1000:g}",
+        format_seconds(decision.verdict.throttle_time_ms),
     )

@@ -19,7 +19,7 @@ from quota.kafka.admin.options import ClientOptions
 from quota.kafka.clients import client_config, cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.settings import Settings
-from quota.text import format_time
+from quota.text import format_seconds, format_time
 from schemas.documents import topics as documents
 from schemas.documents.topics import TopicChange
 
@@ -144,7 +144,7 @@ def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
 
 def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
-        when = f"try again in {result.throttle_time_ms / 1000:.1f} s, at {format_time(result.retry_at or 0)}"
+        when = f"try again in {format_seconds(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
         explain = f" Explain it: mutation-quota explain {result.decision_id}" if result.decision_id else ""
         return f"Refused topic {result.topic}: the mutation quota is exhausted; {when}.{explain}"
     if result.outcome == "failed":

@@ -3,6 +3,7 @@
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.client.call import Refusal
+from quota.text import format_seconds
 
 
 class ThrottlingQuotaExceededError(KafkaException):
@@ -20,7 +21,9 @@ class ThrottlingQuotaExceededError(KafkaException):
 
     def __init__(self, name: str, throttle_time_ms: int, refusal: Refusal | None = None) -> None:
         """Create the error of a topic, with the remaining throttle time and the decision that refused it."""
-        message = f"The throttling quota has been exceeded: try topic {name} again in {throttle_time_ms} ms."
+        message = (
+            f"The throttling quota has been exceeded: try topic {name} again in {format_seconds(throttle_time_ms)}."
+        )
         super().__init__(KafkaError(KafkaError.THROTTLING_QUOTA_EXCEEDED, message, retriable=True))
         self.throttle_time_ms = throttle_time_ms
         self.decision_id = refusal.decision_id if refusal else None

@@ -36,11 +36,11 @@ def test_a_decision_is_a_line(listed):
         "REQUESTED",
         "USER / CLIENT-ID",
         "OUTCOME",
-        "WAIT S",
+        "WAIT",
     ]
     assert [each.split() for each in lines] == [
-        ["mutation-requests-0-1", "2024-10-04T12:00:00.000Z", "alice", "/", "app", "ADMITTED", "0"],
-        ["mutation-requests-0-2", "2024-10-04T12:00:00.001Z", "bob", "/", "<none>", "REJECTED", "2"],
+        ["mutation-requests-0-1", "2024-10-04T12:00:00.000Z", "alice", "/", "app", "ADMITTED", "0", "s"],
+        ["mutation-requests-0-2", "2024-10-04T12:00:00.001Z", "bob", "/", "<none>", "REJECTED", "2", "s"],
     ]
 
 

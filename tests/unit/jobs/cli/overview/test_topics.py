@@ -69,7 +69,7 @@ def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
         "        1       1  1,2       1",
     ]
     assert "Configs:      the brokers' defaults" in told[2]
-    assert "To delete it: 9 mutations: a full bucket is in debt for 7s afterwards" in told[2]
+    assert "To delete it: 9 mutations: a full bucket is in debt for 7 s afterwards" in told[2]
 
 
 @pytest.mark.parametrize(
