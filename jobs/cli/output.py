@@ -118,15 +118,16 @@ def print_table(
         print(line.rstrip())
 
 
-def print_text(text: str, file: TextIO | None = None) -> None:
+def print_text(text: str, file: TextIO | None = None, *, indent: int = 2) -> None:
     """Print a sentence: in lines as wide as the terminal, or as one line where the output is piped.
 
     Args:
         text: the sentence.
         file: where to print it; None for standard output.
+        indent: the indentation of the other lines in characters.
     """
     file = file or sys.stdout
-    print(fill(text, "", "  ", terminal_width()) if file.isatty() else text, file=file, flush=True)
+    print(fill(text, "", " " * indent, terminal_width()) if file.isatty() else text, file=file, flush=True)
 
 
 def terminal_width() -> int:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Self
 
 import msgspec
 
@@ -56,6 +57,20 @@ class Neighbour(msgspec.Struct, frozen=True):
     tokens_before: float | None
     tokens: float | None
     throttle_time_ms: int
+
+    @classmethod
+    def of(cls, decision: Decision) -> Self:
+        """Return a decision as it is shown beside others of its bucket."""
+        return cls(
+            decision.decision_id,
+            decision.timestamp,
+            decision.outcome.value,
+            sum(topic.partitions for topic in decision.topics),
+            decision.validate_only,
+            decision.tokens_before,
+            decision.tokens,
+            decision.throttle_time_ms,
+        )
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -113,8 +128,8 @@ def explain(decision: Decision, neighbours: Neighbours, quotas: QuotaHistory, wi
         _charges(decision, quota, recorded, recorded if bucket is None else bucket.tokens),
         _purgatory_ms(decision),
         _compare(decision, admission, differs=[] if reproduced else ["tokens_before"]),
-        [_neighbour(each) for each in reversed(nearest)],
-        [_neighbour(each) for each in islice(neighbours.after, neighbours.count)],
+        [Neighbour.of(each) for each in reversed(nearest)],
+        [Neighbour.of(each) for each in islice(neighbours.after, neighbours.count)],
     )
 
 
@@ -163,19 +178,6 @@ def _purgatory_ms(decision: Decision) -> int:
     """Return the time subtracted for the purgatory; it may be more if the request's own throttle was longer."""
     verdict = decision.verdict
     return max(0, verdict.controller_throttle_ms - verdict.throttle_time_ms)
-
-
-def _neighbour(decision: Decision) -> Neighbour:
-    return Neighbour(
-        decision.decision_id,
-        decision.timestamp,
-        decision.outcome.value,
-        sum(topic.partitions for topic in decision.topics),
-        decision.validate_only,
-        decision.tokens_before,
-        decision.tokens,
-        decision.throttle_time_ms,
-    )
 
 
 def _close(one: float, other: float) -> bool:

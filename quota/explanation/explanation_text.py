@@ -14,10 +14,21 @@ from quota.text import describe_sharing, format_seconds, format_time, plural, pr
 _TOPICS_AT_EACH_END = 20
 """The number of topics printed from either end of a request, which may have thousands."""
 
+_TEXT_INDENT, _NEIGHBOUR_INDENT = 14, 6
+
 _MODES = {
-    Mode.STRICT: "its client knows the error: a topic is admitted while K >= 0 before it, else refused",
-    Mode.PERMISSIVE: "its client does not know the error: all is admitted and charged, then throttled if K < 0",
+    Mode.STRICT: "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, "
+    "otherwise refused",
+    Mode.PERMISSIVE: "since the client does not know the error: every topic is admitted and charged, then the client "
+    "is throttled if K < 0",
 }
+
+
+class ExplanationLine(NamedTuple):
+    """A line of an explanation, and the indentation of its continuation on a narrow terminal in characters."""
+
+    text: str
+    indent: int
 
 
 class ExplanationRow(NamedTuple):
@@ -27,17 +38,19 @@ class ExplanationRow(NamedTuple):
     text: str
 
 
-def explanation_lines(explanation: Explanation) -> Iterator[str]:
+def explanation_lines(explanation: Explanation) -> Iterator[ExplanationLine]:
     """Yield the lines of an explanation, in the order in which the decision was made."""
     decision = explanation.decision
-    yield f"{decision.decision_id}: {explanation_title(decision)}"
+    yield ExplanationLine(f"{decision.decision_id}: {explanation_title(decision)}", 2)
     for row in explanation_rows(explanation):
-        yield f"  {row.part:11} {row.text}"
+        yield ExplanationLine(f"  {row.part:11} {row.text}", _TEXT_INDENT)
     if explanation.before or explanation.after:
-        yield "Decisions of the bucket around it:"
-        yield from map(_neighbour_line, explanation.before)
-        yield f"> {format_time(decision.timestamp)}  {decision.decision_id}"
-        yield from map(_neighbour_line, explanation.after)
+        yield ExplanationLine("Decisions of the bucket around it:", 0)
+        date, _, _ = format_time(decision.timestamp).partition("T")
+        around = [(" ", each) for each in explanation.before]
+        around += [(">", Neighbour.of(decision)), *((" ", each) for each in explanation.after)]
+        for sign, each in around:
+            yield ExplanationLine(_neighbour_text(sign, each, date), _NEIGHBOUR_INDENT)
 
 
 def explanation_title(decision: Decision) -> str:
@@ -57,7 +70,7 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield from _answer_lines(explanation)
         return
     yield from _quota_lines(explanation)
-    yield _line("mode", f"{decision.mode.value}: {_MODES[decision.mode]}")
+    yield _line("mode", f"{decision.mode.value}, {_MODES[decision.mode]}")
     if decision.validate_only:
         yield _line("", "validate_only: never charged, never refused")
     if decision.repeats:
@@ -236,10 +249,12 @@ def _count_refused(codes: Iterable[int]) -> int:
     return sum(1 for code in codes if code)
 
 
-def _neighbour_line(each: Neighbour) -> str:
+def _neighbour_text(sign: str, each: Neighbour, date: str) -> str:
+    """Return a row of the decisions around the explained one, whose date is left out of their times."""
     wait = f", wait {format_seconds(each.throttle_time_ms)}" if each.throttle_time_ms else ""
     mutations = plural(each.mutations, "mutation") + (", validate_only" if each.validate_only else "")
+    time = format_time(each.timestamp).removeprefix(f"{date}T")
     return (
-        f"  {format_time(each.timestamp)}  {each.decision_id}  {each.outcome}, {mutations}, "
+        f"{sign} {time}  {each.decision_id}  {each.outcome}, {mutations}, "
         f"K {_number(each.tokens_before or 0)} -> {_number(each.tokens or 0)}{wait}"
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import KafkaOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 
 
 def explain(
@@ -41,6 +41,6 @@ def explain(
 
     def lines() -> None:
         for line in explanation_lines(explanation):
-            print(line)
+            print_text(line.text, indent=line.indent)
 
     output.print(explanation, lines)

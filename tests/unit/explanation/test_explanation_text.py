@@ -7,9 +7,11 @@ from quota.explanation.explanation_text import explanation_lines
 from tests.support.explanations import CHANGED, FIVE, RESET, TEN, WORKED, decided, explained
 from tests.support.factories import PERMISSIVE
 
+STRICT = "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, otherwise refused"
+
 
 def told(decisions, number=-1, **more):
-    return "\n".join(explanation_lines(explained(decisions, number, **more)))
+    return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more)))
 
 
 def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
@@ -23,7 +25,7 @@ def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
         "              B = 500 mutations at once",
         "              since ever by ann  # as agreed",
         "  bucket      of user 'alice', shared by all their client-ids",
-        "  mode        STRICT: its client knows the error: a topic is admitted while K >= 0 before it, else refused",
+        f"  mode        STRICT, {STRICT}",
         "  K before    -60: the bucket was written last by mutation-requests-0-0",
         "              K = min(K + t * R, B) = min(-60 + 0 s * 5/s, 500) = -60 at 1970-01-01T00:00:00.000Z",
         "  charges     'topic-0' of 80: refused, since K = -60 < 0; K stays",
@@ -32,9 +34,9 @@ def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
         "  answer      REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
         "  recomputed  the same, from the decision before it",
         "Decisions of the bucket around it:",
-        "  1970-01-01T00:00:00.000Z  mutation-requests-0-0  ADMITTED, 560 mutations, K 500 -> -60",
-        "> 1970-01-01T00:00:00.000Z  mutation-requests-0-1",
-        "  1970-01-01T00:00:12.000Z  mutation-requests-0-2  ADMITTED, 80 mutations, K 0 -> -80",
+        "  00:00:00.000Z  mutation-requests-0-0  ADMITTED, 560 mutations, K 500 -> -60",
+        "> 00:00:00.000Z  mutation-requests-0-1  REJECTED, 80 mutations, K -60 -> -60, wait 12 s",
+        "  00:00:12.000Z  mutation-requests-0-2  ADMITTED, 80 mutations, K 0 -> -80",
     ]
 
 
@@ -64,7 +66,7 @@ DEBT = (0, [560], {})
         (
             decided(DEBT, (0, [5], {"api_version": PERMISSIVE})),
             [FIVE],
-            "PERMISSIVE: its client does not know the error",
+            "PERMISSIVE, since the client does not know the error",
         ),
         (decided((0, [5], {"api_version": PERMISSIVE})), [FIVE], "none: K is not below 0"),
         (decided(DEBT, (2000, [80], {"validate_only": True})), [FIVE], "never charged, never refused"),
@@ -117,6 +119,13 @@ DEBT = (0, [560], {})
 )
 def test_each_case_is_told_in_plain_words(decisions, log, expected):
     assert expected in told(decisions, log=log)
+
+
+def test_the_date_is_told_of_decisions_on_another_day():
+    decisions = decided((0, [1], {}), (86_400_000, [1], {}))
+    lines = told(decisions, 1, neighbours=1).splitlines()
+    assert lines[-2].startswith("  1970-01-01T00:00:00.000Z  mutation-requests-0-0  ADMITTED")
+    assert lines[-1].startswith("> 00:00:00.000Z  mutation-requests-0-1  ADMITTED")
 
 
 def test_what_differs_is_told_with_both_numbers():
