@@ -61,7 +61,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
 class TokenBucket:
     """The algorithm of KIP-599: a topic is admitted if K >= 0, and its partitions are subtracted from K.
 
-    The throttle time is -K / R seconds. Only this algorithm supports a quota's own burst and maximum debt, and
+    The throttle time is -K / Q seconds. Only this algorithm supports a quota's own burst and maximum debt, and
     deduplicates requests.
     """
 
@@ -171,7 +171,7 @@ def in_debt(tokens: float, stored: float) -> bool:
 
 
 def throttle_ms(tokens: float, stored: float, rate: float) -> int:
-    """Return the time until K is zero again: -K / R seconds, in ms rounded up, at most `MAX_THROTTLE_MS`.
+    """Return the time until K is zero again: -K / Q seconds, in ms rounded up, at most `MAX_THROTTLE_MS`.
 
     Kafka rounds half up; this rounds up, because a client that waits for the throttle time must not be refused again.
     The rounding error of the stored K is subtracted first, or its last bit would cost a millisecond.

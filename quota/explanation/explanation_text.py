@@ -114,7 +114,7 @@ def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
     callback = f", by {decision.callback}" if decision.callback else ""
     debt = "" if decision.max_debt_ms is None else f", no debt longer than {format_seconds(decision.max_debt_ms)}"
-    yield _line("quota", f"R = {_number(decision.quota or 0)} mutations/s{whose}{callback}")
+    yield _line("quota", f"Q = {_number(decision.quota or 0)} mutations/s{whose}{callback}")
     yield _line("", f"B = {_number(decision.burst or 0)} mutations at once{debt}")
     if change:
         who = f" by {printable(change.altered_by)}" if change.altered_by else ""
@@ -148,7 +148,7 @@ def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow
 def _refill_formula(gain: Gain) -> str:
     seconds = _number((gain.until - gain.since) / 1000)
     return (
-        f"K = min(K + t * R, B) = min({_number(gain.tokens_before)} + {seconds} s * {_number(gain.rate)}/s, "
+        f"K = min(K + t * Q, B) = min({_number(gain.tokens_before)} + {seconds} s * {_number(gain.rate)}/s, "
         f"{_number(gain.burst)}) = {_number(gain.tokens)} at {format_time(gain.until)}"
     )
 
@@ -203,7 +203,7 @@ def _throttle_formula(decision: Decision, bucket_ms: int) -> str:
     tokens, rate = decision.tokens or 0, decision.quota or 0
     if bucket_ms:
         bound = ", the maximum" if bucket_ms == MAX_THROTTLE_MS else ""
-        return f"-K / R = {_number(-tokens)} / {_number(rate)} s = {format_seconds(bucket_ms)}, rounded up{bound}"
+        return f"-K / Q = {_number(-tokens)} / {_number(rate)} s = {format_seconds(bucket_ms)}, rounded up{bound}"
     if decision.validate_only:
         return "none: nothing was charged"
     if decision.mode is Mode.STRICT:

@@ -236,7 +236,7 @@ def _in_debt(tokens: Fraction, stored: Fraction) -> bool:
 
 
 def _throttle_ms(tokens: Fraction, rate: float) -> tuple[int, int]:
-    """Return the bounds of -K / R in ms, rounded up: the job may subtract the rounding first, and may add nothing."""
+    """Return the bounds of -K / Q in ms, rounded up: the job may subtract the rounding first, and may add nothing."""
     wait, doubt = -tokens / Fraction(rate) * 1000, 2 * _rounding(tokens) / Fraction(rate) * 1000
     low, high = (min(MAX_INT, max(0, math.ceil(each))) for each in (wait - doubt, wait))
     return low, high

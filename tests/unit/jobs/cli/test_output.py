@@ -84,5 +84,5 @@ def test_a_cell_cannot_control_the_terminal_or_be_taken_for_markup(capsys):
 def test_a_sentence_is_wrapped_to_the_terminal_and_its_other_lines_are_indented(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
-    print_text("  quota       R = 5 mutations/s, set for all", indent=14)
-    assert capsys.readouterr().out == ("  quota       R = 5\n              mutations/s, set\n              for all\n")
+    print_text("  quota       Q = 5 mutations/s, set for all", indent=14)
+    assert capsys.readouterr().out == ("  quota       Q = 5\n              mutations/s, set\n              for all\n")
