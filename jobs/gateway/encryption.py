@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from quota.errors import BadInput
 from quota.kafka.brokers.connection import tls_context
-from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
+from quota.settings.security.clients import Security
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from jobs.gateway.encryption import certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.mutations.existing import METADATA_VERSION
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
-from quota.settings.connection import Security
+from quota.settings.security.clients import Security
 from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Protocol

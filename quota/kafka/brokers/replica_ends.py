@@ -12,7 +12,8 @@ from confluent_kafka import KafkaError
 from quota.errors import ClusterError
 from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
 from quota.kafka.timing import Deadline, Every
-from quota.settings.connection import Connection, Security
+from quota.settings.connection import Connection
+from quota.settings.security.clients import Security
 from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey, ErrorCode
 from quota.wire.builtin import BUILTIN

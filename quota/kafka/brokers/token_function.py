@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.brokers.tokens import Token
-from quota.settings.connection import Security
+from quota.settings.security.clients import Security
 
 _log = logging.getLogger(__name__)
 

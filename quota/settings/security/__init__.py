@@ -1,4 +1,4 @@
 """TLS and SASL of connections to Kafka: their settings, the files that these name, and what the target takes over.
 
-May import: `quota.errors`, `quota.settings.connection`, `quota.settings.types`.
+May import: `quota.errors`, `quota.settings.types`.
 """

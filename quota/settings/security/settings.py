@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, SecretStr
 
 from quota.errors import BadInput
-from quota.settings.connection import Security
+from quota.settings.security.clients import Security
 from quota.settings.security.files import (
     ENCRYPTED_KEY,
     CertificateFile,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from quota.settings.connection import has_sasl, has_tls
+from quota.settings.security.clients import has_sasl, has_tls
 from quota.settings.security.oauth import MECHANISM
 from quota.settings.security.settings import SecuritySettings
 

@@ -13,7 +13,8 @@ from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.brokers.window import read_window
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
-from quota.settings.connection import Connection, Security
+from quota.settings.connection import Connection
+from quota.settings.security.clients import Security
 from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
 from tests.support.scripted_broker import ScriptedBroker

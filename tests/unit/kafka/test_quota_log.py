@@ -12,7 +12,8 @@ from quota.kafka.quotas import log_ends
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.records.callback import Callbacks
 from quota.records.entity import QuotaEntity
-from quota.settings.connection import Connection, Security
+from quota.settings.connection import Connection
+from quota.settings.security.clients import Security
 
 
 class Change:

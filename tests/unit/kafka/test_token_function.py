@@ -9,7 +9,7 @@ from quota.kafka.admin.options import ClientOptions
 from quota.kafka.brokers.token_function import TokenFunction, to_token
 from quota.kafka.clients import client_config
 from quota.settings import load_settings
-from quota.settings.connection import Security
+from quota.settings.security.clients import Security
 
 HOUR = 3600
 CALLS = []

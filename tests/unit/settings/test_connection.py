@@ -11,9 +11,10 @@ from quota.errors import BadInput
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.settings import load_settings
-from quota.settings.connection import Connection, Security
+from quota.settings.connection import Connection
 from quota.settings.secrets import is_secret
 from quota.settings.sections import KafkaSettings
+from quota.settings.security.clients import Security
 from tests.support.broker import CERTIFICATE_PEM
 
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"

@@ -4,9 +4,9 @@ import pytest
 
 from quota.errors import BadInput
 from quota.settings import load_settings
-from quota.settings.connection import Security
 from quota.settings.listing import listed_settings
 from quota.settings.loading import load_with_origins
+from quota.settings.security.clients import Security
 from tests.support.broker import CERTIFICATE_PEM
 
 KAFKA = [

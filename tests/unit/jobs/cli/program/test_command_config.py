@@ -5,7 +5,8 @@ import pytest
 from jobs.cli.program.command_config import read_command_config, read_target_command_config
 from quota.errors import BadInput
 from quota.settings import load_settings
-from quota.settings.connection import Connection, Security
+from quota.settings.connection import Connection
+from quota.settings.security.clients import Security
 from quota.settings.security.oauth import ClientCredentials
 
 
