@@ -1,5 +1,6 @@
 """Plans of quota changes: shown as a diff, and written to the quota log."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from jobs.cli.control.quota_log import sign
@@ -10,6 +11,9 @@ from quota.settings import Settings
 from quota.text import plural
 from quota.timeline.plan import Step
 from schemas.documents.quotas import QuotaChanges
+
+_KINDS = ("added", "changed", "removed", "scheduled", "cancelled")
+"""The kinds of steps, in the order in which they are counted."""
 
 
 def print_steps(steps: Sequence[Step], output: OutputOptions) -> None:
@@ -55,7 +59,7 @@ def change_log(
     """
     print_steps(steps, output)
     if steps and not confirmation.dry_run:
-        confirmation.confirm(f"Make {plural(len(steps), 'change')} in the quota log?")
+        confirmation.confirm(f"Make {plural(len(steps), 'change')} in the quota log ({tally(steps)})?")
         write_steps(settings, steps, effective_at, comment)
     document = QuotaChanges(not confirmation.dry_run, [planned_change(step) for step in steps])
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
@@ -64,4 +68,16 @@ def change_log(
 def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:
     """Print how many changes were made."""
     done = "would be made" if dry_run else "made"
-    print(f"{plural(len(steps), 'change')} {done}." if steps else "Nothing to change.")
+    print(f"{plural(len(steps), 'change')} {done}: {tally(steps)}." if steps else "Nothing to change.")
+
+
+def tally(steps: Sequence[Step]) -> str:
+    """Return how many steps of each kind a plan has, as in `1 changed, 5 removed`."""
+    counts = Counter(map(_kind, steps))
+    return ", ".join(f"{counts[kind]:,} {kind}" for kind in _KINDS if counts[kind])
+
+
+def _kind(step: Step) -> str:
+    if step.record.effective_at is not None:
+        return "cancelled" if step.record.cancelled else "scheduled"
+    return {"+": "added", "~": "changed", "-": "removed"}[step.sign]

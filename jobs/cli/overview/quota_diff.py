@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from jobs.cli.control.plans import tally
 from jobs.cli.control.quota_files import read_quota_records
 from jobs.cli.control.quota_text import planned_change
 from jobs.cli.options import KafkaOptions
@@ -71,6 +72,6 @@ def _print(file: Path, steps: Sequence[Step]) -> None:
     for step in steps:
         print_text(str(step))
     if steps:
-        print_text(f"{plural(len(steps), 'difference')}: `quotas apply {file}` makes these changes.")
+        print_text(f"{plural(len(steps), 'difference')}: {tally(steps)}. `quotas apply {file}` makes these changes.")
     else:
         print_text(f"The quotas are as in {file}.")

@@ -110,7 +110,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
         f"+ the default user-principal, the default client-id: {RATE}=2.5",
         f"+ the default user-principal: {RATE}=1.0",
         f"  user-principal 'theirs': {RATE}=3.0 (only on the cluster; --prune removes it)",
-        "6 changes would be made.",
+        "6 changes would be made: 4 added, 1 changed, 1 removed.",
     ]
     wider = "the default user-principal, the default client-id"
     assert [each.partition(": ")[2] for each in warnings] == [
@@ -148,9 +148,9 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
 def test_a_quota_that_the_log_never_had_stays_unless_it_is_pruned(broker, wrote, quotas):
     set_by_kafka(broker.address, {"users": "theirs", "clients": None}, controller_mutation_rate=3)
     wrote(QuotaRecord(ALICE, 5.0))
-    assert quotas("push", "--yes")[0][-1] == "1 change made."
+    assert quotas("push", "--yes")[0][-1] == "1 change made: 1 added."
     plan, _ = quotas("push", "--yes", "--prune")
-    assert plan == [f"- user-principal 'theirs', the default client-id: {RATE}=3.0", "1 change made."]
+    assert plan == [f"- user-principal 'theirs', the default client-id: {RATE}=3.0", "1 change made: 1 removed."]
     assert rates(broker.address, "users", "clients") == {}
     assert rates(broker.address) == {"user-principal 'alice'": 5.0}
 
@@ -229,7 +229,7 @@ def test_the_quotas_of_a_cluster_are_taken_over_into_the_log(broker, wrote, quot
         f"~ user-principal 'alice': {RATE}=5.0,{options} -> {RATE}=9.0,{options}",
         f"- user-principal 'bob': {RATE}=7.0",
         f"+ the default user-principal: {RATE}=1.0",
-        "3 changes would be made.",
+        "3 changes would be made: 1 added, 1 changed, 1 removed.",
     ]
     assert warnings == ["warning: user-principal 'alice': the change scheduled for 2096-10-02T07:06:40.000Z stays"]
     assert quotas("pull", "--apply", "--yes", "--json")["applied"] is True

@@ -87,7 +87,7 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
     assert plan.splitlines() == [
         f"~ user-principal 'alice': {before} -> controller_mutation_rate=7.0",
         '+ user-principal "o\'brien": controller_mutation_rate=1.0',
-        "2 changes would be made.",
+        "2 changes would be made: 1 added, 1 changed.",
     ]
     assert [each["entity"] for each in command("quotas", "describe", "--json")["quotas"]] == [{"user": "alice"}]
     assert command("quotas", "apply", "quotas.yaml", "--yes").replace("made", "would be made") == plan

@@ -77,7 +77,7 @@ def test_each_principal_may_what_the_page_says_and_no_more(cluster):
     )
     told = cluster.quotas("push", "push", "--yes")
     assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.splitlines() == [f"+ user-principal 'tenant': {RATE}=5.0", "1 change made."]
+    assert told.stdout.splitlines() == [f"+ user-principal 'tenant': {RATE}=5.0", "1 change made: 1 added."]
     assert cluster.quotas("watch", "drift").returncode == 0
     told = cluster.quotas("watch", "pull")
     assert "user: tenant" in told.stdout

@@ -5,11 +5,12 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.cli.control.configs import ConfigChange
-from jobs.cli.control.plans import print_count
+from jobs.cli.control.plans import print_count, tally
 from jobs.report.status import gathering
 from quota.errors import NotFound
 from quota.kafka import quota_log
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from quota.timeline.change import to_change
 from quota.timeline.plan import Step
@@ -107,12 +108,24 @@ def test_scheduled_changes_come_after_the_line_that_says_that_no_quota_is_in_for
     ("count", "dry_run", "expected"),
     [
         (0, True, "Nothing to change.\n"),
-        (1, True, "1 change would be made.\n"),
-        (1, False, "1 change made.\n"),
-        (2, False, "2 changes made.\n"),
+        (1, True, "1 change would be made: 1 removed.\n"),
+        (1, False, "1 change made: 1 removed.\n"),
+        (2, False, "2 changes made: 2 removed.\n"),
     ],
 )
 def test_changes_are_counted_in_words_that_fit_the_number(capsys, count, dry_run, expected):
     step = Step(QuotaRecord(QuotaEntity("alice"), None), None, None)
     print_count([step] * count, dry_run=dry_run)
     assert capsys.readouterr().out == expected
+
+
+def test_changes_are_counted_by_kind():
+    alice, tomorrow = QuotaEntity("alice"), 86_400_000
+    steps = [
+        Step(QuotaRecord(alice, 5.0), None, Quota(5.0)),
+        Step(QuotaRecord(alice, 5.0), Quota(1.0), Quota(5.0)),
+        *[Step(QuotaRecord(alice, None), Quota(1.0), None)] * 2,
+        Step(QuotaRecord(alice, 5.0, effective_at=tomorrow), None, Quota(5.0)),
+        Step(QuotaRecord(alice, 5.0, effective_at=tomorrow, cancelled=True), Quota(5.0), None),
+    ]
+    assert tally(steps) == "1 added, 1 changed, 2 removed, 1 scheduled, 1 cancelled"
