@@ -24,14 +24,17 @@ class Loophole:
         return QuotaEntity(self.user)
 
     def __str__(self) -> str:
-        if self.user is None:
-            who, get, are, option = "users without a quota of their own", "get", "are", "--user-defaults"
-        else:
-            who, get, are, option = f"user {quoted(self.user)}", "gets", "is", f"--user {quoted(self.user)}"
-        instead = f"{option}, without a client-id{'' if self.by is None else ', in its place'}"
-        if self.by is None:
-            return f"{who} {are} unlimited under any client-id that has none; set a quota for {instead}"
-        return f"{who} {get} a full bucket with each new client-id, by the quota of {self.by}; set one for {instead}"
+        """Return the loophole, and the entry of a quota file that closes it."""
+        named = self.user is not None
+        who = f"user {quoted(self.user)}" if self.user is not None else "a user whom no quota names"
+        key = f"user: {self.user!r}" if named else "user-defaults: true"
+        if self.by is not None:
+            return (
+                f"{who} gets a full bucket with each new client-id, by the quota of {self.by}; "
+                f'replace that entry by one with "{key}" and no client-id'
+            )
+        which = " with any client-id that no quota names" if named else ""
+        return f'{who} is unlimited{which}; add an entry with "{key}" and no client-id'
 
 
 def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:

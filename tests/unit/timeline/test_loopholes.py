@@ -16,8 +16,8 @@ from tests.support.factories import request_json, timeline
 from tests.support.programs import run
 
 NEW_BUCKET = "a full bucket with each new client-id"
-NO_QUOTA = "unlimited under any client-id that has none"
-OTHERS = "users without a quota of their own"
+NO_QUOTA = "unlimited"
+OTHERS = "a user whom no quota names"
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,16 @@ def test_what_stops_it_is_told():
     (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
     assert str(found) == (
         "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
-        "the default client-id; set one for --user 'alice', without a client-id, in its place"
+        "the default client-id; replace that entry by one with \"user: 'alice'\" and no client-id"
+    )
+    alice, _ = loopholes([QuotaEntity("alice", "app")])
+    assert str(alice) == (
+        "user 'alice' is unlimited with any client-id that no quota names; "
+        "add an entry with \"user: 'alice'\" and no client-id"
     )
     (found,) = loopholes([])
     assert str(found) == (
-        "users without a quota of their own are unlimited under any client-id that has none; "
-        "set a quota for --user-defaults, without a client-id"
+        'a user whom no quota names is unlimited; add an entry with "user-defaults: true" and no client-id'
     )
 
 
@@ -91,6 +95,4 @@ def test_validate_warns_of_them(tmp_path):
     file.write_text("quotas:\n  - user-defaults: true\n    client-defaults: true\n    controller_mutation_rate: 1\n")
     done = run("quotas", "validate", str(file), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{file}: 1 quota, valid\n")
-    assert done.stderr.startswith(
-        "warning: users without a quota of their own get a full bucket with each new client-id"
-    )
+    assert done.stderr.startswith("warning: a user whom no quota names gets a full bucket with each new client-id")
