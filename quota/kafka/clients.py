@@ -1,5 +1,6 @@
 """Configuration of Kafka clients, and their errors."""
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,10 @@ _CAUSE_SECONDS = 1.0
 _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
 """librdkafka's errors for any trouble with all brokers; they do not name the cause."""
 
+
+_STATE = re.compile(r" \(after \d+ms in state \w+\)")
+_BOOTSTRAP = re.compile(r"^\S+/bootstrap: ")
+"""Parts of librdkafka's messages that tell an operator nothing."""
 
 _KAFKA = Connection("")
 """Any connection of `[kafka]`."""
@@ -133,8 +138,14 @@ def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:
         client.poll(_CAUSE_POLL_SECONDS)
         for each in reported:
             if each.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-                return reason(each)
-    return reason(error)
+                return _shortened(reason(each), config)
+    return _shortened(reason(error), config)
+
+
+def _shortened(text: str, config: Mapping[str, Any]) -> str:
+    """Return a reason without librdkafka's timing, and without the only server, which the error names anyway."""
+    text = _STATE.sub("", text)
+    return text if "," in config["bootstrap.servers"] else _BOOTSTRAP.sub("", text)
 
 
 def _token_problem(config: Mapping[str, Any]) -> str:

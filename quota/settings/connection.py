@@ -41,8 +41,8 @@ class Connection:
     def advice(self) -> str:
         """Advice to append to the reason why a cluster without TLS and SASL does not answer."""
         ours = self.servers_from == BOOTSTRAP_SERVERS
-        first = f"{'start it (mutation-quota broker) or ' if ours else ''}set {self.servers_from}"
-        return f"; {first}, and {self.protocol_from} where it wants TLS or SASL"
+        first = f"{'start it (make run, or mutation-quota broker), or ' if ours else ''}set {self.servers_from}"
+        return f"; {first}; for TLS or SASL also {self.protocol_from}"
 
     def librdkafka(self) -> dict[str, str | float]:
         """Return the properties for librdkafka."""

@@ -234,7 +234,7 @@ def test_what_goes_wrong_is_one_line_without_the_secret(cluster):
         ("operator", wrong, "invalid credentials"),
         ("operator", {"ssl_ca_location": ""}, "certificate verify failed"),
         ("operator", elsewhere, "certificate verify failed"),
-        ("operator", plain, "and kafka.security_protocol where it wants TLS"),
+        ("operator", plain, "for TLS or SASL also kafka.security_protocol"),
         ("tenant", {}, "cannot create topic mutation-quotas: Authorization failed; if it exists"),
         ("blind", {}, "cannot describe the topics mutation-quotas: "),
         ("enforce", {}, "the change is not set (Kafka at "),

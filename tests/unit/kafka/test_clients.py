@@ -72,6 +72,16 @@ def test_a_transport_error_speaks_for_itself_where_no_cause_is_found(reporting):
     assert failing(UNREACHABLE) == "cannot read the topic: Local: Broker transport failure"
 
 
+REFUSED = "Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
+
+
+@pytest.mark.parametrize(("servers", "expected"), [("b:1", REFUSED), ("b:1,c:1", f"b:1/bootstrap: {REFUSED}")])
+def test_a_cause_has_neither_timing_nor_the_only_server_that_the_error_names(monkeypatch, reporting, servers, expected):
+    monkeypatch.setitem(CONFIG, "bootstrap.servers", servers)
+    reporting(KafkaError(WRONG_PASSWORD, f"b:1/bootstrap: {REFUSED} (after 0ms in state CONNECT)"))
+    assert failing(UNREACHABLE) == f"cannot read the topic: {expected}"
+
+
 @pytest.mark.parametrize("error", [ClusterError("another"), ValueError("value")])
 def test_other_errors_pass_unchanged(error):
     with pytest.raises(type(error)) as raised, cluster_errors("read the topic", CONFIG):
@@ -85,7 +95,7 @@ def test_a_cluster_that_does_not_answer_is_advised_on_where_the_reason_does_not_
 ):
     monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
     config = CONFIG | {"security.protocol": protocol}
-    hint = "; start it (mutation-quota broker) or set kafka.bootstrap_servers, "
+    hint = "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
     with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config):
         raise UNREACHABLE
     assert (f"cannot read the topic: refused{hint}" in str(raised.value)) == advised
@@ -100,7 +110,7 @@ def test_advice_names_the_settings_of_the_connection(monkeypatch):
     with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config, connection=target):
         raise UNREACHABLE
     assert str(raised.value) == (
-        "cannot read the topic: refused; set --source-server, and kafka.security_protocol where it wants TLS or SASL"
+        "cannot read the topic: refused; set --source-server; for TLS or SASL also kafka.security_protocol"
     )
 
 

@@ -191,8 +191,8 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_with_each_server(protocol)
         cluster(protocol, "127.0.0.1:1,127.0.0.1:2").read()
     assert str(error.value) == (
         "cannot read the quotas of Kafka at 127.0.0.1:1: nobody listens there, 127.0.0.1:2: nobody listens there"
-        "; start it (mutation-quota broker) or set kafka.bootstrap_servers, "
-        "and kafka.security_protocol where it wants TLS or SASL"
+        "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
+        "for TLS or SASL also kafka.security_protocol"
     )
 
 

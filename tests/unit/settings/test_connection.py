@@ -296,24 +296,30 @@ def test_what_is_no_secret_may_be_seen(name):
 @pytest.mark.parametrize(
     ("overrides", "advice"),
     [
-        ([], "; set kafka.bootstrap_servers, and kafka.security_protocol where it wants TLS or SASL"),
+        ([], "; set kafka.bootstrap_servers; for TLS or SASL also kafka.security_protocol"),
         (
             ["kafka.target_servers=t:1"],
-            "; set kafka.target_servers, and target.security_protocol where it wants TLS or SASL",
+            "; set kafka.target_servers; for TLS or SASL also target.security_protocol",
         ),
         (
             ["target.security_protocol=PLAINTEXT"],
-            "; set kafka.bootstrap_servers, and target.security_protocol where it wants TLS or SASL",
+            "; set kafka.bootstrap_servers; for TLS or SASL also target.security_protocol",
         ),
     ],
 )
 def test_advice_on_the_target_names_the_settings_that_it_is_reached_by(overrides, advice):
-    assert load(*overrides).target_connection.advice.replace("start it (mutation-quota broker) or ", "") == advice
+    assert (
+        load(*overrides).target_connection.advice.replace("start it (make run, or mutation-quota broker), or ", "")
+        == advice
+    )
 
 
 def test_advice_on_the_cluster_that_decides_names_the_settings_of_kafka():
-    advice = "; start it (mutation-quota broker) or set kafka.bootstrap_servers, and kafka.security_protocol "
-    assert load("kafka.target_servers=t:1").kafka.connection.advice == f"{advice}where it wants TLS or SASL"
+    advice = "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
+    assert (
+        load("kafka.target_servers=t:1").kafka.connection.advice
+        == f"{advice}for TLS or SASL also kafka.security_protocol"
+    )
 
 
 def test_text_around_the_certificates_is_left_out(tmp_path):

@@ -59,7 +59,7 @@ def test_a_target_cluster_that_cannot_be_reached_is_advised_on_by_its_own_settin
     done = run(*command, "--set", "kafka.target_servers=127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "cannot reach Kafka at 127.0.0.1:1: " in done.stderr
-    assert "; set kafka.target_servers, and target.security_protocol where it wants TLS or SASL\n" in done.stderr
+    assert "; set kafka.target_servers; for TLS or SASL also target.security_protocol\n" in done.stderr
 
 
 class StatusAskedError(Exception):
