@@ -72,8 +72,20 @@ class TableStore:
         Raises:
             MutationQuotaError: that cannot be read.
         """
+        return self.find(table) is not None
+
+    def find(self, table: TableSpec) -> DeltaTable | None:
+        """Open the present state of a table of any version; None if it does not exist.
+
+        Raises:
+            MutationQuotaError: it cannot be read.
+        """
         with table_errors(self.path(table)):
-            return DeltaTable.is_deltatable(self.path(table), storage_options=dict(self.options))
+            try:
+                # Unlike DeltaTable.is_deltatable, this lets other threads run while a store does not answer.
+                return DeltaTable(self.path(table), storage_options=dict(self.options))
+            except TableNotFoundError:
+                return None
 
     def open(self, table: TableSpec) -> DeltaTable:
         """Open the present state of a table of any version.
@@ -81,8 +93,10 @@ class TableStore:
         Raises:
             MutationQuotaError: it does not exist, or cannot be read.
         """
-        with table_errors(self.path(table)):
-            return DeltaTable(self.path(table), storage_options=dict(self.options))
+        found = self.find(table)
+        if found is None:
+            raise missing_error(self.path(table))
+        return found
 
 
 def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:

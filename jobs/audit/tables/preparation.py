@@ -50,9 +50,9 @@ def prepare_tables(
 
 
 def _newest_batch(store: TableStore, table: TableSpec, query_id: str) -> int:
-    if not store.has(table):
+    opened = store.find(table)
+    if opened is None:
         return -1
-    opened = store.open(table)
     older_id = f"{query_id}:{store.path(table)}"  # as older programs wrote it
     found = [opened.transaction_version(each) for each in (query_id, older_id)]
     return max(-1 if version is None else version for version in found)

@@ -58,14 +58,17 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
 
     Raises:
         BadInput: there is no such table.
+        MutationQuotaError: the storage root cannot be read.
     """
     from jobs.audit.tables.opening import TableStore
     from jobs.audit.tables.specs import TABLES, TENANT_MINUTES
+    from jobs.storage.stored_files import check_store
 
     known = {each.name: each for each in (*TABLES, TENANT_MINUTES)}
     for name in names:
         if name not in known:
             raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
+    check_store(settings)
     store = TableStore.of(settings)
     return [known[name] for name in dict.fromkeys(names)] or [each for each in known.values() if store.has(each)]
 

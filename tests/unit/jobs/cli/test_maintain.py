@@ -15,6 +15,7 @@ from jobs.audit.tables.specs import TENANT_MINUTES
 from jobs.storage.holder import Holder
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
+from tests.support.object_store import store_overrides
 from tests.support.tables import names_in
 from tests.unit.jobs.audit.upkeep.conftest import Decisions
 
@@ -73,6 +74,15 @@ def test_without_rows_to_delete_it_does_not_ask(kept, maintain):
 def test_a_deployment_without_tables_has_nothing_to_maintain(tmp_path):
     ran = CliRunner().invoke(app, ["--set", f"storage.root={tmp_path}", "maintain"])
     assert ran.output == "There are no tables yet: the audit creates them.\n"
+
+
+def test_a_store_that_is_down_is_named_before_any_table_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = [word for override in store_overrides(1) for word in ("--set", override)]
+    ran = CliRunner().invoke(app, [*options, "maintain"])
+    expected = "s3a://bucket/root cannot be used: http://127.0.0.1:1 does not answer; "
+    assert isinstance(ran.exception, MutationQuotaError)
+    assert str(ran.exception).startswith(expected)
 
 
 @pytest.mark.parametrize(

@@ -1,52 +1,24 @@
 """What an object store refuses is one line that says what to do, within seconds."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
 
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from quota.settings.store_errors import store_problem
+from tests.support.object_store import refusing_store, store_settings
 
 
 @pytest.fixture
 def store():
     """A server that answers everything by the status and code of its attribute `answer`."""
-
-    class Refusing(BaseHTTPRequestHandler):
-        def do_GET(self):
-            status, code = self.server.answer
-            body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
-
-        do_HEAD = do_GET  # noqa: N815 as the server names it
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with refusing_store() as server:
         yield server
-        server.shutdown()
-        thread.join()
-
-
-def settings_of(port):
-    options = {"endpoint": f"http://127.0.0.1:{port}", "access.key": "the-key", "secret.key": "the-secret"}
-    overrides = [f"storage.options.fs.s3a.{name}={value}" for name, value in options.items()]
-    return load_settings(["storage.root=s3a://bucket/root", *overrides], environment={}, with_default_file=False)
 
 
 def refusal(port):
     with pytest.raises(MutationQuotaError) as raised:
-        check_store(settings_of(port))
+        check_store(store_settings(port))
     told = str(raised.value)
     assert "\n" not in told
     assert "the-secret" not in told
@@ -88,10 +60,10 @@ def test_a_store_that_is_down_is_named():
     ],
 )
 def test_what_hadoop_and_the_tables_tell_later_is_understood_too(text, expected):
-    assert expected in store_problem(settings_of(1).storage, text)
+    assert expected in store_problem(store_settings(1).storage, text)
 
 
 def test_other_errors_and_other_roots_are_left_alone():
     local = load_settings(environment={}, with_default_file=False).storage
-    assert store_problem(settings_of(1).storage, "java.lang.IllegalStateException: no") is None
+    assert store_problem(store_settings(1).storage, "java.lang.IllegalStateException: no") is None
     assert store_problem(local, "Connection refused") is None

@@ -1,0 +1,50 @@
+"""A server in place of an object store, which refuses every request, and settings that point to it."""
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from quota.settings import load_settings
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    def do_GET(self):
+        status, code = self.server.answer
+        body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()
+        if code == "NoSuchKey" and "list-type" in self.path:
+            status, body = 200, b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815 as the server names it
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def refusing_store():
+    """Run a server inside the block, in a thread, which answers by the status and code of its attribute `answer`.
+
+    With the code NoSuchKey, it is an empty bucket.
+    """
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def store_overrides(port):
+    """Return the overrides of settings whose root is in the object store at a port of this machine."""
+    options = {"endpoint": f"http://127.0.0.1:{port}", "access.key": "the-key", "secret.key": "the-secret"}
+    return ["storage.root=s3a://bucket/root", *(f"storage.options.fs.s3a.{name}={options[name]}" for name in options)]
+
+
+def store_settings(port):
+    """Return settings whose root is in the object store at a port of this machine."""
+    return load_settings(store_overrides(port), environment={}, with_default_file=False)
