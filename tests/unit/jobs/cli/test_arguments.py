@@ -8,7 +8,7 @@ from jobs.cli.control.configs import ConfigChange
 from jobs.cli.control.plans import print_count, tally
 from jobs.report.status import gathering
 from quota.errors import NotFound
-from quota.kafka import quota_log
+from quota.kafka.quotas import log
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
@@ -99,7 +99,7 @@ def test_scheduled_changes_come_after_the_line_that_says_that_no_quota_is_in_for
         now = 1500
 
     Log.timeline = timeline
-    monkeypatch.setattr(quota_log, "read_log", lambda _: Log)
+    monkeypatch.setattr(log, "read_log", lambda _: Log)
     lines = CliRunner().invoke(app, ["quotas", "describe", "--user", "alice"]).stdout.splitlines()
     assert lines[:2] == ["No matching quota is in force.", "Scheduled changes:"]
 

@@ -5,7 +5,8 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.cli.control import cluster as command
-from quota.kafka import quota_writer, reading
+from quota.kafka import reading
+from quota.kafka.quotas import writer
 from quota.records.quota_log import Cluster
 
 
@@ -21,7 +22,7 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(command, "prepare_quota_topic", lambda _: None)
     monkeypatch.setattr(reading, "read_cluster", read_cluster)
-    monkeypatch.setattr(quota_writer, "publish_cluster", lambda *_: None)
+    monkeypatch.setattr(writer, "publish_cluster", lambda *_: None)
     return servers
 
 

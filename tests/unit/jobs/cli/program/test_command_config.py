@@ -9,6 +9,8 @@ from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
 from quota.settings.security.oauth import ClientCredentials
 
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
+
 
 @pytest.fixture
 def read(tmp_path):
@@ -50,8 +52,8 @@ def test_a_login_is_carried_over(read, mechanism, module):
 
 
 def test_certificates_in_pem_are_carried_over(read, tmp_path):
-    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
-    (tmp_path / "own.pem").write_text("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")
+    (tmp_path / "ca.pem").write_text(CERTIFICATE)
+    (tmp_path / "own.pem").write_text(f"{CERTIFICATE}-----BEGIN PRIVATE KEY-----\n")
     found = kafka(
         read(
             f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={tmp_path}/ca.pem\n"
@@ -64,7 +66,7 @@ def test_certificates_in_pem_are_carried_over(read, tmp_path):
 
 
 def test_client_credentials_are_carried_over(read, tmp_path):
-    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    (tmp_path / "ca.pem").write_text(CERTIFICATE)
     security = kafka(
         read(
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
@@ -77,7 +79,12 @@ def test_client_credentials_are_carried_over(read, tmp_path):
         )
     ).security
     assert security.oauth == ClientCredentials(
-        "https://idp/token", "ann", "a=b;", "kafka", "logicalCluster=lkc-1", "-----BEGIN CERTIFICATE-----\n"
+        "https://idp/token",
+        "ann",
+        "a=b;",
+        "kafka",
+        "logicalCluster=lkc-1",
+        CERTIFICATE,
     )
 
 
