@@ -3,11 +3,16 @@
 from jobs.cli.output import print_table
 from jobs.cli.program.wording import labelled
 from quota.text import describe_sharing, format_seconds, plural, quoted
-from schemas.documents.described_topics import ChargedQuota, DescribedTopic, DescribedTopics
+from schemas.documents.described_topics import ChargedQuota, DescribedPartition, DescribedTopic, DescribedTopics
 
 
-def print_described(document: DescribedTopics) -> None:
-    """Print topics, and before them the quota that their changes are charged to."""
+def print_described(document: DescribedTopics, *, all_partitions: bool) -> None:
+    """Print topics, and before them the quota that their changes are charged to.
+
+    Args:
+        document: the topics and the quota.
+        all_partitions: whether to print each partition, and not only those without a leader or out of sync.
+    """
     charged = document.charged
     if charged is not None:
         who = f"user {quoted(charged.user)} with client-id {quoted(charged.client_id)}"
@@ -16,12 +21,12 @@ def print_described(document: DescribedTopics) -> None:
     for number, topic in enumerate(document.topics):
         if number:
             print()
-        _print_topic(topic, charged)
+        _print_topic(topic, charged, all_partitions=all_partitions)
     if not document.topics:
         print("No topics.")
 
 
-def _print_topic(topic: DescribedTopic, charged: ChargedQuota | None) -> None:
+def _print_topic(topic: DescribedTopic, charged: ChargedQuota | None, *, all_partitions: bool) -> None:
     print(labelled("Topic", topic.name))
     print(labelled("Id", topic.topic_id))
     print(labelled("Partitions", f"{len(topic.partitions):,}, replication factor {topic.replication_factor}"))
@@ -31,8 +36,15 @@ def _print_topic(topic: DescribedTopic, charged: ChargedQuota | None) -> None:
     rows = [
         [str(each.partition), _broker(each.leader), _brokers(each.replicas), _brokers(each.in_sync)]
         for each in topic.partitions
+        if all_partitions or not _is_healthy(each)
     ]
-    print_table(("PARTITION", "LEADER", "REPLICAS", "IN SYNC"), rows, numbers=("PARTITION", "LEADER"))
+    if rows:
+        print_table(("PARTITION", "LEADER", "REPLICAS", "IN SYNC"), rows, numbers=("PARTITION", "LEADER"))
+
+
+def _is_healthy(partition: DescribedPartition) -> bool:
+    """Return whether a partition has a leader, and all of its replicas are in sync."""
+    return partition.leader is not None and set(partition.in_sync) >= set(partition.replicas)
 
 
 def _quota_text(charged: ChargedQuota) -> str:

@@ -53,15 +53,24 @@ def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: TargetOp
 
 
 def describe(
-    topic: Pattern = None, user: User = None, client: Client = None, *, output: OutputOptions, kafka: TargetOptions
+    topic: Pattern = None,
+    user: User = None,
+    client: Client = None,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Print each partition, not only those in trouble.")
+    ] = False,
+    *,
+    output: OutputOptions,
+    kafka: TargetOptions,
 ) -> None:
     """Describe topics, and what changing them costs.
 
     Asks the cluster of kafka.target_servers, by default the one with the request topic. With --user or --client, also
-    shows the quota that is charged, and how long a full bucket is in debt after a deletion.
+    shows the quota that is charged, and how long a full bucket is in debt after a deletion. The table has the
+    partitions that have no leader or are out of sync; JSON has all of them.
 
     Examples:
-      mutation-quota topics describe --topic orders
+      mutation-quota topics describe --topic orders --partitions
       mutation-quota topics describe --topic 'orders-.*' --user alice --client app
     """
     settings = kafka.read()
@@ -79,7 +88,7 @@ def describe(
     configs, _ = reader.configs(found)
     described = [described_topic(each, ids[name], configs.get(name), charged) for name, each in found.items()]
     document = DescribedTopics(charged.document if charged else None, described)
-    output.print(document, lambda: print_described(document), items="topics")
+    output.print(document, lambda: print_described(document, all_partitions=partitions), items="topics")
 
 
 def _name_pattern(text: str | None) -> re.Pattern[str]:

@@ -49,7 +49,7 @@ def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
     quota = charged(0.5, 5.5)
     topics = [described_topic(layout(2), "id-1", CONFIGS, quota), described_topic(layout(9), "id-2", {}, quota)]
 
-    print_described(DescribedTopics(quota.document, topics))
+    print_described(DescribedTopics(quota.document, topics), all_partitions=True)
 
     told = capsys.readouterr().out.split("\n\n")
     assert told[0] == (
@@ -72,6 +72,34 @@ def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
     assert "To delete it: 9 mutations: a full bucket is in debt for 7 s afterwards" in told[2]
 
 
+def test_without_the_option_only_partitions_in_trouble_are_printed(capsys):
+    partitions = (
+        PartitionLayout(0, 1, (1, 2), (2, 1)),
+        PartitionLayout(1, None, (1, 2), (1, 2)),
+        PartitionLayout(2, 2, (1, 2), (2,)),
+    )
+    topics = [described_topic(TopicLayout("orders", partitions), "id", {}, None)]
+
+    print_described(DescribedTopics(None, topics), all_partitions=False)
+
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "PARTITION  LEADER  REPLICAS  IN SYNC",
+        "        1    none  1,2       1,2",
+        "        2       2  1,2       2",
+    ]
+
+
+def test_the_partitions_of_a_healthy_topic_are_only_counted(capsys):
+    partitions = tuple(PartitionLayout(number, 1, (1,), (1,)) for number in range(40))
+    topics = [described_topic(TopicLayout("orders", partitions), "id", {}, None)]
+
+    print_described(DescribedTopics(None, topics), all_partitions=False)
+
+    told = capsys.readouterr().out
+    assert "Partitions:   40, replication factor 1\n" in told
+    assert "PARTITION " not in told
+
+
 @pytest.mark.parametrize(
     ("document", "text"),
     [
@@ -83,6 +111,6 @@ def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
     ],
 )
 def test_who_is_not_limited_is_told(document, text, capsys):
-    print_described(DescribedTopics(document, []))
+    print_described(DescribedTopics(document, []), all_partitions=False)
 
     assert " ".join(capsys.readouterr().out.split()) == (f"Charged: user 'ann' with client-id 'app': {text} No topics.")
