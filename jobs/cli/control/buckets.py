@@ -20,6 +20,7 @@ from jobs.cli.options import (
     parse_pair,
 )
 from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.program.wording import format_moment
 from jobs.cli.times import parse_future_time
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
@@ -29,8 +30,8 @@ from quota.settings import Settings
 from quota.text import format_tags, format_time, plural
 from schemas.documents.buckets import BucketReset, Buckets, ExportedBuckets, ListedBucket
 
-COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS IN", "FULL IN", "LAST CHANGED")
-_NUMBERS = ("TOKENS", "BURST", "RATE/S", "DEBT ENDS IN", "FULL IN")
+COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
+_NUMBERS = ("TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN")
 
 Tag = Annotated[
     list[str] | None,
@@ -38,8 +39,8 @@ Tag = Annotated[
 ]
 
 
-def bucket_row(row: ListedBucket) -> list[str]:
-    """Return a bucket as a row below `COLUMNS`."""
+def bucket_row(row: ListedBucket, now: int) -> list[str]:
+    """Return a bucket as a row below `COLUMNS`, at `now` (epoch ms)."""
     return [
         format_tags(row.bucket),
         f"{row.tokens_now:.1f}",
@@ -47,14 +48,13 @@ def bucket_row(row: ListedBucket) -> list[str]:
         f"{row.rate:g}",
         _duration(row.debt_ends_in_ms) if row.in_debt else "-",
         _duration(row.full_in_ms) if row.full_in_ms else "full",
-        format_time(row.updated_at),
+        format_moment(now, row.updated_at),
     ]
 
 
 def _duration(ms: int) -> str:
     """Format a duration in whole seconds, rounded up."""
-    seconds = timedelta(seconds=-(-ms // 1000))
-    return f"over {seconds.days} days" if ms >= MAX_THROTTLE_MS else str(seconds)
+    return f"over {timedelta(milliseconds=ms).days} days" if ms >= MAX_THROTTLE_MS else f"{-(-ms // 1000):,} s"
 
 
 def list_buckets(
@@ -89,7 +89,9 @@ def list_buckets(
 
     def table() -> None:
         if listing.buckets:
-            print_table(COLUMNS, map(bucket_row, listing.buckets), numbers=_NUMBERS)
+            now = now_ms()
+            rows = (bucket_row(each, now) for each in listing.buckets)
+            print_table(COLUMNS, rows, numbers=_NUMBERS, whole=COLUMNS[1:])
         else:
             print("No buckets: nothing has been charged yet." if query.is_all else "No such buckets.")
 

@@ -3,7 +3,7 @@
 import re
 import textwrap
 
-from quota.text import printable
+from quota.text import format_time, printable
 
 WIDTH = 80
 """Characters of a line."""
@@ -15,6 +15,7 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
 _FEW = 10
+_SECONDS = len("00:00:00")
 
 
 def format_duration(milliseconds: int) -> str:
@@ -36,6 +37,13 @@ def format_age(at: int, moment: int | None) -> str:
         return "-"
     age = max(0, at - moment)
     return "now" if age < _UNITS[-1][1] else f"{format_duration(age)} ago"
+
+
+def format_moment(at: int, moment: int) -> str:
+    """Format a moment (epoch ms) for a table, in UTC to the second, and without the date if it is that of `at`."""
+    date, _, time = format_time(moment).partition("T")
+    time = f"{time[:_SECONDS]}Z"
+    return time if format_time(at).startswith(date) else f"{date}T{time}"
 
 
 def format_size(size_bytes: int) -> str:

@@ -7,7 +7,9 @@ import typer
 
 from jobs.cli.options import Client, From, SettingsOptions, To, User
 from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.program.wording import format_moment
 from jobs.cli.times import parse_period
+from quota.kafka.timing import now_ms
 from quota.text import format_seconds, format_time
 from schemas.documents.decisions import Decisions
 
@@ -51,8 +53,9 @@ def list_decisions(
         newest_at = audited.newest_at()
 
     def table() -> None:
+        now = now_ms()
         if found:
-            print_table(_COLUMNS, map(_row, found), numbers=_COLUMNS[-1:], whole=_WHOLE)
+            print_table(_COLUMNS, (_row(each, now) for each in found), numbers=_COLUMNS[-1:], whole=_WHOLE)
         else:
             print("No such decisions.")
         if newest_at is not None and (end is None or newest_at < end):
@@ -61,10 +64,10 @@ def list_decisions(
     output.print(Decisions(found, newest_at), table, items="decisions")
 
 
-def _row(decision: "Decision") -> tuple[str, ...]:
+def _row(decision: "Decision", now: int) -> tuple[str, ...]:
     return (
         decision.decision_id,
-        format_time(decision.timestamp),
+        format_moment(now, decision.timestamp),
         f"{decision.user} / {decision.client_id}",
         decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)",
         format_seconds(decision.verdict.throttle_time_ms),

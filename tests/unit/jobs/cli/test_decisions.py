@@ -39,8 +39,8 @@ def test_a_decision_is_a_line(listed):
         "WAIT",
     ]
     assert [each.split() for each in lines] == [
-        ["mutation-requests-0-1", "2024-10-04T12:00:00.000Z", "alice", "/", "app", "ADMITTED", "0", "s"],
-        ["mutation-requests-0-2", "2024-10-04T12:00:00.001Z", "bob", "/", "<none>", "REJECTED", "2", "s"],
+        ["mutation-requests-0-1", "2024-10-04T12:00:00Z", "alice", "/", "app", "ADMITTED", "0", "s"],
+        ["mutation-requests-0-2", "2024-10-04T12:00:00Z", "bob", "/", "<none>", "REJECTED", "2", "s"],
     ]
 
 

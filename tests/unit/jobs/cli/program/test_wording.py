@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.cli.program.wording import fill, format_age, format_duration, format_size
+from jobs.cli.program.wording import fill, format_age, format_duration, format_moment, format_size
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,20 @@ def test_a_duration_is_told_by_its_largest_units(milliseconds, text):
 
 def test_an_age_is_told_from_the_present_and_is_never_negative():
     assert [format_age(100_000, each) for each in (40_000, 99_500, 200_000, None)] == ["1m ago", "now", "now", "-"]
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (1_728_086_399_999, "23:59:59Z"),
+        (1_728_000_000_000, "00:00:00Z"),
+        (1_727_999_999_999, "2024-10-03T23:59:59Z"),
+        (1_728_086_400_000, "2024-10-05T00:00:00Z"),
+    ],
+)
+def test_a_moment_of_the_present_day_is_told_without_the_date(moment, text):
+    """The present is 2024-10-04T12:00:00Z."""
+    assert format_moment(1_728_043_200_000, moment) == text
 
 
 @pytest.mark.parametrize(
