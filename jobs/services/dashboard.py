@@ -1,20 +1,18 @@
 """The service that serves the dashboard."""
 
-import threading
-
 from jobs.dashboard.server import serve_dashboard
+from jobs.services.signals import stop_signals
 from quota.callbacks.loading import check_callbacks
 from quota.settings import Settings
 
 
 def run_dashboard(settings: Settings) -> None:
-    """Serve the page until interrupted.
+    """Serve the page until Ctrl-C or SIGTERM, also where a shell has the process ignore Ctrl-C, as scripts' with `&`.
 
     Raises:
         BadInput: the server cannot listen there, or a setting is invalid.
-        KeyboardInterrupt: Ctrl-C or SIGTERM, after the server has stopped.
     """
     check_callbacks(settings.quota.callbacks)
-    with serve_dashboard(settings) as url:
+    with stop_signals() as stop, serve_dashboard(settings) as url:
         print(f"dashboard at {url}", flush=True)
-        threading.Event().wait()
+        stop.wait()
