@@ -28,7 +28,7 @@ def explain_decision(settings: Settings, decision_id: str, neighbours: int) -> E
         MutationQuotaError: a table cannot be read, or does not have the decision yet.
     """
     source = parse_decision_id(decision_id)
-    with read_errors(settings.storage.tables):
+    with read_errors(settings):
         decisions = AuditedDecisions(settings)
         decision = decisions.find(source)
         if decision is None:

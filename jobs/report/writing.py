@@ -38,6 +38,6 @@ def make_report(
     library = load_library()
     if tables is None:
         tables = {table.name: open_table(settings, table).dataset() for table in TABLES}
-    with read_errors(settings.storage.tables):
+    with read_errors(settings):
         figures = replace(compute_figures(tables, scope), candidates=candidates)
     return render_page(figures, library), figures

@@ -108,7 +108,7 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
                 advised = MutationQuotaError(f"{failure}; {what_to_do}")
                 advised.query = failure.name
                 raise advised from None
-        if problem := store_problem(settings.storage, failure.text):
+        if problem := store_problem(settings.storage.root, failure.text, settings.storage.endpoint):
             advised = MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}")
             advised.query = failure.name
             raise advised from None

@@ -1,6 +1,5 @@
 """Files of a storage root, read without a JVM from a local disk or from an object store that deltalake supports."""
 
-import re
 from pathlib import Path
 from typing import Protocol
 
@@ -11,16 +10,12 @@ from pyarrow.fs import FileSelector, FileType
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import DEPLOYMENT_FILE, StorageSettings
-from quota.settings.store_errors import store_problem
+from quota.settings.store_errors import store_error
 
 _STORE_ERRORS = (OSError, DeltaError)
-_MAX_REASON = 200
 
 QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "timeout": "5s"}
 """deltalake's limits for an object store; by default it retries for three minutes."""
-
-_ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
-"""Colours and arrows in the multi-line errors of an object store."""
 
 
 class ReadableFiles(Protocol):
@@ -125,8 +120,7 @@ class ObjectStoreFiles:
         return sorted(each.base_name for each in found)
 
     def _unreadable(self, path: str, error: Exception) -> MutationQuotaError:
-        problem = store_problem(self._storage, str(error))
-        return MutationQuotaError(problem) if problem else _unreadable(self.root, path, str(error))
+        return store_error(self.root, path, "cannot be read", str(error), self._storage.endpoint)
 
 
 def stored_files(settings: Settings, options: dict[str, str] | None = None) -> ReadableFiles:
@@ -154,8 +148,4 @@ def check_store(settings: Settings) -> None:
 
 
 def _unreadable(root: str, path: str, reason: str) -> MutationQuotaError:
-    lines = (line.strip() for line in _ORNAMENT.sub("", reason).splitlines())
-    told = ": ".join(line.rstrip(".") for line in lines if line)[:_MAX_REASON]
-    return MutationQuotaError(
-        f"{root}/{path} cannot be read: {told}; check storage.root, and storage.options of an object store"
-    )
+    return store_error(root, path, "cannot be read", reason, endpoint=None)

@@ -58,7 +58,7 @@ def compare_tables(settings: Settings) -> Comparison:
     """
     check_callbacks(settings.quota.callbacks)
     quotas = CallbackTimeline(settings.quota.callbacks)
-    with read_errors(settings.storage.tables):
+    with read_errors(settings):
         for entry in read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True):
             quotas.add(to_change(entry.record, entry.timestamp))
         comparer = _comparer(settings, quotas)

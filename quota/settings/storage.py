@@ -11,6 +11,8 @@ from quota.settings.types import Name, Section
 DEPLOYMENT_FILE = "deployment.json"
 """The file in a storage root that says which topics it belongs to."""
 
+S3_SCHEME = "s3a://"
+
 _LOCAL_ROOT = ".data"
 _TABLES = "tables"
 
@@ -74,7 +76,12 @@ class StorageSettings(Section):
     @property
     def is_s3(self) -> bool:
         """Whether the root is in S3, or in a store that is compatible with it."""
-        return self.root.startswith("s3a://")
+        return self.root.startswith(S3_SCHEME)
+
+    @property
+    def endpoint(self) -> str | None:
+        """The endpoint of the object store; None if the options name none."""
+        return self._options().get("fs.s3a.endpoint")
 
     @property
     def tables(self) -> str:

@@ -2,7 +2,8 @@
 
 import re
 
-from quota.settings.storage import StorageSettings
+from quota.errors import MutationQuotaError
+from quota.settings.storage import S3_SCHEME
 
 _KEYS = "storage.options fs.s3a.access.key and fs.s3a.secret.key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
@@ -26,28 +27,57 @@ _PROBLEMS = {
         "objects below the root"
     ),
     r"Connection refused|ConnectException|NoRouteToHost|dns error|UnknownHost|Name or service not known"
-    r"|timed out|ConnectTimeout|client error \(Connect\)|SlowDown|ServiceUnavailable|50[0-4] \w|Status Code: 50": (
+    r"|timed out|ConnectTimeout|client error \(Connect\)|SlowDown|ServiceUnavailable|\b50[0-4] [A-Z]|Status Code: 50": (
         "{endpoint} does not answer; check storage.options fs.s3a.endpoint, and that the store runs"
     ),
 }
 """What to say, by a pattern in the text of Hadoop's or deltalake's error; the first match counts."""
 
 
-def store_problem(storage: StorageSettings, text: str) -> str | None:
+_ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
+"""Colours and arrows in the multi-line errors of deltalake."""
+
+_MAX_REASON = 200
+
+
+def store_error(root: str, path: str, problem: str, text: str, endpoint: str | None) -> MutationQuotaError:
+    """Return the error about a file or table of a storage root on a disk or in an object store.
+
+    Args:
+        root: the storage root, a path or a URL.
+        path: the path of the file or table in the root.
+        problem: what is not possible, such as "cannot be read".
+        text: the text of the library's error, of one line or more.
+        endpoint: the endpoint of the object store, if the settings name one.
+    """
+    if known := store_problem(root, text, endpoint):
+        return MutationQuotaError(known)
+    options = ", and storage.options" if "://" in root else ""
+    return MutationQuotaError(
+        f"{root}/{path} {problem}: {one_line(text)}; check that storage.root is reachable and complete{options}"
+    )
+
+
+def one_line(text: str) -> str:
+    """Return the text of a library's error as one line of at most 200 characters."""
+    lines = (line.strip() for line in _ORNAMENT.sub("", text).splitlines())
+    return ": ".join(line.rstrip(".") for line in lines if line)[:_MAX_REASON]
+
+
+def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
     """Return what is wrong with a root in S3, and what to do.
 
     Args:
-        storage: where the root is.
+        root: the storage root, a path or a URL.
         text: the text of the error.
+        endpoint: the endpoint of the store, if the settings name one.
 
     Returns:
         One line without secrets; None if the root is not in S3, or the error is another one.
     """
-    if not storage.is_s3:
+    if not root.startswith(S3_SCHEME):
         return None
     for pattern, problem in _PROBLEMS.items():
         if re.search(pattern, text):
-            given = storage.options.get("fs.s3a.endpoint")
-            endpoint = given.get_secret_value() if given else "the store"
-            return f"{storage.root} cannot be used: {problem.format(endpoint=endpoint)}"
+            return f"{root} cannot be used: {problem.format(endpoint=endpoint or 'the store')}"
     return None

@@ -14,6 +14,7 @@ from jobs.audit.tables.specs import TableSpec, missing_error
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
+from quota.settings.store_errors import one_line, store_error
 
 _WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
     "appendOnly",
@@ -23,29 +24,6 @@ _WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
     "invariants",
 }
 """The features of a table with which deltalake can write it, of those that an operator may turn on."""
-
-
-@contextmanager
-def table_errors(path: str, others: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Turn the errors of a table into one line.
-
-    Args:
-        path: the table, or the folder of all tables.
-        others: the errors of the library that reads the table's rows.
-
-    Raises:
-        MutationQuotaError: the table does not exist, or cannot be read or written.
-    """
-    try:
-        yield
-    except TableNotFoundError:
-        raise missing_error(path) from None
-    except CommitFailedError as error:
-        raise MutationQuotaError(f"{path} cannot be written: {_first_line(error)}") from None
-    except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
-        raise MutationQuotaError(
-            f"{path} cannot be read or written: {_first_line(error)}; check that storage.root is reachable and complete"
-        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +44,30 @@ class TableStore:
         """Return the path of a table."""
         return f"{self.folder}/{table.name}"
 
+    @contextmanager
+    def errors(self, table: TableSpec | None = None, others: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Turn the errors of a table into one line.
+
+        Args:
+            table: the table; None for any of them.
+            others: the errors of the library that reads the table's rows.
+
+        Raises:
+            MutationQuotaError: the table does not exist, or cannot be read or written.
+        """
+        root, _, folder = self.folder.rpartition("/")
+        path = f"{folder}/{table.name}" if table else folder
+        endpoint = self.options.get("aws_endpoint")
+        try:
+            yield
+        except TableNotFoundError:
+            raise missing_error(f"{root}/{path}") from None
+        except CommitFailedError as error:
+            raise MutationQuotaError(f"{root}/{path} cannot be written: {one_line(str(error))}") from None
+        except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
+            text = str(error) or type(error).__name__
+            raise store_error(root, path, "cannot be read or written", text, endpoint) from None
+
     def has(self, table: TableSpec) -> bool:
         """Return whether a table exists.
 
@@ -80,7 +82,7 @@ class TableStore:
         Raises:
             MutationQuotaError: it cannot be read.
         """
-        with table_errors(self.path(table)):
+        with self.errors(table):
             try:
                 # Unlike DeltaTable.is_deltatable, this lets other threads run while a store does not answer.
                 return DeltaTable(self.path(table), storage_options=dict(self.options))
@@ -130,7 +132,3 @@ def _check_features(path: str, verb: str, found: Collection[str] | None, support
             f"and this program cannot {verb} such tables; remove it by ALTER TABLE delta.`{path}` DROP FEATURE "
             f"{others[0]} TRUNCATE HISTORY, now and when the table's log has forgotten it, or move the table away"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")

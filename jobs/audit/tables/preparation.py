@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.audit.tables.opening import TableStore, check_writable, open_known, table_errors
+from jobs.audit.tables.opening import TableStore, check_writable, open_known
 from jobs.audit.tables.specs import PROPERTIES, TABLES, VERSION_PROPERTY, TableSpec
 from quota.settings import Settings
 from quota.settings.storage import table_folder
@@ -66,7 +66,7 @@ def _create(store: TableStore, names: Callable[[str], Sequence[str]], table: Tab
     others += [name for name in names(f"{folder}/_delta_log") if not name.startswith((".", "_"))]
     if others:
         raise table.foreign_error(path, f"it contains {others[0]}, but no commit log")
-    with table_errors(path):
+    with store.errors(table):
         DeltaTable.create(
             path,
             Schema.from_json(table.schema.json()),
@@ -87,10 +87,10 @@ def _check(settings: Settings, table: TableSpec) -> None:
     if len(missing) < len(differences) or (missing and version == table.version):
         raise table.foreign_error(path, f"version {version} with other or missing columns: {', '.join(differences)}")
     check_writable(path, opened)
-    with table_errors(path):
+    with TableStore.of(settings).errors(table):
         _set_missing_properties(opened)
     if version < table.version:
-        with table_errors(path):
+        with TableStore.of(settings).errors(table):
             _upgrade(opened, table)
         _log.info(
             "upgraded the table %s to version %d from version %d; new columns: %s",

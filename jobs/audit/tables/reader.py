@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, S3FileSystem, SubTreeFileSystem
 
-from jobs.audit.tables.opening import open_known, table_errors
+from jobs.audit.tables.opening import TableStore, open_known
 from jobs.audit.tables.specs import TableSpec
 from quota.errors import MutationQuotaError
 from quota.records.record import Source
@@ -26,15 +26,15 @@ _MS = timedelta(milliseconds=1)
 class AuditTable:
     """A table of the audit, at the version that was present when it was opened."""
 
-    def __init__(self, path: str, stored: DeltaTable, options: Mapping[str, str]) -> None:
-        """Read rows of a table later, reached by deltalake's options."""
-        self._path = path
+    def __init__(self, store: TableStore, table: TableSpec, stored: DeltaTable) -> None:
+        """Read rows of an opened table later."""
+        self._store = store
+        self._table = table
         self._stored = stored
-        self._options = options
 
     @cached_property
     def _file_system(self) -> SubTreeFileSystem | None:
-        return _arrows_file_system(self._path, self._options)
+        return _arrows_file_system(self._store.path(self._table), self._store.options)
 
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
@@ -60,7 +60,7 @@ class AuditTable:
             last: the last date; None for all after `first`.
         """
         bounds = [("date", operator, day) for operator, day in ((">=", first), ("<=", last)) if day is not None]
-        with table_errors(self._path):
+        with self._store.errors(self._table):
             return self._stored.to_pyarrow_dataset(filesystem=self._file_system, file_pruning_predicate=bounds or None)
 
     def at(self, source: Source) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ def open_table(settings: Settings, table: TableSpec) -> AuditTable:
             f"the table {path} is of version {version}, and this program reads version {table.version}; "
             "upgrade it with mutation-quota audit --once"
         )
-    return AuditTable(path, stored, settings.storage.deltalake())
+    return AuditTable(TableStore.of(settings), table, stored)
 
 
 def _arrows_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSystem | None:
@@ -114,9 +114,9 @@ def _s3(options: Mapping[str, str]) -> S3FileSystem:
     )
 
 
-def read_errors(path: str) -> AbstractContextManager[None]:
-    """Turn the errors of reading tables into one line (`jobs.audit.tables.opening.table_errors`)."""
-    return table_errors(path, (duckdb.InvalidInputException, duckdb.IOException))
+def read_errors(settings: Settings) -> AbstractContextManager[None]:
+    """Turn the errors of reading tables into one line (`jobs.audit.tables.opening.TableStore.errors`)."""
+    return TableStore.of(settings).errors(others=(duckdb.InvalidInputException, duckdb.IOException))
 
 
 def to_datetime(epoch_ms: int) -> datetime:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from jobs.audit.tables.opening import TableStore, table_errors
+from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import QUOTA_CHANGES, TableSpec
 from jobs.audit.upkeep.plan import DAILY_MARK, TARGET_BYTES, UpkeepPlan, live_files
 from jobs.audit.upkeep.superseded import count_superseded, delete_superseded
@@ -51,7 +51,7 @@ def keep_up(
         MutationQuotaError: the table cannot be read or written, or others changed the same rows.
     """
     compacted, written, deleted, removed = 0, 0, 0, 0
-    with table_errors(store.path(table)):
+    with store.errors(table):
         opened = store.open(table)
         if plan.daily:  # before compaction, which may be stopped when it takes too long
             if plan.first_kept:
@@ -75,7 +75,7 @@ def preview_upkeep(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> Upk
     """
     unused = 0
     if plan.daily:
-        with table_errors(store.path(table)):
+        with store.errors(table):
             unused = len(store.open(table).vacuum(dry_run=True, full=True))
     compacted = sum(each.files for each in plan.compact)
     return UpkeepResult(table.name, compacted, None, count_expired(store, table, plan), unused)
@@ -107,7 +107,7 @@ def count_expired(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> int:
     """
     if not (plan.daily and plan.first_kept):
         return 0
-    with table_errors(store.path(table)):
+    with store.errors(table):
         return _count_before(store.open(table), table, plan.first_kept)
 
 

@@ -47,7 +47,7 @@ def list_decisions(
     from jobs.audit.decisions import AuditedDecisions, Selection
     from jobs.audit.tables.reader import read_errors
 
-    with read_errors(settings.storage.tables):
+    with read_errors(settings):
         audited = AuditedDecisions(settings)
         found = audited.latest(Selection(user, client, refused, start, end), limit)
         newest_at = audited.newest_at()

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from jobs.audit import minutes, query
-from jobs.audit.tables.opening import table_errors
+from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, TENANT_MINUTES, VERSION_PROPERTY, TableSpec
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
@@ -100,7 +100,7 @@ def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
     path = settings.storage.table(table.name)
     status = TableStatus(table.name, table.query)
     try:
-        with table_errors(path):
+        with TableStore.of(settings).errors(table):
             try:
                 opened = DeltaTable(path, storage_options={**settings.storage.deltalake(), **QUICK})
             except TableNotFoundError:

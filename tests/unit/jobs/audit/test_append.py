@@ -246,7 +246,9 @@ def test_a_table_that_others_change_all_the_time_is_told(settings, monkeypatch):
         raise CommitFailedError("Concurrent transaction failed.\nand more")
 
     monkeypatch.setattr(jobs.audit.append, "write_deltalake", refuse)
-    with pytest.raises(MutationQuotaError, match=r"decisions cannot be written: Concurrent transaction failed$"):
+    with pytest.raises(
+        MutationQuotaError, match=r"decisions cannot be written: Concurrent transaction failed: and more$"
+    ):
         audit(settings, [decision(2)], number=1)
 
 

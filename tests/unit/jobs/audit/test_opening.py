@@ -1,14 +1,41 @@
 """Tables are opened in a store that may be down, or refuse."""
 
+import pytest
+
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DECISIONS
 from jobs.storage.stored_files import QUICK
+from quota.errors import MutationQuotaError
 from tests.support.object_store import refusing_store, store_settings
+
+
+def quick_store(port):
+    """Tables in the object store at a port, which is not asked again for long."""
+    store = TableStore.of(store_settings(port))
+    return TableStore(store.folder, {**store.options, **QUICK})
 
 
 def test_other_threads_run_while_a_store_is_asked_for_a_table():
     """The store is one of them, so without them it could not answer. A lease is renewed by another."""
     with refusing_store() as store:
         store.answer = (404, "NoSuchKey")
-        asked = TableStore.of(store_settings(store.server_port))
-        assert not TableStore(asked.folder, {**asked.options, **QUICK}).has(DECISIONS)
+        assert not quick_store(store.server_port).has(DECISIONS)
+
+
+def test_the_error_of_a_store_says_what_to_do_and_names_the_endpoint():
+    with pytest.raises(MutationQuotaError) as raised:
+        quick_store(1).open(DECISIONS)
+    assert str(raised.value) == (
+        "s3a://bucket/root cannot be used: http://127.0.0.1:1 does not answer; check storage.options fs.s3a.endpoint, "
+        "and that the store runs"
+    )
+
+
+def test_an_error_of_several_lines_is_told_in_one_with_its_cause():
+    store = TableStore("/srv/root/tables", {})
+    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
+        raise OSError("Kernel error -> Generic error\n   \x1b[31m↳\x1b[0m no such disk\n")
+    assert str(raised.value) == (
+        "/srv/root/tables/decisions cannot be read or written: Kernel error -> Generic error: no such disk; "
+        "check that storage.root is reachable and complete"
+    )

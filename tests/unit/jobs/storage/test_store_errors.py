@@ -4,7 +4,6 @@ import pytest
 
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
-from quota.settings import load_settings
 from quota.settings.store_errors import store_problem
 from tests.support.object_store import refusing_store, store_settings
 
@@ -60,10 +59,10 @@ def test_a_store_that_is_down_is_named():
     ],
 )
 def test_what_hadoop_and_the_tables_tell_later_is_understood_too(text, expected):
-    assert expected in store_problem(store_settings(1).storage, text)
+    assert expected in store_problem("s3a://b/r", text, None)
 
 
 def test_other_errors_and_other_roots_are_left_alone():
-    local = load_settings(environment={}, with_default_file=False).storage
-    assert store_problem(store_settings(1).storage, "java.lang.IllegalStateException: no") is None
-    assert store_problem(local, "Connection refused") is None
+    assert store_problem("s3a://b/r", "java.lang.IllegalStateException: no", None) is None
+    assert store_problem("s3a://b/r", "Invalid data: 2500 rows expected", None) is None
+    assert store_problem("/srv/root", "Connection refused", None) is None

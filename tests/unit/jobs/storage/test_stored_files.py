@@ -59,7 +59,7 @@ def test_a_checkpoint_of_spark_tells_its_batches_and_positions(files, tmp_path):
 def test_a_file_that_is_no_text_is_named(tmp_path):
     (tmp_path / "deployment.json").mkdir()
 
-    with pytest.raises(MutationQuotaError, match=r"deployment\.json cannot be read: Is a directory; check storage\."):
+    with pytest.raises(MutationQuotaError, match=r"deployment\.json cannot be read: Is a directory; check that "):
         stored_files(load_settings([f"storage.root={tmp_path}"], environment={})).read("deployment.json")
 
 
