@@ -58,10 +58,10 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
 
     Raises:
         BadInput: there is no such table.
-        MutationQuotaError: the storage root cannot be read.
+        MutationQuotaError: the storage root cannot be read, or has no table.
     """
     from jobs.audit.tables.opening import TableStore
-    from jobs.audit.tables.specs import TABLES, TENANT_MINUTES
+    from jobs.audit.tables.specs import DECISIONS, TABLES, TENANT_MINUTES, missing_error
     from jobs.storage.stored_files import check_store
 
     known = {each.name: each for each in (*TABLES, TENANT_MINUTES)}
@@ -70,7 +70,12 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
             raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
     check_store(settings)
     store = TableStore.of(settings)
-    return [known[name] for name in dict.fromkeys(names)] or [each for each in known.values() if store.has(each)]
+    if names:
+        return [known[name] for name in dict.fromkeys(names)]
+    found = [each for each in known.values() if store.has(each)]
+    if not found:
+        raise missing_error(store.path(DECISIONS))
+    return found
 
 
 def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) -> "list[TableSpec]":
@@ -98,9 +103,6 @@ def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, carried_
 
 
 def _print_table(tables: "Sequence[MaintainedTable]", *, carried_out: bool) -> None:
-    if not tables:
-        print("There are no tables yet: the audit creates them.")
-        return
     rows = [
         (
             each.table,

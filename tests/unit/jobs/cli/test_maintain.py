@@ -71,9 +71,12 @@ def test_without_rows_to_delete_it_does_not_ask(kept, maintain):
     assert kept.files == {"2026-11-21": 1}
 
 
-def test_a_deployment_without_tables_has_nothing_to_maintain(tmp_path):
-    ran = CliRunner().invoke(app, ["--set", f"storage.root={tmp_path}", "maintain"])
-    assert ran.output == "There are no tables yet: the audit creates them.\n"
+def test_a_root_without_tables_is_an_error_as_for_the_commands_that_read_them(tmp_path):
+    """It may be a typo."""
+    ran = CliRunner().invoke(app, ["--set", f"storage.root={tmp_path / 'typo'}", "maintain"])
+    assert isinstance(ran.exception, MutationQuotaError)
+    assert str(ran.exception).startswith(f"there is no table {tmp_path}/typo/tables/decisions: ")
+    assert "storage.root" in str(ran.exception)
 
 
 def test_a_store_that_is_down_is_named_before_any_table_is_looked_for(tmp_path, monkeypatch):
