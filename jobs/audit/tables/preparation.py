@@ -54,7 +54,8 @@ def _newest_batch(store: TableStore, table: TableSpec, query_id: str) -> int:
     if opened is None:
         return -1
     older_id = f"{query_id}:{store.path(table)}"  # as older programs wrote it
-    found = [opened.transaction_version(each) for each in (query_id, older_id)]
+    with store.errors(table):
+        found = [opened.transaction_version(each) for each in (query_id, older_id)]
     return max(-1 if version is None else version for version in found)
 
 

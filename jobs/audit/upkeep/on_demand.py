@@ -71,5 +71,7 @@ def maintain_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[Upk
 
 def _plan(settings: Settings, table: TableSpec, now: datetime) -> UpkeepPlan:
     opened, _ = open_known(settings, table)
-    check_writable(TableStore.of(settings).path(table), opened)
-    return plan_upkeep(opened, table.name, keep_days(settings)[table], now, THOROUGH)
+    store = TableStore.of(settings)
+    check_writable(store.path(table), opened)
+    with store.errors(table):
+        return plan_upkeep(opened, table.name, keep_days(settings)[table], now, THOROUGH)

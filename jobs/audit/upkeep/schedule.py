@@ -48,7 +48,8 @@ class Upkeep:
         """Carry it out for a table, and return the seconds until it is due again."""
         now = datetime.now(UTC)
         try:
-            plan = plan_upkeep(self._store.open(table), table.name, self._tables[table], now)
+            with self._store.errors(table):  # the plan reads the log, too
+                plan = plan_upkeep(self._store.open(table), table.name, self._tables[table], now)
         except MutationQuotaError as error:
             return self._retry_after(error)
         seconds = self._seconds

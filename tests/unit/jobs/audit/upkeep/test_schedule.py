@@ -7,16 +7,22 @@ import threading
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from msgspec import structs
 
 import jobs.audit.upkeep.child
 import jobs.audit.upkeep.schedule
+from jobs.audit.tables.preparation import newest_batch, prepare_tables
+from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
+from jobs.audit.upkeep.on_demand import preview_tables
 from jobs.audit.upkeep.plan import OFTEN
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.work import UpkeepResult
 from quota.errors import MutationQuotaError
 from quota.records import codec
+from tests.support.tables import names_in
 from tests.support.waiting import until
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
@@ -158,6 +164,32 @@ def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clo
     clock[0] = 3600
     upkeep.after_batch()
     assert len(caplog.records) == 2
+
+
+@pytest.fixture
+def failing(kept, monkeypatch):
+    """A deployment whose store fails after a table was opened."""
+
+    def fail(*_, **__):
+        raise DeltaError("Kernel error")
+
+    monkeypatch.setattr(DeltaTable, "transaction_version", fail)
+    return kept.settings
+
+
+def test_a_store_that_fails_while_the_upkeep_is_planned_does_not_fail_the_query(failing, caplog):
+    prepare_tables(failing, names_in(failing), [TENANT_MINUTES])
+    with caplog.at_level(logging.WARNING):
+        Upkeep(failing, "minutes", 300.0, once=True).after_batch()
+    assert "tenant_minutes cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
+
+
+def test_it_is_one_line_where_a_table_is_kept_up_on_demand_or_a_job_starts(failing, monkeypatch):
+    with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
+        newest_batch(failing, "q")
+    monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
+    with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
+        preview_tables(failing, [DECISIONS])
 
 
 def test_the_audit_keeps_up_its_tables_and_the_minutes_theirs(kept):
