@@ -19,9 +19,8 @@ _PROBLEMS = {
     r"AuthorizationHeaderMalformed|PermanentRedirect|redirect without LOCATION|Status Code: 301": (
         "the bucket is in another region; set storage.options fs.s3a.endpoint.region to it"
     ),
-    r"169\.254\.|NoAuthWithAWSException|NoAwsCredentials|Unable to load credentials|No AWS Credentials": (
-        f"there are no credentials; set {_KEYS}, or give the machine a role"
-    ),
+    r"169\.254\.|NoAuthWithAWSException|NoAwsCredentials|Unable to load credentials|No AWS Credentials"
+    "|loading credentials|IMDS": (f"there are no credentials; set {_KEYS}, or give the machine a role"),
     r"AccessDenied|lacked the necessary privileges|403 Forbidden|Status Code: 403|InvalidToken": (
         "the store denies access with these credentials; allow them to list the bucket, and to get, put and delete "
         "objects below the root"

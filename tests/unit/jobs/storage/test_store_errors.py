@@ -53,6 +53,11 @@ def test_a_store_that_is_down_is_named():
         ("java.nio.file.AccessDeniedException: s3a://b/r: open s3a://b/r: (Service: S3, Status Code: 403", "denies"),
         ("org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://b/r': Bucket does not exist", "no such bucket"),
         ("NoAuthWithAWSException: No AWS Credentials provided by Temp", "there are no credentials"),
+        (
+            "Operation not supported: an error occurred while loading credentials: failed to load IMDS session token: "
+            "service error: request forbidden: IMDS is disabled",
+            "there are no credentials",
+        ),
         ("java.net.ConnectException: Your endpoint configuration is wrong; Connection refused", "does not answer"),
         ("The provided token has expired. (Service: S3, Status Code: 400", "have expired"),
         ("Kernel error -> The operation lacked the necessary privileges to complete for path r", "denies access"),
