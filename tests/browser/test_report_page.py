@@ -266,6 +266,17 @@ def test_a_single_request_of_one_tenant_is_enough(page):
     assert console_messages(driver) == []
 
 
+def test_the_lowest_tokens_are_those_of_all_tenants_though_only_three_are_drawn(page):
+    """-176 % of the burst of 55 are -96.8 tokens."""
+    busy = [decision(DAY, user=user, admitted=[50], tokens=-10.0) for user in ("a", "b", "c")]
+    driver = page({"decisions": [*busy, decision(DAY + HOUR, user="quiet", admitted=[1], tokens=-96.8)]})
+    told = text(driver, "#tokens .text")
+    assert told.startswith("The lowest was -176 % of the burst, of user 'quiet' (not drawn), at 2026-11-21 01:00 UTC.")
+    assert "-176 %" in text(driver, "#tenants-table tbody")
+    labels = driver.find_elements(By.CSS_SELECTOR, "#tokens .u-legend .u-series:not(:first-child) .u-label")
+    assert [each.text for each in labels] == ["user 'a'", "user 'b'", "user 'c'"]
+
+
 def test_what_other_quotas_would_have_done_is_a_table(page):
     load = Totals(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
     driver = page(candidates=Candidates([CandidateTotals("twice as much", "user 'alice'", load)], left_out=7))

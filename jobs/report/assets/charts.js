@@ -121,22 +121,21 @@ const CHARTS = {
   },
   tokens: (chosen) => {
     const one = chosen.tenant !== null;
-    const shown = one ? [chosen] : DATA.tenants.filter((each) => each.share.some((value) => value !== null))
-      .slice(0, 3).map((each) => slice(each));
-    const lines = shown.map((each, number) => ({
-      label: each.name,
-      values: one ? each.tokens : each.share.map((value) => (value === null ? null : value * 100)),
-      color: `--line-${number + 1}`,
-      points: true,
-    }));
-    const lowest = lines.map((line) => ({ line, value: Math.min(...line.values.filter((value) => value !== null)) }))
-      .filter((each) => Number.isFinite(each.value)).sort((left, right) => left.value - right.value)[0];
+    const unit = one ? "mutations" : "% of the burst";
+    const values = (each) => (one ? each.tokens : each.share.map((value) => (value === null ? null : value * 100)));
+    const charged = (one ? [chosen] : groups.map(slice))
+      .map((each) => ({ name: each.name, values: values(each), low: lowest(values(each)) }))
+      .filter((each) => each.low.value !== null);
+    const lines = charged.filter((each) => one || each.name !== DATA.others?.name).slice(0, 3)
+      .map((each, number) => ({ label: each.name, values: each.values, color: `--line-${number + 1}`, points: true }));
+    const worst = charged.reduce((least, each) => (least && least.low.value <= each.low.value ? least : each), null);
+    const isDrawn = lines.some((line) => line.label === worst?.name);
     return {
-      unit: one ? "mutations" : "% of the burst",
+      unit,
       lines,
-      text: lowest
-        ? `The lowest was ${fine.format(lowest.value)} ${one ? "mutations" : "% of the burst"}, of ${lowest.line.label}, ` +
-          `at ${chosen.time(lowest.line.values.indexOf(lowest.value))}. Below zero, tenants are refused.`
+      text: worst
+        ? `The lowest was ${fine.format(worst.low.value)} ${unit}, of ${worst.name}${isDrawn ? "" : " (not drawn)"}, ` +
+          `at ${chosen.time(worst.low.bin)}. Below zero, tenants are refused.`
         : "No bucket was charged.",
     };
   },
@@ -162,6 +161,11 @@ function highest(values) {
   let bin = -1;
   values.forEach((value, each) => { if (value !== null && (bin < 0 || value > values[bin])) bin = each; });
   return { bin, value: bin < 0 ? null : values[bin] };
+}
+
+function lowest(values) {
+  const { bin, value } = highest(values.map((each) => (each === null ? null : -each)));
+  return { bin, value: value === null ? null : -value };
 }
 
 // The steps of an axis that counts things: it has no fractions.
