@@ -77,7 +77,7 @@ def _charts() -> Iterator[str]:
             f'<section id="{name}" aria-labelledby="{name}-head"><h2 id="{name}-head">{title}</h2>'
             f'<p class="text" id="{name}-text"></p><p class="unit"></p>'
             f'<div role="img" aria-labelledby="{name}-head {name}-text"><div class="chart"></div></div>'
-            '<details><summary>Show as table</summary><div class="values"></div></details></section>'
+            '<details><summary>Show as a table</summary><div class="values"></div></details></section>'
         )
 
 

@@ -7,7 +7,7 @@ const HEIGHT = 160;
 
 const PLOTS = {
   load: {
-    title: "Mutations asked for",
+    title: "Mutations requested",
     unit: "mutations/s",
     steps: true,
     lines: [
@@ -18,30 +18,30 @@ const PLOTS = {
       const both = refused.map((value, bin) => value + admitted[bin]);
       const top = highest(both);
       return top.value > 0
-        ? `Most was asked for at ${time(top.bin)}: ${fine.format(admitted[top.bin])} mutations a second admitted and ` +
+        ? `Peak at ${time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted and ` +
           `${fine.format(refused[top.bin])} refused.`
-        : "No mutations were asked for in this time.";
+        : "There were no requests in this time.";
     },
   },
   throttled: {
-    title: "Tenants that have to wait",
+    title: "Throttled tenants",
     unit: "tenants",
     steps: true,
     whole: true,
     lines: [{ label: "throttled", color: "--refused", value: (at) => at.throttled }],
     text: ([throttled], time) => {
       const top = highest(throttled);
-      return top.value > 0 ? `At most ${counted(top.value, "tenant")} at once, at ${time(top.bin)}.` : "Nobody had to wait in this time.";
+      return top.value > 0 ? `At most ${counted(top.value, "tenant")} at once, at ${time(top.bin)}.` : "Nobody was throttled in this time.";
     },
   },
   wait: {
-    title: "Longest throttle time told",
+    title: "Longest throttle time",
     unit: "seconds",
     steps: true,
     lines: [{ label: "longest", color: "--line-2", value: (at) => at.wait / 1000 }],
     text: ([waits], time) => {
       const top = highest(waits);
-      return top.value > 0 ? `The longest was ${seconds(top.value * 1000)}, at ${time(top.bin)}.` : "Nobody was told to wait in this time.";
+      return top.value > 0 ? `The longest was ${seconds(top.value * 1000)}, at ${time(top.bin)}.` : "Nobody was throttled in this time.";
     },
   },
   latency: {
@@ -49,7 +49,7 @@ const PLOTS = {
     unit: "ms",
     lines: [
       { label: "slowest 1 % (p99)", color: "--line-2", value: (at) => at.p99 },
-      { label: "half (p50)", color: "--line-1", value: (at) => at.p50 },
+      { label: "median (p50)", color: "--line-1", value: (at) => at.p50 },
     ],
     text: ([p99, p50], time) => {
       const top = highest(p99);

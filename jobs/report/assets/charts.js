@@ -100,7 +100,7 @@ const CHARTS = {
         { label: "admitted", values: admitted, color: "--admitted" },
       ],
       text: top.value > 0
-        ? `The peak was at ${chosen.time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted ` +
+        ? `Peak at ${chosen.time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted ` +
           `and ${fine.format(refused[top.bin])} refused, averaged over ${duration(DATA.width)}.`
         : "There were no requests.",
     };
@@ -144,8 +144,8 @@ const CHARTS = {
     return {
       unit: "ms",
       lines: [
-        { label: "99 % within (p99)", values: chosen.p99, color: "--line-2", points: true },
-        { label: "half within (p50)", values: chosen.p50, color: "--line-1", points: true },
+        { label: "slowest 1 % (p99)", values: chosen.p99, color: "--line-2", points: true },
+        { label: "median (p50)", values: chosen.p50, color: "--line-1", points: true },
       ],
       text: top.value === null
         ? "Nothing was decided."
