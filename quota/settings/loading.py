@@ -7,6 +7,7 @@ In order of precedence: `--set section.key=value`, `MUTATION_QUOTA__SECTION__KEY
 import difflib
 import functools
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ _TABLES = {
 
 _SECTIONS_WITH_SECRETS = {"kafka", "target", "storage"}
 
+
+_QUOTED = re.compile(r"""^(["'])(.*)\1$""")
+"""A key in quotes, as TOML needs them for a name with dots."""
 
 _Path: TypeAlias = tuple[str, ...]  # section, key; in a table also the entry's name
 _Entry: TypeAlias = tuple[str, _Path, Any]  # origin, path, value
@@ -145,6 +149,7 @@ def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
         if not (equals and dot and key):
             raise BadInput(f"--set {_masked(override)}: expected section.key=value")
         table, dot, entry = key.partition(".")
+        entry = _QUOTED.sub(r"\2", entry)
         path = (section, table, entry) if dot and (section, table) in _TABLES else (section, key)
         yield f"--set {_masked(override)}", path, value
 

@@ -118,3 +118,9 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
         "spark.hadoop.fs.s3a.endpoint": "s3.eu-central-1.amazonaws.com"
     }
     assert options().deltalake() == {}
+
+
+@pytest.mark.parametrize("name", ['"fs.s3a.endpoint"', "'fs.s3a.endpoint'"])
+def test_a_name_in_quotes_as_in_the_file_is_the_name_without_them(name):
+    settings = load_settings([f"storage.options.{name}=http://store"], environment={}, with_default_file=False)
+    assert settings.storage.deltalake()["aws_endpoint"] == "http://store"
