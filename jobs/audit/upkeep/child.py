@@ -21,7 +21,7 @@ from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
 from quota.records import codec
 
-_SECONDS = 120.0
+PART_SECONDS = 120.0
 """How long a part of the upkeep may delay its query."""
 
 _POLL_SECONDS = 0.2
@@ -78,7 +78,7 @@ def run_upkeep(task: UpkeepTask) -> UpkeepResult:
 
 def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[bytes, bytes]:
     """Send the task, and return what the process prints to standard output and to standard error."""
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + PART_SECONDS
     unsent: bytes | None = codec.encode(task)  # not on the command line, because options are secret
     while True:
         try:
@@ -88,12 +88,14 @@ def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[by
             if any(each.is_set() for each in _stops):
                 raise MutationQuotaError(f"the upkeep of {task.plan.table} was interrupted by the stop") from None
             if time.monotonic() > deadline:
-                raise MutationQuotaError(f"the upkeep of {task.plan.table} took longer than {_SECONDS:.0f} s") from None
+                raise MutationQuotaError(
+                    f"the upkeep of {task.plan.table} took longer than {PART_SECONDS:.0f} s"
+                ) from None
 
 
 def main() -> None:
     """Carry out the task on standard input, and print the result as JSON."""
-    signal.alarm(int(2 * _SECONDS))  # if the process that waits for it no longer does
+    signal.alarm(int(2 * PART_SECONDS))  # if the process that waits for it no longer does
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=UpkeepTask)
     if sys.platform == "linux":
         end_with_parent(signal.SIGKILL)  # another job may go on at once

@@ -6,15 +6,21 @@ from datetime import UTC, datetime
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TableSpec
-from jobs.audit.upkeep.child import UpkeepTask, run_upkeep
+from jobs.audit.upkeep.child import PART_SECONDS, UpkeepTask, run_upkeep
 from jobs.audit.upkeep.plan import keep_days, plan_upkeep
+from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
+from quota.kafka.timing import Deadline
 from quota.settings import Settings
 from quota.settings.types import in_bytes
 
 _log = logging.getLogger(__name__)
 
 _SECONDS_AFTER_FAILURE = 3600.0
+
+_SECONDS_IN_ALL = 300.0
+"""How long the upkeep of all tables may delay its query. This is below the default of health.stalled_seconds, because
+a query makes no progress meanwhile. A part that may not fit is not begun."""
 
 
 class Upkeep:
@@ -39,22 +45,34 @@ class Upkeep:
         self._due = dict.fromkeys(self._tables, time.monotonic() + (0.0 if once else seconds))
 
     def after_batch(self) -> None:
-        """Carry it out for the tables for which it is due. An error is logged, and it is tried again an hour later."""
-        for table, due in self._due.items():
-            if self._seconds and time.monotonic() >= due:
-                self._due[table] = time.monotonic() + self._keep_up(table)
+        """Carry it out for the tables for which it is due, as far as there is time; the rest waits for a later batch.
 
-    def _keep_up(self, table: TableSpec) -> float:
-        """Carry it out for a table, and return the seconds until it is due again."""
+        An error is logged, and it is tried again an hour later.
+        """
+        if not self._seconds:
+            return
+        due = [table for table, due_at in self._due.items() if time.monotonic() >= due_at]
+        deadline = Deadline(_SECONDS_IN_ALL)
+        for table in due:
+            if deadline.left() < PART_SECONDS:
+                return
+            if (seconds := self._keep_up(table, deadline)) is not None:
+                self._due[table] = time.monotonic() + seconds
+
+    def _keep_up(self, table: TableSpec, deadline: Deadline) -> float | None:
+        """Carry it out for a table, and return the seconds until it is due again; None if a part has to wait."""
         now = datetime.now(UTC)
         try:
+            check_store(self._settings)  # deltalake would delay the query for minutes
             with self._store.errors(table):  # the plan reads the log, too
                 plan = plan_upkeep(self._store.open(table), table.name, self._tables[table], now)
         except MutationQuotaError as error:
             return self._retry_after(error)
-        seconds = self._seconds
+        seconds: float = self._seconds
         memory, options = in_bytes(self._settings.spark.worker_memory), dict(self._store.options)
         for part in plan.parts:
+            if deadline.left() < PART_SECONDS:
+                return None
             try:
                 _log.info("%s", run_upkeep(UpkeepTask(self._store.folder, options, part, now, memory)))
             except MutationQuotaError as error:

@@ -17,11 +17,12 @@ from jobs.audit.tables.preparation import newest_batch, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.audit.upkeep.on_demand import preview_tables
-from jobs.audit.upkeep.plan import OFTEN
+from jobs.audit.upkeep.plan import OFTEN, CompactedDate
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.work import UpkeepResult
 from quota.errors import MutationQuotaError
 from quota.records import codec
+from quota.settings import load_settings
 from tests.support.tables import names_in
 from tests.support.waiting import until
 from tests.unit.jobs.audit.upkeep.conftest import NOON
@@ -66,7 +67,7 @@ def test_the_end_of_that_process_says_why(kept, monkeypatch):
 def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
     kept.commit(OFTEN.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
-    monkeypatch.setattr(jobs.audit.upkeep.child, "_SECONDS", 0.2)
+    monkeypatch.setattr(jobs.audit.upkeep.child, "PART_SECONDS", 0.2)
     with pytest.raises(MutationQuotaError, match=r"the upkeep of decisions took longer than 0 s"):
         run_upkeep(task(kept))
 
@@ -164,6 +165,32 @@ def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clo
     clock[0] = 3600
     upkeep.after_batch()
     assert len(caplog.records) == 2
+
+
+def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health(kept, clock, monkeypatch):
+    """Each part takes as long as it may. What does not fit follows after the next batches, so nothing is left out."""
+    plan = structs.replace(kept.plan(), daily=True, compact=[CompactedDate(NOON.date(), 9, 9)])
+    monkeypatch.setattr(
+        jobs.audit.upkeep.schedule, "plan_upkeep", lambda _, name, *__: structs.replace(plan, table=name)
+    )
+    begun = set()
+
+    def take_long(task):
+        begun.add((task.plan.table, task.plan.daily))
+        clock[0] += 120
+        raise MutationQuotaError("it took too long")
+
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "run_upkeep", take_long)
+    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
+    delays = []
+    for _ in range(3):
+        before = clock[0]
+        upkeep.after_batch()
+        delays.append(clock[0] - before)
+    assert delays == [240, 240, 240]
+    assert max(delays) < load_settings(environment={}, with_default_file=False).health.stalled_seconds
+    tables = ("decisions", "dead_letters", "quota_changes")
+    assert begun == {(table, daily) for table in tables for daily in (True, False)}
 
 
 @pytest.fixture
