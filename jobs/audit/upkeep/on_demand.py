@@ -1,10 +1,9 @@
-"""The upkeep on demand: of whole tables, in this process, with a progress bar."""
+"""The upkeep on demand: of whole tables, in this process."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typing import Self
 
 from jobs.audit.tables.opening import TableStore, check_writable, open_known
 from jobs.audit.tables.specs import TENANT_MINUTES, TableSpec
@@ -27,46 +26,60 @@ def minutes_holder(settings: Settings) -> str | None:
     return holder_of(Others(stored_files(settings), TENANT_MINUTES.query, settings.storage.lease_seconds))
 
 
-def preview_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[UpkeepResult]:
-    """Return what `maintain_tables` would do.
+@dataclass(frozen=True, slots=True)
+class PlannedUpkeep:
+    """The upkeep of some tables, planned once: what is confirmed is carried out, also over midnight."""
 
-    Raises:
-        MutationQuotaError: a table does not exist or cannot be read, or is another program's.
-    """
-    now = datetime.now(UTC)
-    store = TableStore.of(settings)
-    return [preview_upkeep(store, table, _plan(settings, table, now)) for table in tables]
+    store: TableStore
+    now: datetime
+    plans: Mapping[TableSpec, UpkeepPlan]
 
+    @classmethod
+    def of(cls, settings: Settings, tables: Iterable[TableSpec]) -> Self:
+        """Plan the upkeep of tables by the present time.
 
-def count_expired_rows(settings: Settings, tables: Iterable[TableSpec]) -> int:
-    """Return the number of rows that `maintain_tables` would delete.
+        Raises:
+            MutationQuotaError: a table does not exist or cannot be read, or is another program's.
+        """
+        now = datetime.now(UTC)
+        return cls(TableStore.of(settings), now, {table: _plan(settings, table, now) for table in tables})
 
-    Raises:
-        MutationQuotaError: as for `preview_tables`.
-    """
-    now = datetime.now(UTC)
-    store = TableStore.of(settings)
-    return sum(count_expired(store, table, _plan(settings, table, now)) for table in tables)
+    @property
+    def steps(self) -> int:
+        """The number of steps of `carry_out`."""
+        return sum(plan.steps for plan in self.plans.values())
 
+    def preview(self) -> list[UpkeepResult]:
+        """Return what `carry_out` would do.
 
-def maintain_tables(settings: Settings, tables: Iterable[TableSpec]) -> list[UpkeepResult]:
-    """Carry out the upkeep of tables, with a progress bar if standard error is a terminal.
+        Raises:
+            MutationQuotaError: a table cannot be read.
+        """
+        return [preview_upkeep(self.store, table, plan) for table, plan in self.plans.items()]
 
-    Raises:
-        MutationQuotaError: a table does not exist, cannot be read or written, or is another program's.
-    """
-    now = datetime.now(UTC)
-    store = TableStore.of(settings)
-    plans = {table: _plan(settings, table, now) for table in tables}
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=sum(plan.steps for plan in plans.values()))
+    def count_expired_rows(self) -> int:
+        """Return the number of rows that `carry_out` would delete.
+
+        Raises:
+            MutationQuotaError: a table cannot be read.
+        """
+        return sum(count_expired(self.store, table, plan) for table, plan in self.plans.items())
+
+    def carry_out(self, before_table: Callable[[str], None], after_step: Callable[[], None]) -> list[UpkeepResult]:
+        """Carry out the upkeep of the tables.
+
+        Args:
+            before_table: called with the name of each table before its first step.
+            after_step: called after each of `steps`.
+
+        Raises:
+            MutationQuotaError: a table cannot be read or written.
+        """
         results = []
-        for table, plan in plans.items():
-            progress.update(bar, description=table.name)
-            results.append(keep_up(store, table, plan, now, lambda: progress.advance(bar)))
-    return results
+        for table, plan in self.plans.items():
+            before_table(table.name)
+            results.append(keep_up(self.store, table, plan, self.now, after_step))
+        return results
 
 
 def _plan(settings: Settings, table: TableSpec, now: datetime) -> UpkeepPlan:

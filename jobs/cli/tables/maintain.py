@@ -4,6 +4,8 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jobs.cli.options import ConfirmOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobs.audit.tables.specs import TableSpec
+    from jobs.audit.upkeep.on_demand import PlannedUpkeep
     from jobs.audit.upkeep.work import UpkeepResult
 
 _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
@@ -40,17 +43,18 @@ def maintain(
       mutation-quota maintain decisions --set audit.keep_days.decisions=400
     """
     settings = where.read()
-    from jobs.audit.upkeep.on_demand import count_expired_rows, maintain_tables, preview_tables
+    from jobs.audit.upkeep.on_demand import PlannedUpkeep
 
     specs = _find(settings, tables or [])
     if confirmation.dry_run:
-        _print(preview_tables(settings, specs), output, carried_out=False)
+        _print(PlannedUpkeep.of(settings, specs).preview(), output, carried_out=False)
         return
     specs = _without_held(settings, specs, named=bool(tables))
-    if expired := count_expired_rows(settings, specs):
+    planned = PlannedUpkeep.of(settings, specs)
+    if expired := planned.count_expired_rows():
         confirmation.check(output)
         confirmation.confirm(f"Delete {plural(expired, 'row')} for good?")
-    _print(maintain_tables(settings, specs), output, carried_out=True)
+    _print(_carry_out(planned), output, carried_out=True)
 
 
 def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
@@ -95,6 +99,15 @@ def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) 
         raise MutationQuotaError(f"{running}; stop it first, or leave the table to its own upkeep")
     print(f"{running}; the table is left out", file=sys.stderr)
     return [each for each in specs if each is not TENANT_MINUTES]
+
+
+def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
+    """Carry it out, with a progress bar if standard error is a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=planned.steps)
+        return planned.carry_out(lambda name: progress.update(bar, description=name), lambda: progress.advance(bar))
 
 
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, carried_out: bool) -> None:

@@ -2,13 +2,16 @@
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 from typer.testing import CliRunner
 
+import jobs.audit.upkeep.on_demand
 from jobs.__main__ import app
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import TENANT_MINUTES
@@ -62,6 +65,17 @@ def test_rows_are_deleted_only_with_consent(kept, maintain):
         ("quota_changes", 0),
     ]
     assert kept.offsets == [2]
+
+
+def test_over_midnight_no_more_rows_are_deleted_than_were_confirmed(kept, maintain, monkeypatch):
+    """Each look at the clock is a day later than the one before."""
+    for day in range(4):
+        kept.commit(1, day=day)
+    clock = (datetime(2026, 11, 23, 23, 59, tzinfo=UTC) + timedelta(days=days) for days in count())
+    monkeypatch.setattr(jobs.audit.upkeep.on_demand, "datetime", Mock(now=lambda _: next(clock)))
+    ran = maintain("decisions", "--set", "audit.keep_days.decisions=1", "--yes")
+    assert ran.exit_code == 0, ran.output
+    assert kept.offsets == [2, 3, 4]
 
 
 def test_without_rows_to_delete_it_does_not_ask(kept, maintain):

@@ -16,7 +16,7 @@ import jobs.audit.upkeep.schedule
 from jobs.audit.tables.preparation import newest_batch, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
-from jobs.audit.upkeep.on_demand import preview_tables
+from jobs.audit.upkeep.on_demand import PlannedUpkeep
 from jobs.audit.upkeep.plan import OFTEN, CompactedDate
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.work import UpkeepResult
@@ -216,7 +216,7 @@ def test_it_is_one_line_where_a_table_is_kept_up_on_demand_or_a_job_starts(faili
         newest_batch(failing, "q")
     monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
-        preview_tables(failing, [DECISIONS])
+        PlannedUpkeep.of(failing, [DECISIONS])
 
 
 def test_the_audit_keeps_up_its_tables_and_the_minutes_theirs(kept):
