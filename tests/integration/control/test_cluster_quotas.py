@@ -349,8 +349,8 @@ def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_sett
             until(lambda: any("retrying" in each for each in lines))
             target.start()
             until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
-    expected = f"cannot read the quotas of Kafka at {target.address}: nobody listens there: retrying"
-    assert lines.count(expected) == 1
+    (line,) = (each for each in lines if each.endswith(": retrying"))
+    assert line.startswith(f"cannot read the quotas of Kafka at {target.address}: nobody listens there")
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 
 
