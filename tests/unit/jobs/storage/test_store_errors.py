@@ -54,8 +54,7 @@ def test_a_store_that_is_down_is_named():
         ("org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://b/r': Bucket does not exist", "no such bucket"),
         ("NoAuthWithAWSException: No AWS Credentials provided by Temp", "there are no credentials"),
         (
-            "Operation not supported: an error occurred while loading credentials: failed to load IMDS session token: "
-            "service error: request forbidden: IMDS is disabled",
+            "an error occurred while loading credentials: failed to load IMDS session token: request forbidden",
             "there are no credentials",
         ),
         ("java.net.ConnectException: Your endpoint configuration is wrong; Connection refused", "does not answer"),
