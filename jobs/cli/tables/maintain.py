@@ -4,8 +4,6 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jobs.cli.options import ConfirmOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
@@ -103,6 +101,9 @@ def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) 
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
     """Carry it out, with a progress bar if standard error is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
