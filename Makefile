@@ -15,7 +15,7 @@ MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration test-yarn bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration test-yarn bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references pictures docs docs-serve lint format jars clients package setup clean
 
 help: ## print this
 	@echo "usage: make TARGET"
@@ -120,6 +120,9 @@ references: $(PACKAGES) ## write what is generated from the code: JSON Schemas, 
 
 docs: $(PACKAGES) ## the documentation as a site, in .site; any broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file conf/docs/mkdocs.yml
+
+pictures: $(PACKAGES) ## the pictures of the report and the dashboard in docs/how-to/pictures; needs chromium and chromedriver
+	@$(BIN)/python -m tests.browser.pictures
 
 docs-serve: $(PACKAGES) ## the same on http://127.0.0.1:8000, built again with each change; Ctrl-C ends it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml

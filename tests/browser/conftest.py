@@ -4,10 +4,8 @@ import os
 import shutil
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 
-from tests.browser.window import console_messages, requested_urls, set_window
+from tests.browser.window import console_messages, headless_chromium, requested_urls, set_window
 
 
 @pytest.fixture(scope="session")
@@ -17,14 +15,8 @@ def chromium():
     if None in paths:
         missing = "no chromium and chromedriver to look at the page with (apt-get install chromium chromium-driver)"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    options = webdriver.ChromeOptions()
-    options.binary_location = paths[0]
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--lang=en-US"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, Service(paths[1]))
-    yield driver
-    driver.quit()
+    with headless_chromium(*paths) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -3,61 +3,18 @@
 import math
 
 import pytest
-from msgspec.structs import replace
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from jobs.dashboard.feed import Contact, Feed
+from jobs.dashboard.feed import Contact
 from jobs.dashboard.server import serve_dashboard
-from quota.algorithms.token_bucket import TokenBucket
-from quota.callbacks.timeline import CallbackTimeline
-from quota.kafka.requests import ReceivedAnswer
-from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
-from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.settings import load_settings
-from quota.timeline.change import to_change
+from tests.browser.told_feed import ToldFeed
 from tests.browser.window import console_messages, requested_urls, set_window
-from tests.support.factories import decide_all, resolved
 from tests.support.waiting import until
 
 NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
-
-
-class ToldFeed(Feed):
-    """A feed that is told what it would read."""
-
-    def __init__(self, settings):
-        super().__init__(settings)
-        self.quotas = CallbackTimeline()
-        self.count = 0
-        self.set_quota(QuotaEntity("alice"), 5.0)
-        self.answers()
-
-    def follow(self, stop):
-        stop.wait()
-
-    def answers(self):
-        self.contact = Contact("live", at=now_ms() + 3_600_000)
-
-    def set_quota(self, entity, rate, comment=None):
-        entry = QuotaLogEntry(self.count, now_ms(), QuotaRecord(entity, rate, altered_by="ann", comment=comment))
-        self.count += 1
-        self.quotas.add(to_change(entry.record, entry.timestamp))
-        self.state.add_changes([entry])
-        self.state.refresh(now_ms(), self.quotas, changed=True)
-
-    def storm(self, **names):
-        """Decide three requests of 60 mutations that came at once: one is admitted, two are refused."""
-        at = now_ms()
-        requests = [resolved(60, at=at + each, offset=self.count + each) for each in range(3)]
-        self.count += 3
-        _, decisions = decide_all(*requests, algorithm=TokenBucket(Window()))
-        for each in decisions:
-            self.state.record(ReceivedAnswer(replace(each, **names), at + 200))
-        self.state.refresh(at, self.quotas, changed=False)
-        return decisions
 
 
 @pytest.fixture

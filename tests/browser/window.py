@@ -1,6 +1,25 @@
-"""The window of a browser, and its logs."""
+"""A headless Chromium: its window, and its logs."""
 
 import json
+from contextlib import contextmanager
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+
+@contextmanager
+def headless_chromium(chromium, chromedriver):
+    """Run a Chromium, which logs its requests and its console; both arguments are paths."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--lang=en-US"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, Service(chromedriver))
+    try:
+        yield driver
+    finally:
+        driver.quit()
 
 
 def set_window(driver, width=1280, height=900, scheme="light"):

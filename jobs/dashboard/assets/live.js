@@ -45,6 +45,7 @@ function take(news) {
     held.changes = [...held.changes, ...news.changes].sort((left, right) => left.offset - right.offset).slice(-200);
     held.changes.forEach((each, index) => { each.number ??= (held.changes[index - 1]?.number ?? 0) + 1; });
   }
+  showContact();
   if (!isPaused()) show();
 }
 

@@ -1,0 +1,93 @@
+"""The pictures of the report and of the dashboard in docs/how-to/pictures (`make pictures`).
+
+The report is of a day that is made up, and the dashboard of ten minutes, decided by the same code as everywhere.
+"""
+
+import base64
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow.dataset as ds
+
+from jobs.dashboard.server import serve_dashboard
+from jobs.report.aggregation import ReportScope, compute_figures
+from jobs.report.library import load_library
+from jobs.report.page import render_page
+from quota.algorithms.token_bucket import TokenBucket
+from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.timing import now_ms
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
+from quota.settings import load_settings
+from quota.whatif.simulation import simulate
+from tests.browser.told_feed import ToldFeed
+from tests.browser.window import headless_chromium, set_window
+from tests.support.checkout import CHECKOUT
+from tests.support.factories import request_json
+from tests.support.tables import arrow_tables, rows_of_a_day
+from tests.support.waiting import until
+
+_FOLDER = CHECKOUT / "docs" / "how-to" / "pictures"
+_WIDTH, _HEIGHT = 1280, 1250
+
+_TENANTS = {  # user and client-id: the rate, seconds between requests, partitions of a request
+    ("payments", "deployer"): (5.0, 4.0, [6]),
+    ("search", "indexer"): (5.0, 3.0, [3, 3]),
+    ("etl", "nightly-batch"): (20.0, 1.5, [8, 8, 8]),
+    ("rogue", "loop"): (10.0, 0.25, [20, 20]),
+    ("reports", "app"): (2.0, 20.0, [12]),
+}
+_SECONDS = 600
+
+
+def main():
+    """Draw the pictures."""
+    paths = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in paths:
+        sys.exit("pictures: install chromium and chromedriver (apt-get install chromium chromium-driver)")
+    with headless_chromium(*paths) as driver, tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "report.html")
+        tables = {name: ds.dataset(table) for name, table in arrow_tables(**rows_of_a_day()).items()}
+        page.write_text(render_page(compute_figures(tables, ReportScope()), load_library()), encoding="utf-8")
+        driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+        for scheme, name in (("light", "report.png"), ("dark", "report-dark.png")):
+            set_window(driver, _WIDTH, _HEIGHT, scheme)
+            driver.get(page.as_uri())
+            _save(driver, name)
+        settings = load_settings(["dashboard.port=0"], environment={}, with_default_file=False)
+        with serve_dashboard(settings, feed=_busy_feed(settings)) as url:
+            set_window(driver, _WIDTH, _HEIGHT)
+            driver.get(url)
+            until(lambda: "payments" in driver.find_element("id", "tenants-table").text)
+            _save(driver, "dashboard.png")
+            driver.get("about:blank")
+
+
+def _busy_feed(settings):
+    """Return a feed that has read the last minutes of five tenants, one of which asks for too much."""
+    chance, begin = random.Random(599), now_ms() - _SECONDS * 1000
+    feed = ToldFeed(settings)
+    lines = []
+    for (user, client), (rate, seconds, sizes) in _TENANTS.items():
+        feed.set_quota(QuotaEntity(user), rate, at=begin)
+        at = begin + chance.random() * seconds * 1000
+        while at < begin + _SECONDS * 1000:
+            lines.append((round(at), request_json(*sizes, timestamp=round(at), user=user, client_id=client)))
+            at += chance.expovariate(1 / seconds) * 1000
+    for each in simulate((line for _, line in sorted(lines)), feed.quotas, TokenBucket(Window())):
+        feed.state.record(ReceivedAnswer(each, each.timestamp + round(chance.lognormvariate(5.3, 0.45))))
+    feed.state.refresh(now_ms(), feed.quotas, changed=False)
+    return feed
+
+
+def _save(driver, name):
+    png = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
+    (_FOLDER / name).write_bytes(base64.b64decode(png))
+    sys.stdout.write(f"wrote {(_FOLDER / name).relative_to(CHECKOUT)}\n")
+
+
+if __name__ == "__main__":
+    main()
