@@ -17,6 +17,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG
 from quota.settings.connection import Connection
 from quota.wire.address import Address
+from quota.wire.api_keys import ApiKey, ErrorCode
 from quota.wire.protocol import Protocol
 
 T = TypeVar("T")
@@ -24,8 +25,6 @@ T = TypeVar("T")
 Ask: TypeAlias = Callable[[BrokerCalls, Address], Awaitable[T]]
 
 _CLIENT_ID = "mutation-quota"
-_DESCRIBE_CLIENT_QUOTAS, _ALTER_CLIENT_QUOTAS = 48, 49
-_CLUSTER_AUTHORIZATION_FAILED = 31
 
 _MAX_ELEMENTS = 20_000_000
 _MAX_CHANGES = 1_000
@@ -59,9 +58,9 @@ class ClusterQuotas:
         """
 
         async def describe(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, float]:
-            version = _version(calls, _DESCRIBE_CLIENT_QUOTAS)
+            version = _version(calls, ApiKey.DESCRIBE_CLIENT_QUOTAS)
             request = {"components": [], "strict": False}
-            answer = await calls.call(_DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
+            answer = await calls.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
             check_answer(answer, "DescribeConfigs")
             found = {}
             for entry in answer["entries"] or ():
@@ -148,14 +147,14 @@ class ClusterQuotas:
 
     def _alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         async def alter(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, str]:
-            version = _version(calls, _ALTER_CLIENT_QUOTAS)
+            version = _version(calls, ApiKey.ALTER_CLIENT_QUOTAS)
             entries = [{"entity": _parts(entity), "ops": [_operation(rate)]} for entity, rate in rates.items()]
             answer = await calls.call(
-                _ALTER_CLIENT_QUOTAS, version, {"entries": entries, "validateOnly": False}, _MAX_ELEMENTS
+                ApiKey.ALTER_CLIENT_QUOTAS, version, {"entries": entries, "validateOnly": False}, _MAX_ELEMENTS
             )
             refused = {}
             for entry in answer["entries"]:
-                if entry["errorCode"] == _CLUSTER_AUTHORIZATION_FAILED:
+                if entry["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                     check_answer(entry, "AlterConfigs")
                 entity = _entity(entry["entity"])
                 if entry["errorCode"] and entity is not None:
@@ -175,7 +174,7 @@ def check_answer(answer: Mapping[str, Any], operation: str) -> None:
     Raises:
         ClusterError: it is one.
     """
-    if answer["errorCode"] == _CLUSTER_AUTHORIZATION_FAILED:
+    if answer["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
             f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "
             "(docs/explanation/security.md)"

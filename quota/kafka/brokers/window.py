@@ -7,7 +7,6 @@ from quota.records.quota import Window
 from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 
-_DESCRIBE_CONFIGS = 32
 _BROKER = 4
 """The kind of resource that a broker is."""
 
@@ -41,7 +40,9 @@ def read_window(cluster: ClusterQuotas) -> Window:
 
 async def _describe(calls: BrokerCalls, node: int) -> Window:
     resource = {"resourceType": _BROKER, "resourceName": str(node), "configurationKeys": [_NUM, _SIZE]}
-    answer = await calls.call(_DESCRIBE_CONFIGS, calls.version_of(_DESCRIBE_CONFIGS) or 0, {"resources": [resource]})
+    answer = await calls.call(
+        ApiKey.DESCRIBE_CONFIGS, calls.version_of(ApiKey.DESCRIBE_CONFIGS) or 0, {"resources": [resource]}
+    )
     (result,) = answer["results"]
     check_answer(result, "DescribeConfigs")
     values = {each["name"]: each["value"] for each in result["configs"]}

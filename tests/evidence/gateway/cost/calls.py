@@ -12,8 +12,6 @@ from tests.evidence.gateway.cost.ground import Ground
 from tests.evidence.percentiles import percentile
 from tests.support.wire_client import WireClient
 
-LIST_OFFSETS = 2
-
 CONNECTIONS = 4
 """Number of connections of `throughput`."""
 
@@ -55,7 +53,7 @@ def requests(topic: str) -> tuple[Request, ...]:
     return (
         Request("ApiVersions", ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "c", "clientSoftwareVersion": "1"}),
         Request("Metadata of a topic", ApiKey.METADATA, 12, {"topics": [{"name": topic, "topicId": bytes(16)}]}),
-        Request("ListOffsets", LIST_OFFSETS, 7, {"replicaId": -1, "topics": [asked]}),
+        Request("ListOffsets", ApiKey.LIST_OFFSETS, 7, {"replicaId": -1, "topics": [asked]}),
     )
 
 
