@@ -37,13 +37,17 @@ _WARN_SECONDS = 300.0
 _CLIENT_ID = "mutation-quota"
 
 
-class ReplicaAnswers(NamedTuple):
-    """Where replicas say that their logs end."""
+class Ends(NamedTuple):
+    """Where the logs of partitions end."""
 
-    ends: dict[int, int]
-    """The highest end of each partition's logs, the next offset; a partition is missing if no replica of it answers."""
+    offsets: dict[int, int]
+    """The next offset of each partition, by its longest replica; a partition is missing if no replica answers."""
     complete: bool
-    """Whether all replicas that were asked have answered."""
+    """Whether all replicas that were asked have answered. Then a lower offset than before means lost records."""
+
+    def bound(self, offsets: dict[int, int]) -> dict[int, int]:
+        """Return earlier ends without the records that were lost since: a leader that fails loses those of its own."""
+        return {each: min(end, self.offsets[each]) for each, end in offsets.items()} if self.complete else offsets
 
 
 class ReplicaEnds:
@@ -72,7 +76,7 @@ class ReplicaEnds:
         self._runner.run(self._keep(()))
         self._runner.close()
 
-    def fetch(self, replicas: Mapping[Address, list[int]]) -> ReplicaAnswers:
+    def fetch(self, replicas: Mapping[Address, list[int]]) -> Ends:
         """Ask brokers where their replicas end.
 
         A broker that does not say is logged as a warning, every five minutes for the same reason. If it did not answer
@@ -83,14 +87,14 @@ class ReplicaEnds:
         """
         return self._runner.run(self._fetch(replicas))
 
-    async def _fetch(self, replicas: Mapping[Address, list[int]]) -> ReplicaAnswers:
+    async def _fetch(self, replicas: Mapping[Address, list[int]]) -> Ends:
         await self._keep(replicas)
         answers = await asyncio.gather(*(self._ask(*each) for each in replicas.items()))
         found: dict[int, int] = {}
         for ends in answers:
             found |= {partition: max(end, found.get(partition, end)) for partition, end in ends.items()}
         asked = sum(map(len, replicas.values()))
-        return ReplicaAnswers(found, complete=sum(map(len, answers)) == asked)
+        return Ends(found, complete=sum(map(len, answers)) == asked)
 
     async def _keep(self, addresses: "Mapping[Address, list[int]] | tuple[()]") -> None:
         """Close the connections to other brokers."""

@@ -13,7 +13,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.quotas.log_ends import LogEnds
-from quota.kafka.reading import message_source
+from quota.kafka.reading import message_source, topic_partitions
 from quota.kafka.timing import Deadline, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
@@ -169,7 +169,7 @@ class QuotaLog:
     def _partitions(self) -> list[int]:
         """Return the topic's partitions, which a broker that restarts may not know yet."""
         with cluster_errors(f"read the quotas in {self._name}", self._config):
-            return retry(self._log_ends.partitions, Deadline(self._timeout))
+            return retry(lambda: topic_partitions(self._consumer, self._topic, self._timeout), Deadline(self._timeout))
 
     def _read_new_records(self) -> None:
         ends = self._log_ends.fetch([*self._positions]).offsets

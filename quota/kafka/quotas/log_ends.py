@@ -1,33 +1,18 @@
 """The end of a log that a consumer follows."""
 
 import logging
-from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
-from quota.kafka.brokers.replica_ends import ReplicaEnds
-from quota.kafka.reading import in_sync_replicas, topic_partitions
+from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
+from quota.kafka.reading import in_sync_replicas
 from quota.kafka.timing import Every
 from quota.settings.connection import Connection
-from quota.wire.address import Address
 
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 60.0
 """How often a topic without further replicas is looked at, as somebody may add some."""
-
-
-class Ends(NamedTuple):
-    """Where the partitions of a topic end."""
-
-    offsets: dict[int, int]
-    """The offset after the last record of each partition."""
-    sure: bool
-    """Whether a lower offset than before means that records were lost, and not that a replica did not answer."""
-
-    def bound(self, offsets: dict[int, int]) -> dict[int, int]:
-        """Return earlier ends without the records that were lost since: a leader that fails loses those of its own."""
-        return {each: min(end, self.offsets[each]) for each, end in offsets.items()} if self.sure else offsets
 
 
 class LogEnds:
@@ -47,14 +32,6 @@ class LogEnds:
         self._look = Every(_LOOK_SECONDS)
         self._replicated = False
 
-    def partitions(self) -> list[int]:
-        """Return the topic's partitions.
-
-        Raises:
-            KafkaException: the cluster does not answer in time, or the topic does not exist.
-        """
-        return topic_partitions(self._consumer, self._topic, self._timeout)
-
     def fetch(self, partitions: list[int]) -> Ends:
         """Return where partitions end now.
 
@@ -62,22 +39,17 @@ class LogEnds:
             KafkaException: the cluster does not answer in time.
         """
         offsets = {each: self._high_watermark(each) for each in partitions}
-        replicas = self._in_sync()
-        if not replicas or self._replicas is None:
-            return Ends(offsets, sure=True)
-        found = self._replicas.fetch(replicas)
-        return Ends({each: max(end, found.ends.get(each, end)) for each, end in offsets.items()}, found.complete)
+        if self._replicas is None or not (self._replicated or self._look.is_due()):
+            return Ends(offsets, complete=True)
+        in_sync = in_sync_replicas(self._consumer, self._topic, self._timeout)
+        self._replicated = bool(in_sync)
+        if not in_sync:
+            return Ends(offsets, complete=True)
+        found = self._replicas.fetch(in_sync)
+        return Ends({each: max(end, found.offsets.get(each, end)) for each, end in offsets.items()}, found.complete)
 
     def _high_watermark(self, partition: int) -> int:
         return self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=self._timeout)[1]
-
-    def _in_sync(self) -> dict[Address, list[int]]:
-        """Return the brokers to ask, and nothing if no partition has a second replica."""
-        if self._replicas is None or not (self._replicated or self._look.is_due()):
-            return {}
-        found = in_sync_replicas(self._consumer, self._topic, self._timeout)
-        self._replicated = bool(found)
-        return found
 
 
 def _replica_ends(connection: Connection, topic: str) -> ReplicaEnds | None:

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TopicPartition
 
 from quota.errors import ClusterError
-from quota.kafka.brokers.replica_ends import ReplicaAnswers
+from quota.kafka.brokers.replica_ends import Ends
 from quota.kafka.quotas import log as quota_log
 from quota.kafka.quotas import log_ends
 from quota.kafka.quotas.log import KafkaQuotas
@@ -79,7 +79,7 @@ class Replicas:
         assert replicas == {("broker", 9092): [0]}
         self.asked += 1
         end = len(self._topic.changes) + len(self._topic.pending)
-        answers = ReplicaAnswers({}, complete=False) if self.silent else ReplicaAnswers({0: end}, complete=True)
+        answers = Ends({}, complete=False) if self.silent else Ends({0: end}, complete=True)
         self._then(self)
         return answers
 
@@ -88,7 +88,7 @@ class Replicas:
 def topic(monkeypatch):
     made = Topic()
     monkeypatch.setattr(quota_log, "Consumer", lambda _: made)
-    monkeypatch.setattr(log_ends, "topic_partitions", lambda *_: [0])
+    monkeypatch.setattr(quota_log, "topic_partitions", lambda *_: [0])
     monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {})
     return made
 
