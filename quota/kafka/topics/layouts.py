@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -53,7 +54,7 @@ class TopicLayout:
         return sum(len(each.in_sync) < len(each.replicas) for each in self.partitions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClusterLayout:
     """The brokers of a cluster, and its topics by name."""
 
@@ -62,7 +63,7 @@ class ClusterLayout:
     """The ids of those that run."""
     topics: Mapping[str, TopicLayout]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of brokers, with those that are away and have replicas."""
         partitions = (partition for topic in self.topics.values() for partition in topic.partitions)

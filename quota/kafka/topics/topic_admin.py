@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
@@ -59,8 +60,19 @@ class TopicAdmin:
         Raises:
             ClusterError: the cluster does not answer.
         """
+        return cluster_layout(self._metadata())
+
+    def names(self) -> list[str]:
+        """Return the names of all topics that this principal may describe.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+        return list(self._metadata().topics)
+
+    def _metadata(self) -> ClusterMetadata:
         with cluster_errors(self._reach, self._config):
-            return cluster_layout(self._client.list_topics(timeout=self._timeout))
+            return self._client.list_topics(timeout=self._timeout)
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
         """Create topics, unless another program creates them at the same time.

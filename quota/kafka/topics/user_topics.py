@@ -47,7 +47,7 @@ class UserTopics:
         Raises:
             ClusterError: the cluster does not answer.
         """
-        topics = self._admin.describe(user_topic_names(self._admin.layout().topics, self._settings))
+        topics = self._admin.describe(user_topic_names(self._admin.names(), self._settings))
         for problem in problems(topics, self._settings):
             if problem not in self._logged:
                 self._logged.add(problem)
