@@ -11,6 +11,11 @@ YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
 MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
+define copy_jars
+	@$(MAVEN) $(1) || { tail -n 5 .jars/maven.log; exit 1; }
+	@touch $@
+endef
+
 # Two processes, each with a broker and a Spark of its own: most of the time a test waits for one of them.
 TWO := --numprocesses 2 --dist worksteal
 
@@ -172,24 +177,16 @@ $(JARS): conf/jvm/pom.xml
 	@command -v mvn >/dev/null || { echo "Maven is needed; install it (maven)"; exit 1; }
 	@echo "copying jars into .jars (80 MB)"
 	@rm -rf .jars && mkdir .jars
-	@$(MAVEN) process-resources \
-		|| { tail -n 5 .jars/maven.log; exit 1; }
-	@touch $@
+	$(call copy_jars,process-resources)
 
 $(CLIENTS): conf/jvm/pom.xml | $(JARS)
-	@$(MAVEN) dependency:copy@clients \
-		|| { tail -n 5 .jars/maven.log; exit 1; }
-	@touch $@
+	$(call copy_jars,dependency:copy@clients)
 
 $(S3_JARS): conf/jvm/pom.xml | $(JARS)
-	@$(MAVEN) dependency:copy@s3 \
-		|| { tail -n 5 .jars/maven.log; exit 1; }
-	@touch $@
+	$(call copy_jars,dependency:copy@s3)
 
 $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
-	@$(MAVEN) dependency:copy@yarn \
-		|| { tail -n 5 .jars/maven.log; exit 1; }
-	@touch $@
+	$(call copy_jars,dependency:copy@yarn)
 
 # In an environment of its own: its boto3 wants an older python-dateutil than the jobs are tested with.
 $(S3_SERVER): conf/s3-server.txt
