@@ -127,9 +127,6 @@ def print_text(text: str, file: TextIO | None = None, *, indent: int = 2) -> Non
         indent: the indentation of the other lines in characters.
     """
     file = file or sys.stdout
-    print(fill(text, "", " " * indent, terminal_width()) if file.isatty() else text, file=file, flush=True)
-
-
-def terminal_width() -> int:
-    """Return the width of the terminal in characters, or that which COLUMNS states."""
-    return shutil.get_terminal_size().columns
+    if file.isatty():
+        text = fill(text, "", " " * indent, shutil.get_terminal_size().columns)
+    print(text, file=file, flush=True)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,6 +18,7 @@ from jobs.audit.upkeep.plan import UpkeepPlan
 from jobs.audit.upkeep.work import UpkeepResult, keep_up
 from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
+from quota.kafka.timing import Deadline
 from quota.records import codec
 
 PART_SECONDS = 120.0
@@ -78,7 +78,7 @@ def run_upkeep(task: UpkeepTask) -> UpkeepResult:
 
 def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[bytes, bytes]:
     """Send the task, and return what the process prints to standard output and to standard error."""
-    deadline = time.monotonic() + PART_SECONDS
+    deadline = Deadline(PART_SECONDS)
     unsent: bytes | None = codec.encode(task)  # not on the command line, because options are secret
     while True:
         try:
@@ -87,7 +87,7 @@ def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[by
             unsent = None  # the call that follows goes on
             if any(each.is_set() for each in _stops):
                 raise MutationQuotaError(f"the upkeep of {task.plan.table} was interrupted by the stop") from None
-            if time.monotonic() > deadline:
+            if deadline.has_passed:
                 raise MutationQuotaError(
                     f"the upkeep of {task.plan.table} took longer than {PART_SECONDS:.0f} s"
                 ) from None

@@ -41,8 +41,8 @@ class PlannedUpkeep:
         Raises:
             MutationQuotaError: a table does not exist or cannot be read, or is another program's.
         """
-        now = datetime.now(UTC)
-        return cls(TableStore.of(settings), now, {table: _plan(settings, table, now) for table in tables})
+        store, now = TableStore.of(settings), datetime.now(UTC)
+        return cls(store, now, {table: _plan(settings, store, table, now) for table in tables})
 
     @property
     def steps(self) -> int:
@@ -82,9 +82,8 @@ class PlannedUpkeep:
         return results
 
 
-def _plan(settings: Settings, table: TableSpec, now: datetime) -> UpkeepPlan:
+def _plan(settings: Settings, store: TableStore, table: TableSpec, now: datetime) -> UpkeepPlan:
     opened, _ = open_known(settings, table)
-    store = TableStore.of(settings)
     check_writable(store.path(table), opened)
     with store.errors(table):
         return plan_upkeep(opened, table.name, keep_days(settings)[table], now, THOROUGH)

@@ -7,14 +7,13 @@ import typer
 
 from jobs.cli.options import KafkaOptions
 from jobs.cli.output import OutputOptions
-
-_LAST_PORT = 65_535
+from quota.settings.gateway import MAX_PORT
 
 
 def _check_endpoints(endpoints: list[str] | None) -> list[str] | None:
     for each in endpoints or []:
         host, _, port = each.rpartition(":")
-        if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        if not host or not port.isdecimal() or int(port) > MAX_PORT:
             raise typer.BadParameter(f"{each}: expected HOST:PORT")
     return endpoints
 
