@@ -1,1 +1,1 @@
-"""Request logs that real brokers of several versions write, and what their clients asked and were answered."""
+"""Records the request logs of real brokers of several versions, and what their clients sent and received."""

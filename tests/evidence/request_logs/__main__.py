@@ -1,4 +1,4 @@
-"""Request logs of real brokers, and what their clients saw: the test data of `observe`."""
+"""Records request logs of real brokers, and what their clients saw: the test data of `observe`."""
 
 import argparse
 import json
@@ -39,13 +39,15 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.request_logs", description=__doc__)
     versions = sorted({each.version for each in SET_UPS})
-    parser.add_argument("--versions", nargs="+", choices=versions, default=versions, help="of Kafka; all")
-    parser.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER", help="tests/data/request_logs")
+    parser.add_argument(
+        "--versions", nargs="+", choices=versions, default=versions, help="versions of Kafka (default: all)"
+    )
+    parser.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER", help="(default: tests/data/request_logs)")
     return parser.parse_args()
 
 
 def _make(set_up: SetUp, out: Path) -> None:
-    """Run a cluster, drive it, and replace what is kept of it."""
+    """Run a cluster, send it all requests, and replace its test data."""
     with tempfile.TemporaryDirectory(prefix="request-logs-") as folder:
         begun: dict[str, int] = {}
         with running(set_up, Path(folder)) as cluster:
@@ -59,7 +61,7 @@ def _make(set_up: SetUp, out: Path) -> None:
 
 
 def _driven(cluster: Cluster, driven: Drive) -> str:
-    """Return the record, a request on a line."""
+    """Return the record as JSON, with one request per line."""
     head = {
         "kafka": cluster.set_up.version,
         "layout": cluster.set_up.layout.value,

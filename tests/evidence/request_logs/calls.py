@@ -1,4 +1,4 @@
-"""What is asked of a cluster, and what a client saw of the answer."""
+"""Requests to a cluster, and their answers as a client sees them."""
 
 import enum
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ class Topic:
     """A topic of a request."""
 
     name: str | None
-    """None where only the id is asked for."""
+    """None if the request has the id instead."""
     asked: int | None = None
-    """Number of partitions; None for the cluster's default, or where nothing is counted."""
+    """Requested number of partitions; None for the cluster's default, and in deletions."""
     assignments: list[list[int]] | None = None
-    """The brokers of each partition, of each new one where it grows."""
+    """The broker ids of each partition; if the topic grows, of each new partition."""
     replication: int | None = 1
     configs: dict[str, str] | None = None
     id: str | None = None
-    """In the form in which Kafka writes ids."""
+    """The topic id in Kafka's text form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Call:
     validate_only: bool = False
     by_id: bool = False
     retries: bool = False
-    """Whether the client asks again when the quota refuses it."""
+    """Whether the client retries what the quota refuses."""
     timeout_ms: int = 30_000
-    """Only frames written by hand differ in it."""
+    """Time limit in the request; of the clients, only `FrameClient` sends it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicAnswer:
-    """What became of a topic."""
+    """The outcome of a topic."""
 
     name: str | None
     error: int
@@ -54,23 +54,23 @@ class TopicAnswer:
     throttle_ms: int | None = None
     id: str | None = None
     partitions: int | None = None
-    """As the answer had them."""
+    """Number of partitions in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client saw; times are epoch ms."""
+    """An answer as the client saw it; times are epoch ms."""
 
     sent_ms: int
     answered_ms: int
     topics: tuple[TopicAnswer, ...]
     throttle_ms: int | None = None
     api_version: int | None = None
-    """None where the client does not say which it took."""
+    """None if the client does not report the version that it used."""
 
 
 class Client(Protocol):
-    """A client that can ask."""
+    """A client that sends requests."""
 
     kind: str
     principal: str

@@ -23,18 +23,18 @@ _ASCII = 128
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster that runs."""
+    """A running cluster."""
 
     set_up: SetUp
     nodes: tuple[Node, ...]
-    """Brokers, and the controller if it is a process of its own."""
+    """Brokers, and the controller if it is a separate process."""
     slow: Node
-    """What a request waits for: the controller, or ZooKeeper."""
+    """The node that requests wait for: the controller, or ZooKeeper."""
     time_zone: str
     turn_ms: int | None
-    """When the hour turns, epoch ms, if the time zone was chosen for it."""
+    """Time at which a new hour begins, epoch ms; None unless the time zone was chosen for it."""
     protocol: Protocol
-    """Of its version."""
+    """Kafka's protocol in the version of the cluster."""
     folder: Path
     authority: Authority | None
     tls_address: str | None
@@ -64,7 +64,7 @@ def running(set_up: SetUp, folder: Path) -> Iterator[Cluster]:
     def node(name: str, number: int, port: int) -> Node:
         own = folder / name
         own.mkdir()
-        # a controller of its own writes its log from the start: not every version lets its level be set later
+        # a separate controller logs from the start: not every version can change its level later
         level = "DEBUG" if name.startswith("controller") else "WARN"
         options = [f"-Duser.timezone={time_zone}", *log_options(set_up.version, own, level)]
         return Node(name, number, port, own, jars, options, {"LC_ALL": set_up.locale})
@@ -92,7 +92,7 @@ def _with_zookeeper(set_up: SetUp, stack: ExitStack, make: _Make, _: Tls | None)
     for each in brokers:
         text = properties.zookeeper_broker(each.folder, each.id, each.port, keeper.port)
         _start(each, stack, "kafka.Kafka", text)
-        each.wait()  # the first is the controller
+        each.wait()  # the first to start becomes the controller
     return brokers, keeper
 
 
@@ -136,7 +136,7 @@ def _tls(authority: Authority, folder: Path) -> Tls:
 
 
 def _time_zone(set_up: SetUp) -> tuple[str, int | None]:
-    """Return the time zone of the nodes, and when the hour turns in it if that is what it is chosen for."""
+    """Return the time zone of the nodes, and the time of its new hour (epoch ms) if it is chosen for one."""
     if set_up.time_zone != TURN_OF_THE_HOUR:
         return set_up.time_zone, None
     turn = (int(time.time()) + _TURN_SECONDS) // 60 + 1

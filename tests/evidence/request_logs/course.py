@@ -1,4 +1,4 @@
-"""What each cluster is driven with, in which order."""
+"""The requests that each cluster receives, in their order."""
 
 import time
 from collections.abc import Callable
@@ -18,11 +18,11 @@ Part = Callable[[Stage], None]
 
 
 def drive(cluster: Cluster, begun: Callable[[], None]) -> Drive:
-    """Drive a cluster, and return the record.
+    """Send a cluster all requests, and return the record.
 
     Args:
         cluster: The cluster.
-        begun: Called when the request logs are about to begin.
+        begun: Called just before the request logs are switched on.
     """
     with java_driver() as java, observing(cluster) as observer:
         stage = Stage(cluster, java, Drive(observer))
@@ -57,7 +57,7 @@ def _parts(cluster: Cluster) -> list[Part]:
 
 
 def _turn_of_the_hour(stage: Stage) -> None:
-    """Wait until the log is to turn, if it is; the next line begins a new file."""
+    """Wait for the new hour, if the set-up has one: the next line of the log begins a new file."""
     turn = stage.cluster.turn_ms
     if turn is not None:
         time.sleep(max(0.0, turn / 1000 + 0.1 - time.time()))

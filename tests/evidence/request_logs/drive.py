@@ -1,8 +1,9 @@
-"""The driver's own record of what was asked and answered, and of what topics were before and after.
+"""The driver's own record of requests and answers, and of the topics before and after each request.
 
-A request of the record has who asked what ("asked" is a number of partitions), the errors that the client saw, the
-number of partitions that the answer had, and how many each topic had "before" and "after", as brokers said to another
-client. Times are epoch ms. Where a client asks again by itself ("retries"), the log has more requests than the record.
+A request of the record has the client, the operation and, for each topic, the requested number of partitions ("asked"),
+the error that the client saw, the number of partitions in the answer ("partitions"), and the numbers that brokers
+reported to another client before and after the request. Times are epoch ms. If a client retries by itself ("retries"),
+the request log has more requests than the record.
 """
 
 import time
@@ -22,20 +23,20 @@ _TIMED_OUT = 7
 
 @dataclass(slots=True)
 class Drive:
-    """Sends requests and keeps the record; the observer's own requests are not in it."""
+    """Sends requests and keeps the record, which leaves out the observer's own requests."""
 
     observer: Observer
     requests: list[dict[str, Any]] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
-    """Name of each id that was seen."""
+    """Topic names by the topic ids seen so far."""
 
     def ask(self, client: Client, call: Call, **more: object) -> Answer:
-        """Send a request.
+        """Send a request, and record it.
 
         Args:
-            client: Who asks.
-            call: What.
-            more: Written into the record.
+            client: The client that sends it.
+            call: The request.
+            more: Further fields of the request in the record.
         """
         before = self.describe(self._names(call.topics))
         answer = client.ask(call)
@@ -43,7 +44,7 @@ class Drive:
         return answer
 
     def keep(self, client: Client, call: Call, before: Described, answer: Answer, **more: object) -> None:
-        """Write down a request that was answered."""
+        """Record a request that was answered; `before` are its topics before it was sent."""
         after = self._after(call, answer)
         self.requests.append(
             {
@@ -66,7 +67,7 @@ class Drive:
         )
 
     def appeared(self, how: str, names: Iterable[str], act: Callable[[], None], **more: object) -> None:
-        """Write down topics that the cluster creates by itself when something else is done."""
+        """Call `act`, and record the topics that the cluster creates because of it, as operation `how`."""
         wanted = list(names)
         sent = _now()
         act()
@@ -75,7 +76,7 @@ class Drive:
         self.requests.append({"operation": how, "sent_ms": sent, "answered_ms": _now(), "topics": topics, **more})
 
     def describe(self, names: Iterable[str]) -> Described:
-        """Return what topics there are of these."""
+        """Return the partitions and ids of those of these topics that exist."""
         found = self.observer.describe(names)
         self.ids |= {id_: name for name, (_, id_) in found.items()}
         return found
@@ -91,7 +92,7 @@ class Drive:
         return topic.name if topic.id is None else self.ids.get(topic.id)
 
     def _after(self, call: Call, answer: Answer) -> Described:
-        """Return the topics after a request, once the brokers know what came of it."""
+        """Return the topics of a request, once the brokers' metadata shows its outcome."""
         names = self._names(call.topics)
         changed = [
             asked
@@ -104,7 +105,7 @@ class Drive:
             return all(self._has_changed(call, each, found) for each in changed)
 
         if any(each.error == _TIMED_OUT for each in answer.topics):
-            with suppress(AssertionError):  # it was not carried out
+            with suppress(AssertionError):  # after a timeout, the change may not have been made
                 until(settled, _UNSURE_SECONDS)
         else:
             until(settled, _SECONDS)
@@ -137,12 +138,12 @@ class Drive:
 
 
 def _in_order(call: Call, answer: Answer) -> list[TopicAnswer]:
-    """Return the topics of an answer in the order of the request; Kafka sorts them at times."""
+    """Return the topics of an answer in the order of the request, which Kafka does not always keep."""
     left = list(answer.topics)
     found = []
     for each in call.topics:
         match = next((one for one in left if (one.id == each.id if each.name is None else one.name == each.name)), None)
-        if match is None:  # the answer has a topic once that the request has twice
+        if match is None:  # the request has the topic twice, the answer once
             match = next(one for one in found if one.name == each.name)
         else:
             left.remove(match)

@@ -1,4 +1,4 @@
-"""Requests whose frames are written by hand: each version, and what client libraries do not let one send."""
+"""Requests written by hand: in each version, and such as client libraries do not send."""
 
 import base64
 import time
@@ -14,20 +14,20 @@ from tests.support.wire_client import WireClient
 _RESULTS = {Operation.CREATE: "topics", Operation.DELETE: "responses", Operation.GROW: "results"}
 KEYS = {Operation.CREATE: 19, Operation.DELETE: 20, Operation.GROW: 37}
 _IDS_SINCE = 6
-"""The version of DeleteTopics that takes ids."""
+"""The first version of DeleteTopics with topic ids."""
 _METADATA, _METADATA_VERSION = 3, 4
 
 
 class FrameClient:
-    """A connection to the node that answers requests which change topics."""
+    """A client that writes its requests to one node by hand."""
 
     kind = "frames"
     principal = "User:ANONYMOUS"
 
     def __init__(self, cluster: Cluster, client_id: str | None, *, at_controller: bool = True) -> None:
-        """Connect to the controller, or to a broker that is not it.
+        """Connect to the controller, or to another broker.
 
-        With KRaft a broker takes the requests, any broker, and forwards them.
+        With KRaft, brokers name any broker as the controller, and that broker forwards the requests.
         """
         self.client_id = client_id
         ports = {each.id: each.port for each in cluster.brokers}
@@ -39,7 +39,7 @@ class FrameClient:
         self._protocol = cluster.protocol
 
     def versions(self, operation: Operation) -> range:
-        """Return the versions that the cluster's release knows."""
+        """Return the versions of an operation's request that the cluster supports."""
         return _versions(self._protocol, operation)
 
     def ask(self, call: Call, version: int | None = None) -> Answer:
@@ -56,7 +56,7 @@ class FrameClient:
         self._wire.write(frame)
 
     def receive(self) -> Answer:
-        """Wait for the answer of the request that was sent."""
+        """Wait for the answer to the request that was sent."""
         answer, _ = self._wire.read()
         topics = tuple(map(_outcome, answer[_RESULTS[self._operation]]))
         return Answer(self._sent, _now(), topics, answer.get("throttleTimeMs"), self._version)
@@ -112,12 +112,12 @@ def _outcome(result: dict[str, Any]) -> TopicAnswer:
 
 
 def id_text(data: bytes) -> str:
-    """Return an id as Kafka writes it."""
+    """Return a topic id in Kafka's text form: base64 for URLs, without padding."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def id_bytes(text: str) -> bytes:
-    """Return the 16 bytes of an id."""
+    """Return the 16 bytes of a topic id."""
     return base64.urlsafe_b64decode(text + "==")
 
 

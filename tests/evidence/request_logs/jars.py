@@ -12,13 +12,15 @@ _CURRENT = ".jars/broker"
 _EARLIER = CHECKOUT / ".jars/history"
 _POM = Path(__file__).with_name("pom.xml")
 
-
 _PROTOCOLS = {"2.7.2": "3.3.2", "2.8.2": "3.3.2"}
-"""Schemas of 2.7 do not say who listens, and one of 2.8 has a brace too many; 3.3 has the same requests here."""
+"""Versions whose schemas are not used: those of 2.7 lack listeners, and one of 2.8 has an extra brace.
+
+The requests of these tests are the same in 3.3.
+"""
 
 
 def protocol_of(version: str) -> Protocol:
-    """Return the protocol of a version, in which frames are written by hand."""
+    """Return Kafka's protocol in a version, for frames that are written by hand."""
     return Protocol.of_jar(jars_of(_PROTOCOLS.get(version, version)))
 
 
@@ -28,7 +30,7 @@ def current_jars() -> Path:
 
 
 def jars_of(version: str) -> Path:
-    """Return the folder of a version's jars, which are copied there once.
+    """Return the folder of a version's jars; Maven copies them there on the first call.
 
     Raises:
         BadInput: Maven cannot get them.

@@ -1,4 +1,4 @@
-"""Kafka's own AdminClient, in a JVM of its own (`java/Driver.java`)."""
+"""Kafka's own AdminClient, in a separate JVM (`java/Driver.java`)."""
 
 import json
 import subprocess
@@ -18,16 +18,16 @@ _SOURCE = Path(__file__).parent / "java/Driver.java"
 
 
 class JavaDriver:
-    """The program; it carries out one call after the other."""
+    """The running program, which carries out calls one after another."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def call(self, config: Mapping[str, str], verb: str, **what: Any) -> dict[str, Any]:
-        """Carry out a call.
+        """Carry out a call by a client with this configuration, and return the program's answer.
 
         Raises:
-            MutationQuotaError: It fails as a whole, or the program has ended.
+            MutationQuotaError: The call fails as a whole, or the program has ended.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -35,7 +35,7 @@ class JavaDriver:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise MutationQuotaError("Kafka's AdminClient has ended; what it said is above")
+            raise MutationQuotaError("Kafka's AdminClient has ended; its output is above")
         answer = json.loads(line)
         if "failed" in answer:
             raise MutationQuotaError(f"{verb}: {answer['failed']}")
@@ -56,7 +56,7 @@ def java_driver() -> Iterator[JavaDriver]:
 
 @dataclass(frozen=True, slots=True)
 class JavaClient:
-    """A client of the program."""
+    """An AdminClient with its own configuration, which the program runs."""
 
     driver: JavaDriver
     config: Mapping[str, str]
@@ -65,7 +65,7 @@ class JavaClient:
 
     @property
     def client_id(self) -> str | None:
-        """The client id."""
+        """The client-id."""
         return self.config["client.id"]
 
     def ask(self, call: Call) -> Answer:

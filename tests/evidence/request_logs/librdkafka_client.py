@@ -1,4 +1,4 @@
-"""librdkafka's admin client, which asks by older versions than Kafka's own."""
+"""librdkafka's admin client, which uses older versions of requests than Kafka's own."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ _SECONDS = 60
 
 
 class LibrdkafkaClient:
-    """An admin client, which sees throttle times by a callback."""
+    """An admin client that gets throttle times through a callback."""
 
     kind = "librdkafka"
 
@@ -39,7 +39,7 @@ class LibrdkafkaClient:
         sent = _now()
         topics = tuple(_outcome(name, future) for name, future in send[call.operation]().items())
         answered = _now()
-        self._admin.poll(1)  # the callback
+        self._admin.poll(1)  # calls throttle_cb
         throttle = max(self._throttles, default=None)
         self._throttles.clear()
         return Answer(sent, answered, topics, None if throttle is None else round(throttle * 1000))

@@ -1,4 +1,4 @@
-"""Logging as Kafka's own configuration has it: the request log by itself, with a file for each hour."""
+"""Logging as in Kafka's own configuration: a separate request log, with a new file each hour."""
 
 from pathlib import Path
 
@@ -52,9 +52,9 @@ def log_options(version: str, folder: Path, level: str) -> list[str]:
     """Write the configuration for a version of Kafka, and return Java's options that name it.
 
     Args:
-        version: Kafka's.
-        folder: For the configuration and the logs.
-        level: Of the request log.
+        version: Version of Kafka; log4j 1 before version 4, log4j 2 from then on.
+        folder: Folder of the configuration and the logs.
+        level: Level of the request log.
     """
     if int(version.split(".", maxsplit=1)[0]) < _LOG4J_2_SINCE:
         path = folder / "log4j.properties"

@@ -1,4 +1,4 @@
-"""The request logs of a cluster's nodes, cut to a size that can be kept; no line is altered."""
+"""The request logs of a cluster's nodes, without most lines of other requests; the lines are not altered."""
 
 import gzip
 import io
@@ -11,7 +11,7 @@ from tests.evidence.request_logs.log_settings import REQUEST_LOG
 from tests.evidence.request_logs.node import Node
 
 KEPT_OF_OTHERS = 8
-"""Lines of a node that are kept of each request that does not change topics."""
+"""Number of lines that are kept per node and API, of APIs that do not change topics."""
 
 _CHANGES = frozenset({"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS"})
 _NAME = re.compile(rb'"requestApiKeyName":"(\w+)"|apiKey=(\w+)')
@@ -19,17 +19,17 @@ _LARGE = 200_000
 
 
 def sizes(nodes: tuple[Node, ...]) -> dict[str, int]:
-    """Return how long the logs are now, bytes."""
+    """Return the present size of each node's log, bytes."""
     return {each.name: (each.folder / REQUEST_LOG).stat().st_size for each in nodes}
 
 
 def keep(nodes: tuple[Node, ...], begun: dict[str, int], folder: Path) -> None:
-    """Copy the logs into a folder for each node, compressed where the hour has turned or the file is large.
+    """Copy the logs into a folder for each node; files of an earlier hour and large files are compressed.
 
     Args:
         nodes: The nodes.
-        begun: How long the logs were when they began, bytes.
-        folder: For the copies.
+        begun: Size of each node's log when the run began, bytes; earlier lines are not copied.
+        folder: Folder of the copies.
     """
     for node in nodes:
         counts: Counter[bytes] = Counter()

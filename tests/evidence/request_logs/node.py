@@ -78,7 +78,7 @@ class Node:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let the process do nothing inside the block."""
+        """Pause the process (SIGSTOP) inside the block."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:

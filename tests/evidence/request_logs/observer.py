@@ -1,4 +1,4 @@
-"""What topics there are, as every broker of a cluster says."""
+"""The topics of a cluster, as each of its brokers reports them."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,29 +13,29 @@ from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 
 OBSERVER = "observer"
-"""Client id of the driver itself."""
+"""Client-id of the driver's own requests."""
 
 _METADATA, _WITHOUT_IDS, _WITH_IDS = 3, 9, 11
-"""The API, and two versions of it."""
+"""API key of Metadata, and its versions without and with topic ids."""
 
 _SECONDS = 30
 
 Described = dict[str, tuple[int, str]]
-"""Numbers of partitions and ids of the topics that exist."""
+"""Number of partitions and id by topic, for topics that exist; without topic ids the id is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Connections to all brokers."""
+    """Connections to all brokers, and the version of their Metadata requests."""
 
     connections: tuple[WireClient, ...]
     version: int
 
     def describe(self, names: Iterable[str]) -> Described:
-        """Return what topics there are of these, once all brokers say the same.
+        """Return the partitions and ids of those of these topics that exist, once all brokers report the same.
 
         Raises:
-            AssertionError: They differ for long.
+            AssertionError: The brokers still differ after 30 s.
         """
         wanted = sorted(set(names))
         if not wanted:
@@ -61,7 +61,7 @@ class Observer:
 
 @contextmanager
 def observing(cluster: Cluster) -> Iterator[Observer]:
-    """Connect to all brokers inside the block, as the administrator if the cluster knows users."""
+    """Connect to all brokers inside the block, as the administrator if the cluster is secured."""
     with ExitStack() as stack:
         connections = tuple(
             stack.enter_context(WireClient((HOST, each.port), cluster.protocol, OBSERVER)) for each in cluster.brokers

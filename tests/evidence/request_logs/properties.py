@@ -1,4 +1,4 @@
-"""What the nodes of a cluster are configured with."""
+"""The configuration files of a cluster's nodes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ class Quorum:
     port: int
 
     def properties(self, node: int, roles: str) -> str:
-        """Return what each node needs, given its roles."""
+        """Return the properties of the quorum for a node with these roles."""
         voters = f"{self.id}@{HOST}:{self.port}"
         return (
             f"node.id={node}\nprocess.roles={roles}\ncontroller.quorum.voters={voters}\n"
@@ -80,7 +80,7 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files of a broker that knows its clients by certificates, and the port for them."""
+    """The port and the files of a TLS listener that authenticates clients by certificates."""
 
     port: int
     keystore: Path
@@ -99,7 +99,7 @@ def zookeeper_broker(folder: Path, node: int, port: int, zookeeper_port: int) ->
 
 
 def broker(folder: Path, node: int, port: int, quorum: Quorum, tls: Tls | None) -> str:
-    """Return the configuration of a broker, which is the controller, too, if its id is the quorum's."""
+    """Return the configuration of a broker; with the id of the quorum's node it is the controller, too."""
     combined = node == quorum.id
     protocol = "PLAINTEXT" if tls is None else "SASL_PLAINTEXT"
     clients = f"{protocol}://{HOST}:{port}" + ("" if tls is None else f",SSL://{HOST}:{tls.port}")
@@ -112,6 +112,6 @@ def broker(folder: Path, node: int, port: int, quorum: Quorum, tls: Tls | None) 
 
 
 def controller(folder: Path, quorum: Quorum, *, secured: bool) -> str:
-    """Return the configuration of a controller that is no broker."""
+    """Return the configuration of a separate controller."""
     text = quorum.properties(quorum.id, "controller") + f"listeners={quorum.listener}\nlog.dirs={folder}/data\n"
     return text + _COMMON + f"num.partitions={DEFAULT_PARTITIONS}\n" + (_SECURED if secured else "")

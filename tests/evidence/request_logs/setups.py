@@ -4,15 +4,14 @@ import enum
 from dataclasses import dataclass
 
 TURN_OF_THE_HOUR = "the turn of the hour"
-"""A time zone of a fixed offset, chosen so that the hour turns, and the log with it, while the cluster is driven."""
-
+"""Means a time zone with a fixed offset in which a new hour, and so a new log file, begins during the run."""
 
 JSON_SINCE = IDS_SINCE = (2, 8)
-"""The release whose request log is JSON, and whose topics have ids; before, the log is text."""
+"""The first release whose request log is JSON, and whose topics have ids; earlier logs are text."""
 
 
 class Layout(enum.Enum):
-    """Which processes a cluster has."""
+    """The processes of a cluster."""
 
     ZOOKEEPER = "ZooKeeper"
     COMBINED = "KRaft, broker and controller in one process"
@@ -21,32 +20,32 @@ class Layout(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """A cluster."""
+    """The version, processes and environment of a cluster."""
 
     version: str
     layout: Layout
     brokers: int
     time_zone: str
-    """Of the nodes' clocks, as Java names it; the layout of the log writes no offset."""
+    """Time zone of the nodes, as Java names it; times in the log have no offset."""
     locale: str = "C.UTF-8"
-    """Of the nodes: before Java 18 it says in which encoding the log is written."""
+    """Locale of the nodes, which determines the encoding of the log before Java 18."""
     secured: bool = False
-    """Listeners for passwords and for certificates, and an authorizer."""
+    """Whether it has listeners for passwords and for certificates, and an authorizer."""
 
     @property
     def name(self) -> str:
-        """Name of the folder."""
+        """Name of its folder in the test data."""
         kind = "zookeeper" if self.layout is Layout.ZOOKEEPER else "kraft"
         return f"{self.version}-{'secured' if self.secured else kind}"
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version's numbers."""
+        """The version as numbers."""
         return tuple(map(int, self.version.split(".")))
 
     @property
     def about(self) -> str:
-        """What the cluster is, in one line."""
+        """A description of the cluster in one line."""
         brokers = f"{self.brokers} brokers" if self.brokers > 1 else "1 broker"
         words = [f"Kafka {self.version}", self.layout.value, brokers]
         words += ["SASL, TLS and ACLs"] if self.secured else []

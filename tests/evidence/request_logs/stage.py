@@ -1,4 +1,4 @@
-"""A cluster with the clients that drive it."""
+"""A cluster with its clients."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from tests.support.broker import Certificate
 
 @dataclass(slots=True)
 class Stage:
-    """What the parts are played on."""
+    """The cluster, the programs and the record that all parts use."""
 
     cluster: Cluster
     java: JavaDriver
@@ -20,7 +20,7 @@ class Stage:
     certificate: Certificate | None = None
 
     def admin(self, client_id: str, user: str | None = None) -> JavaClient:
-        """Return Kafka's own AdminClient; the cluster's administrator if it knows users and none is given."""
+        """Return Kafka's own AdminClient; on a secured cluster without a user it is the administrator's."""
         config = {"bootstrap.servers": self.cluster.address, "client.id": client_id}
         if self.cluster.set_up.secured:
             user = user or ADMIN
@@ -33,7 +33,7 @@ class Stage:
         return JavaClient(self.java, config, principal_of(user))
 
     def librdkafka(self, client_id: str, user: str | None = None) -> LibrdkafkaClient:
-        """Return librdkafka's."""
+        """Return librdkafka's admin client."""
         return LibrdkafkaClient(self.librdkafka_config(client_id, user), principal_of(user))
 
     def librdkafka_config(self, client_id: str, user: str | None = None) -> dict[str, str]:
@@ -74,5 +74,5 @@ def _mechanism(user: str) -> str:
 
 
 def principal_of(user: str | None) -> str:
-    """Return a user's principal; None is who is not authenticated."""
+    """Return a user's principal; None is a client that is not authenticated."""
     return f"User:{user or 'ANONYMOUS'}"

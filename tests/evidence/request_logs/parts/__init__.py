@@ -1,1 +1,1 @@
-"""What clusters are driven with."""
+"""The requests to the clusters, in parts."""

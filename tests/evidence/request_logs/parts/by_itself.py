@@ -1,4 +1,4 @@
-"""Topics that a cluster creates by itself: for who produces to them, and its own."""
+"""Topics that a cluster creates by itself: for a producer, and internal ones."""
 
 from confluent_kafka import Consumer, Producer
 
@@ -6,11 +6,11 @@ from tests.evidence.request_logs.stage import Stage, principal_of
 
 _SECONDS = 60
 AUTOMATIC, INTERNAL = "AUTOMATIC", "INTERNAL"
-"""Operations of the record."""
+"""What the record has as the operation of such topics."""
 
 
 def automatic(stage: Stage, user: str | None = None) -> None:
-    """Produce to a topic that nobody created."""
+    """Produce to a topic that does not exist, so that the cluster creates it."""
     producer = Producer(stage.librdkafka_config("auto-producer", user))
 
     def produce() -> None:
@@ -21,7 +21,7 @@ def automatic(stage: Stage, user: str | None = None) -> None:
 
 
 def internal(stage: Stage, user: str | None = None) -> None:
-    """Consume in a group and produce in a transaction, which have topics of their own."""
+    """Consume in a group and begin transactions, for each of which the cluster creates an internal topic."""
     group = {"group.id": "group", "auto.offset.reset": "earliest"}
     consumer = Consumer({**stage.librdkafka_config("group-consumer", user), **group})
 

@@ -1,4 +1,4 @@
-"""Requests of each version, and what client libraries do not let one send."""
+"""Requests in each version, and such as client libraries do not send."""
 
 import time
 
@@ -11,7 +11,7 @@ _SLOW_SECONDS = 1.5
 
 
 def versions(stage: Stage) -> None:
-    """Create, grow and delete a topic by each version that the release knows."""
+    """Create, grow and delete a topic by each version that the cluster supports."""
     client = FrameClient(stage.cluster, "versions")
     for operation in Operation:
         for version in client.versions(operation):
@@ -24,7 +24,7 @@ def versions(stage: Stage) -> None:
 
 
 def client_ids(stage: Stage) -> None:
-    """Create by clients without an id, with an empty one, and with characters that JSON escapes."""
+    """Create topics without a client-id, with an empty one, with characters that JSON escapes, and with a long one."""
     for number, client_id in enumerate((None, "", 'a "quoted"\\ id\n\t\x01\u2028\x7f', "x" * 300)):
         client = FrameClient(stage.cluster, client_id)
         _ask(stage, client, Call(Operation.CREATE, (Topic(f"client-id-{number}", 1),)))
@@ -32,7 +32,7 @@ def client_ids(stage: Stage) -> None:
 
 
 def odd(stage: Stage) -> None:
-    """Ask for nothing, for a topic twice, with no time, and a broker that is not the controller."""
+    """Send an empty request, a topic twice, time limits of 0, and a request to a broker that is not the controller."""
     client = FrameClient(stage.cluster, "odd")
     _ask(stage, client, Call(Operation.CREATE, ()))
     _ask(stage, client, Call(Operation.CREATE, (Topic("odd-twice", 1), Topic("odd-once", 1), Topic("odd-twice", 2))))
@@ -47,7 +47,7 @@ def odd(stage: Stage) -> None:
 
 
 def at_once(stage: Stage) -> None:
-    """Have two clients ask at once."""
+    """Have two clients send a request at the same time."""
     clients = [FrameClient(stage.cluster, f"at-once-{number}") for number in range(2)]
     calls = [Call(Operation.CREATE, (Topic(f"at-once-{number}", 20),)) for number in range(2)]
     for client, call in zip(clients, calls, strict=True):
@@ -58,7 +58,7 @@ def at_once(stage: Stage) -> None:
 
 
 def slow(stage: Stage) -> None:
-    """Ask while what the request waits for stands still, so that it takes longer than a second."""
+    """Send a request while the node that it waits for is paused, so that it takes longer than a second."""
     client = FrameClient(stage.cluster, "slow")
     call = Call(Operation.CREATE, (Topic("slow", 2),))
     with stage.cluster.slow.paused():
@@ -69,6 +69,6 @@ def slow(stage: Stage) -> None:
 
 
 def _ask(stage: Stage, client: FrameClient, call: Call, version: int | None = None) -> None:
-    """Ask by a version."""
+    """Send a request by a version (the newest if None), and record it."""
     before = stage.drive.describe(each.name for each in call.topics if each.name is not None)
     stage.drive.keep(client, call, before, client.ask(call, version))

@@ -1,17 +1,17 @@
-"""What administrators do: create, grow and delete, and what can go wrong with it."""
+"""Ordinary requests of administrators, who create, grow and delete topics, and their errors."""
 
 from tests.evidence.request_logs.calls import Call, Operation, Topic
 from tests.evidence.request_logs.frames import unknown_id
 from tests.evidence.request_logs.stage import Stage
 
 BEFORE = {"before.grown": 2, "before.deleted": 4, "before.deleted-by-id": 5, "before.kept": 3}
-"""Topics that are created before the log begins, and their partitions."""
+"""Partitions of the topics that are created before the log begins, by topic."""
 
 _MANY = 30
 
 
 def create(stage: Stage) -> None:
-    """Create by counts, by the cluster's default, by assignments, several at once, and some that are refused."""
+    """Create topics by counts, by the default, by assignments, several in a request, and some that are invalid."""
     client, ids = stage.admin("app-create"), [each.id for each in stage.cluster.brokers]
     assigned = [[each] for each in (*ids, ids[0])]
 
@@ -39,7 +39,7 @@ def create(stage: Stage) -> None:
 
 
 def grow(stage: Stage) -> None:
-    """Grow topics, to as many as they have, to fewer, to unknown brokers, and one that nobody knows."""
+    """Grow topics to more partitions, to as many as before and to fewer, and a topic that does not exist."""
     client, first = stage.admin("app-grow"), stage.cluster.brokers[0].id
 
     def ask(*topics: Topic, validate_only: bool = False) -> None:
@@ -56,7 +56,7 @@ def grow(stage: Stage) -> None:
 
 
 def delete(stage: Stage) -> None:
-    """Delete topics by names and by ids, and some that nobody knows; create one again."""
+    """Delete topics by names and by ids, and some that do not exist; create a deleted one again."""
     client, drive = stage.admin("app-delete"), stage.drive
 
     def by_id(*names: str) -> tuple[Topic, ...]:
@@ -76,7 +76,7 @@ def delete(stage: Stage) -> None:
 
 
 def older_versions(stage: Stage) -> None:
-    """Do the same by librdkafka, with a client id that is not ASCII."""
+    """Create, grow and delete with librdkafka, which uses older versions, and a client-id that is not ASCII."""
     client = stage.librdkafka("zahlungen-für-Köln ☃ 😀")
     for call in (
         Call(Operation.CREATE, (Topic("rd.one", 2), Topic("rd.default", None))),

@@ -1,4 +1,4 @@
-"""Clients above a quota that the cluster itself enforces."""
+"""Clients above quotas that the cluster itself enforces."""
 
 from tests.evidence.request_logs.calls import Call, Client, Operation, Topic
 from tests.evidence.request_logs.frames import FrameClient
@@ -10,7 +10,7 @@ _STRICT, _PATIENT, _PERMISSIVE = "limited-strict", "limited-patient", "limited-p
 
 
 def limited(stage: Stage, user: str | None = None) -> None:
-    """Overdraw quotas: by a client that takes error 89, by one that asks again, by one that is only told a time."""
+    """Overdraw quotas by three clients: one gets error 89, one retries, and one is only throttled."""
     observer = stage.admin(OBSERVER)
     for client_id in (_STRICT, _PATIENT, _PERMISSIVE):
         entity = {"client-id": client_id} | ({} if user is None else {"user": user})
@@ -25,7 +25,7 @@ def limited(stage: Stage, user: str | None = None) -> None:
 
 
 def _strict(stage: Stage, user: str | None) -> None:
-    """Overdraw in one request, and ask again, which the client does only when the time that it was told is over."""
+    """Overdraw in one request, then send two more, each of which the client sends when its throttle time is over."""
     client, name = stage.admin(_STRICT, user), f"strict.{user or 'plain'}"
     ask = stage.drive.ask
     ask(client, Call(Operation.CREATE, (Topic(f"{name}-a", 2), Topic(f"{name}-b", 6), Topic(f"{name}-c", 1))))
@@ -34,7 +34,7 @@ def _strict(stage: Stage, user: str | None) -> None:
 
 
 def _in_debt(stage: Stage) -> None:
-    """Ask for all that is refused in debt, each by a new connection: the one before is not read for a while."""
+    """Send all requests that are refused in debt, each over a new connection, because the one before is muted."""
     known, none = "before.kept", "debt-none"
     for call in (
         Call(Operation.CREATE, (Topic("debt-first", 9),)),
@@ -52,7 +52,7 @@ def _in_debt(stage: Stage) -> None:
 
 
 def _permissive(stage: Stage, client: Client, who: str) -> None:
-    """Overdraw by versions that know no error for it."""
+    """Overdraw by versions without error 89."""
     name = f"permissive.{who}"
     ask = stage.drive.ask
     ask(client, Call(Operation.CREATE, (Topic(f"{name}-a", 7),)))

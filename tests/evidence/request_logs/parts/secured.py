@@ -1,4 +1,4 @@
-"""Users with passwords and certificates, some of whom are allowed something."""
+"""Requests of users with passwords and certificates, with and without permissions."""
 
 from confluent_kafka.admin import AdminClient, ScramMechanism
 
@@ -12,7 +12,7 @@ _ALL = ("CREATE", "ALTER", "DELETE", "DESCRIBE")
 
 
 def prepare(stage: Stage) -> None:
-    """Create the user with a stored password, and allow users what they do."""
+    """Create the user for SCRAM, and grant users their permissions."""
     admin = AdminClient({**stage.librdkafka_config(OBSERVER, ADMIN), "log_level": 2})
     add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {SCRAM: PASSWORDS[SCRAM]})
     # Topics that begin with `own.`, and those of the strict, patient and permissive client.
@@ -23,7 +23,7 @@ def prepare(stage: Stage) -> None:
 
 
 def users(stage: Stage) -> None:
-    """Let each user create, grow and delete own topics, and try what is another's."""
+    """Have each user create, grow and delete its own topics, and try the same with topics of others."""
     clients: dict[str, Client] = {
         "alice": stage.admin("team-alice", ALICE),
         "rd-alice": stage.librdkafka("team-alice-rd", ALICE),
@@ -42,7 +42,7 @@ def users(stage: Stage) -> None:
 
 
 def denied(stage: Stage) -> None:
-    """Let a user try who is allowed nothing."""
+    """Have a user without permissions try each operation."""
     client = stage.admin("team-mallory", DENIED)
     ask = stage.drive.ask
     ask(client, Call(Operation.CREATE, (Topic("own.denied", 2),)))
