@@ -1,4 +1,4 @@
-"""KIP-599's own experiment, without a quota, with one, and by Kafka's own client: `make experiment`."""
+"""KIP-599's own experiment, without a quota, with one, and with Kafka's own client: `make experiment`."""
 
 import argparse
 import resource
@@ -49,13 +49,17 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="experiment", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tiny one of some minutes, to see that it works")
-    parser.add_argument("--scale", type=int, metavar="N", help="divide the topics by N; what the machine needs")
+    parser.add_argument("--quick", action="store_true", help="a tiny run of some minutes, to check that it works")
+    parser.add_argument("--scale", type=int, metavar="N", help="divide the topics by N (default: as the machine needs)")
     parser.add_argument(
-        "--quota", type=float, metavar="Q", help="mutations a second; a quarter of what the cluster does"
+        "--quota", type=float, metavar="Q", help="quota, mutations/s (default: a quarter of the cluster's rate)"
     )
-    parser.add_argument("--burst", type=float, metavar="B", help="mutations at once; as the settings' window has it")
-    parser.add_argument("--limit", type=float, default=60.0, metavar="S", help="seconds for each of both phases; 60")
+    parser.add_argument(
+        "--burst", type=float, metavar="B", help="burst of the quota, mutations (default: by the settings)"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=60.0, metavar="S", help="seconds for each of both phases (default: 60)"
+    )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for experiment.md, .svg and .json")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     return parser.parse_args()

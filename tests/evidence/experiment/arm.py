@@ -104,7 +104,7 @@ class StormQuota:
 
 
 class Way(enum.Enum):
-    """The way of the storm, by the name of its arm."""
+    """How the storm changes topics; the value is the name of the arm."""
 
     FREE = "without a quota"
     ASKS = "with a quota"
@@ -173,7 +173,7 @@ def _storm(stack: ExitStack, settings: Settings, way: Way, quota: StormQuota | N
 
 @dataclass
 class Course:
-    """The course of an arm."""
+    """The course of an arm: warm-up, baseline, creation and deletion."""
 
     plan: Plan
     tenants: Mapping[str, Tenant]
@@ -186,6 +186,7 @@ class Course:
     check: Callable[[], None]
     """Raises if the cluster or the job has ended."""
     began: float = 0.0
+    """Start of the storm, monotonic time in seconds."""
 
     def run(self, name: str) -> Arm:
         """Warm up, measure a baseline, create and delete."""
@@ -209,7 +210,7 @@ class Course:
         return Arm(name, creates, creation, deletion)
 
     def _warm_up(self) -> None:
-        """Wait until each tenant has a usable topic, and some time more: first batches are slow, and a new broker."""
+        """Wait until each tenant has a usable topic, and some time more: first batches and a new broker are slow."""
         first = self.storm(_FIRST_BATCH_SECONDS, self._now)
         first.create([f"{self.prefix}-first"])
         others = ClientStorm(self.plain, _FIRST_BATCH_SECONDS, self._now)
@@ -251,8 +252,8 @@ class Course:
     def _catch_up(self, name: str, settled: Sequence[Settled], answered: float, usual: float) -> float | None:
         """Return the time when the cluster has caught up; None if it has not in time.
 
-        It has when topics that a tenant creates after the storm's last answer are usable as quickly as before, and
-        when the metadata has the topics that the storm has created, and none that it has deleted.
+        It has caught up when topics that a tenant creates after the storm's last answer are usable as quickly as
+        before, and when the metadata has the topics that the storm has created, and none that it has deleted.
         """
         changed = done(settled)
         expected = changed if name == "creation" else frozenset[str]()
@@ -303,8 +304,8 @@ class Course:
     def _tell(self, name: str, phase: Phase) -> None:
         seconds = phase.answered - phase.begun
         topics = f"{len(done(phase.settled)):,} of {len(phase.settled):,} topics in {seconds:.1f} s"
-        late = "not at all" if phase.caught_up is None else f"{phase.caught_up - phase.answered:.1f} s after that"
-        self.console.print(f"  {name}: {topics}, caught up {late}")
+        late = "never" if phase.caught_up is None else f"{phase.caught_up - phase.answered:.1f} s later"
+        self.console.print(f"  {name}: {topics}; caught up: {late}")
         failed = next((each for each in phase.settled if each.error and not each.refused), None)
         if failed:
             self.console.print(f"  {failed.name}: {failed.error}", style="red")

@@ -8,10 +8,10 @@ from jobs.whatif.capacity import Throughput
 from tests.evidence.percentiles import percentile
 
 IN_A_ROW = 3
-"""The cluster has caught up after so many successive creates that are as quick as before the storm."""
+"""Number of successive creates, as quick as before the storm, after which the cluster has caught up."""
 
 REST_SECONDS = 3.0
-"""Rest before each phase, so that no create of the baseline waits for the storm."""
+"""Seconds of rest before each phase, so that no create of the baseline waits for the storm."""
 
 _FDS_PER_PARTITION = 1
 _MAPS_PER_PARTITION = 2
@@ -143,7 +143,7 @@ def rate_of(mutations: int, phase: Phase) -> float:
 
 
 def throughput(arm: Arm, partitions: int) -> Throughput:
-    """Return the throughput of a storm of topics with so many partitions."""
+    """Return the throughput of a storm whose topics have `partitions` partitions."""
     created, deleted = (rate_of(len(done(phase.settled)) * partitions, phase) for phase in (arm.creation, arm.deletion))
     return Throughput(created, deleted)
 
@@ -159,7 +159,7 @@ def quota_for(mutations: int, creation: Phase) -> float:
 
 
 def scale_factor(partitions: int, others: int, room: Room) -> int:
-    """Return the divisor of a storm of so many partitions, so that the broker can hold it and the others."""
+    """Return the divisor of a storm's partitions with which the broker can hold it and `others`."""
     bounds = (
         (room.file_descriptors, _FDS_PER_PARTITION),
         (room.memory_maps, _MAPS_PER_PARTITION),

@@ -1,4 +1,4 @@
-"""The storm by Kafka's own AdminClient, in a JVM of its own (`AdminStorm.java`)."""
+"""The storm by Kafka's own AdminClient, in a separate JVM (`AdminStorm.java`)."""
 
 import itertools
 import subprocess
@@ -20,7 +20,7 @@ Outcome = Callable[[str, str, str], None]
 
 
 class JavaAdmin:
-    """Calls of the AdminClient that are not waited for."""
+    """Asynchronous calls of the AdminClient."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -30,7 +30,13 @@ class JavaAdmin:
         self._ended = False
 
     def call(self, what: str, names: Iterable[str], seconds: float, outcome: Outcome) -> None:
-        """Create or delete topics in one request.
+        """Create or delete topics in one request, without waiting for the outcome.
+
+        Args:
+            what: `create` or `delete`.
+            names: The topics.
+            seconds: Time limit, within which the client retries.
+            outcome: Called for each topic, from another thread.
 
         Raises:
             MutationQuotaError: The process has ended.
@@ -48,10 +54,10 @@ class JavaAdmin:
         """Wait until the client runs, and has set the broker's own quota if it has to.
 
         Raises:
-            MutationQuotaError: It does not.
+            MutationQuotaError: The process has ended, or is not ready within 60 s.
         """
         if not self._ready.wait(_READY_SECONDS) or self._ended:
-            raise MutationQuotaError("Kafka's AdminClient does not start; what it said is above")
+            raise MutationQuotaError("Kafka's AdminClient does not start; its output is above")
 
     def listen(self) -> None:
         """Hand out the outcomes until the process ends."""
@@ -83,10 +89,10 @@ def java_admin(jars: Path, address: str, client_id: str, own_quota: float | None
 
 
 class JavaStorm(Storm):
-    """Calls of the AdminClient."""
+    """A storm of asynchronous calls of Kafka's AdminClient."""
 
     def __init__(self, admin: JavaAdmin, seconds: float, clock: Clock) -> None:
-        """Prepare with a client, a time limit and a clock."""
+        """Prepare with a client, a time limit in seconds and a clock."""
         super().__init__(seconds, clock)
         self._admin = admin
 

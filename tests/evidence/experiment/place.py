@@ -55,7 +55,7 @@ def _clear(admin: AdminClient, prefix: str) -> None:
 
 
 def portions(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """Yield names in portions."""
+    """Yield names in portions of at most `size`."""
     return (names[first : first + size] for first in range(0, len(names), size))
 
 

@@ -98,7 +98,7 @@ def _dots(axes: Axes, timed: Sequence[tuple[Create, float | None]], phase: Phase
 
 
 def _mark_caught_up(axes: Axes, phase: Phase, colour: str, number: int) -> None:
-    """Draw a line where the cluster had caught up, labelled at a height of its own for each arm."""
+    """Draw a line where the cluster had caught up, labelled at a different height for each arm."""
     seconds = (phase.caught_up or phase.ended) - phase.begun
     axes.axvline(seconds, color=colour, linewidth=1.0, linestyle="--")
     axes.annotate(

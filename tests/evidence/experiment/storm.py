@@ -20,16 +20,16 @@ from tests.evidence.experiment.figures import Create, Settled
 PARTITIONS = 4
 PER_REQUEST = 50
 REQUESTS_PER_SECOND = 10
-"""The storm as in KIP-599."""
+"""The storm of KIP-599: partitions per topic, topics per request, and requests per second."""
 
 EVERY_SECONDS = 0.2
-"""Time between two creates of a tenant."""
+"""Time between two creates of a tenant, seconds."""
 
 _TIMEOUT_SECONDS = 300
 _WRITING = {
     "linger.ms": 0,
     "message.timeout.ms": _TIMEOUT_SECONDS * 1000,
-    # Refreshes the metadata of topics that brokers do not know yet quickly, and without an end.
+    # Refreshes the metadata of topics that brokers do not know yet quickly, for as long as a record may wait.
     "topic.metadata.propagation.max.ms": _TIMEOUT_SECONDS * 1000,
     "topic.metadata.refresh.fast.interval.ms": 20,
     "retry.backoff.ms": 20,
@@ -37,6 +37,7 @@ _WRITING = {
 }
 
 Clock = Callable[[], float]
+"""Returns the seconds since the storm began."""
 
 
 class Tenant:
@@ -110,10 +111,10 @@ class Tenant:
 
 
 class Storm(ABC):
-    """Calls that are not waited for, with a time limit for all together, and the outcome of each topic."""
+    """Asynchronous calls with a common time limit, and the outcome of each topic."""
 
     def __init__(self, seconds: float, clock: Clock) -> None:
-        """Prepare with a time limit and a clock."""
+        """Prepare with a time limit in seconds and a clock."""
         self._clock = clock
         self._until = time.monotonic() + seconds
         self._requested = 0
@@ -151,7 +152,7 @@ class ClientStorm(Storm):
     """Calls of confluent-kafka's AdminClient, or of a `QuotaAdminClient`."""
 
     def __init__(self, client: AdminClient, seconds: float, clock: Clock) -> None:
-        """Prepare with a client, a time limit and a clock."""
+        """Prepare with a client, a time limit in seconds and a clock."""
         super().__init__(seconds, clock)
         self._client = client
 

@@ -1,1 +1,1 @@
-"""A storm that is observed by the broker's request log, quotas that follow from it, and the same storm under them."""
+"""A storm that is observed in the broker's request log, and the same storm with the quotas that follow from it."""

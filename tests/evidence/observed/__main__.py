@@ -1,4 +1,4 @@
-"""A storm observed, quotas by what was observed, and the same storm under them: `make observed`."""
+"""Observes a storm, sizes quotas by the request log, and repeats the storm with these quotas: `make observed`."""
 
 import argparse
 import signal
@@ -25,7 +25,7 @@ from tests.evidence.observed.page import Observed, Results, page
 from tests.evidence.observed.place import Place, place
 
 RESERVE = 0.75
-"""A quarter of what the cluster can take is given away, as in `make experiment`."""
+"""Share of the measured throughput that quotas leave free: as in `make experiment`, they get a quarter."""
 
 _OUT = Path("docs/evidence/experiment")
 
@@ -36,7 +36,7 @@ def main() -> None:
     """Run the program; an error is one line on standard error."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="observed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tiny one of some minutes, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="a tiny run of some minutes, to check that it works")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for observed.md and .svg")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     options = parser.parse_args()
@@ -75,13 +75,13 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _cost(settings: Settings, console: Console, folder: Path, rounds: int) -> LogCost:
-    console.print("what the log costs", style="bold")
+    console.print("the cost of the request log", style="bold")
     with place(settings, folder) as (there, _):
         return measure_cost(there, rounds, 10.0, lambda line: console.print(f"  {line}"))
 
 
 def _observe(there: Place, arm: Arm) -> Observed:
-    """Import the log, and size quotas by it and by what the cluster was measured to take."""
+    """Import the log, and size quotas by it and by the measured throughput of the cluster."""
     summary = there.json_of("observe", "import", *there.logs, "--output-file", "requests.jsonl")
     (there.folder / "experiment.json").write_bytes(msgspec.json.encode(throughput(arm, PARTITIONS)))
     advice = there.json_of(

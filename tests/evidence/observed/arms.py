@@ -1,4 +1,4 @@
-"""The storm of `make experiment` by Kafka's own AdminClient, on a broker that nothing of ours stands in front of."""
+"""The storm of `make experiment` by Kafka's own AdminClient, without this project between client and broker."""
 
 import uuid
 from contextlib import ExitStack
@@ -20,17 +20,17 @@ from tests.evidence.observed.place import Place, place
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An arm."""
+    """An arm: without quotas, or with pushed quotas."""
 
     name: str
     folder: Path
-    """For the broker and what the commands write; it stays."""
+    """Folder of the broker and of the commands' output; it is kept after the arm."""
     quotas: Path | None = None
-    """The quotas that the quota log gets, and that are pushed to the broker before."""
+    """File of quotas that are applied and pushed to the broker before the storm; None for no quotas."""
 
 
 def run_observed(plan: Plan, settings: Settings, console: Console, side: Side) -> tuple[Arm, Place]:
-    """Run an arm with the request log at DEBUG."""
+    """Run an arm with the request log at DEBUG; return its figures and its broker's place."""
     console.print(side.name, style="bold")
     prefix = f"observed-{uuid.uuid4().hex[:8]}"
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What the request log costs a broker: processor time and latency at a fixed load, with and without it in turn."""
+"""The cost of a broker's request log: processor time and latency at a fixed load, with and without it in turn."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from tests.support.clients import QUIET
 from tests.support.programs import processor_seconds
 
 RATE = 500
-"""Records a second, each in a request of its own."""
+"""Records per second, each in a separate request."""
 
 _TOPIC = "load"
 _UNCOUNTED_SECONDS = 2.0
@@ -24,18 +24,18 @@ _LEVELS = ("WARN", "DEBUG")
 
 @dataclass
 class Cost:
-    """The runs at one level."""
+    """The measurements at one log level, one per round."""
 
     processor_ms: list[float] = field(default_factory=list)
-    """Processor time of the broker, of a second [ms]."""
+    """Processor time of the broker per second, ms."""
     p50_ms: list[float] = field(default_factory=list)
     p99_ms: list[float] = field(default_factory=list)
-    """From produce to acknowledgement."""
+    """Percentiles of the times from produce to acknowledgement, ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogCost:
-    """Both sides, and the size of the log."""
+    """The cost at both log levels, and the size of the log."""
 
     without: Cost
     with_log: Cost
@@ -43,12 +43,12 @@ class LogCost:
 
     @property
     def ratio(self) -> float:
-        """Processor time with the log by that without."""
+        """Processor time with the log, divided by that without it."""
         return median(self.with_log.processor_ms) / median(self.without.processor_ms)
 
 
 def measure_cost(there: Place, rounds: int, seconds: float, tell: Callable[[str], None]) -> LogCost:
-    """Measure both levels in turn, under producers and a consumer at a fixed rate."""
+    """Measure both log levels in turn, with a producer at a fixed rate and a consumer; the first round warms up."""
     servers = {**QUIET, "bootstrap.servers": there.settings.kafka.bootstrap_servers}
     admin = AdminClient(servers)  # it has to outlive its futures
     admin.create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()

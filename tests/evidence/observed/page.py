@@ -20,28 +20,28 @@ _WIDTH = 118
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the first arm was observed to do, and the quota that followed."""
+    """The observation of the first arm, and the quota that followed from it."""
 
     summary: Mapping[str, Any]
-    """What `observe import --json` prints."""
+    """Output of `observe import --json`."""
     quota: float
-    """The storm's quota [mutations/s]."""
+    """The storm's quota, mutations/s."""
     log_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was measured."""
+    """All results of the run."""
 
     plan: Plan
     arms: Sequence[Arm]
     """Without quotas, and with those that were pushed."""
     observed: Observed
     compared: Mapping[str, Any]
-    """What `observe compare --json` prints of the second arm."""
+    """Output of `observe compare --json` on the second arm."""
     cost: LogCost
     quotas: str
-    """The file of quotas."""
+    """Content of the quota file."""
     settings: Settings
 
 

@@ -1,4 +1,4 @@
-"""A broker whose requests are logged, as an operator would have it do, and our commands beside it."""
+"""A broker with a request log, set up as an operator would, and the project's commands on it."""
 
 import json
 import subprocess
@@ -43,10 +43,10 @@ class Place:
         kafka_configs(self.settings.kafka.bootstrap_servers, *which, *change)
 
     def command(self, *args: str) -> str:
-        """Run one of our commands in the folder, and return what it prints.
+        """Run one of the project's commands in the folder, and return its output.
 
         Raises:
-            MutationQuotaError: it fails.
+            MutationQuotaError: The command fails.
         """
         server = self.settings.kafka.bootstrap_servers
         own = ["--set", f"kafka.bootstrap_servers={server}", "--set", f"storage.root={self.folder}"]
@@ -56,7 +56,7 @@ class Place:
         return done.stdout
 
     def json_of(self, *args: str):
-        """Run a command with `--json`, and return what it prints."""
+        """Run a command with `--json`, and return its parsed output."""
         return json.loads(self.command(*args, "--json"))
 
 

@@ -11,7 +11,7 @@ from quota.records.quota import Window
 TOPIC = "mutation-requests"
 
 ABSENT = "absent"
-"""A part of an entity that the quota does not name; None is the part's default. No test uses it as a name."""
+"""In an entity, the user or client-id that the quota does not name; None is the default. No test has such a name."""
 
 Entity = tuple[str | None, str | None]
 """User and client-id of a quota."""
@@ -37,7 +37,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record: a request, or the bytes of an invalid record."""
+    """A record of the request topic: a request, or the bytes of an invalid record; `timestamp` is epoch ms."""
 
     partition: int
     timestamp: int
@@ -51,7 +51,7 @@ class Entry:
 
 
 Row = tuple[str, int, int, int, bytes, bytes | None]
-"""`schemas.kafka.RECORD`."""
+"""A row of `schemas.kafka.RECORD`: topic, partition, offset, timestamp (epoch ms), key and value."""
 
 
 @dataclass(frozen=True, slots=True)

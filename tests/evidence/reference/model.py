@@ -1,8 +1,8 @@
 """The decisions that the rules require for a log: in fractions, parsed by JSON's own module, without code of `quota`.
 
 The model is plain on purpose: each bucket is played from its beginning, and each quota is looked up in the changes of
-its levels. It knows only in two places that the job calculates in floats: small debts that count as none, and rounded
-throttle times.
+its levels. It allows for the job's floats in two places only: small debts that count as none, and rounded throttle
+times.
 """
 
 import math
@@ -75,7 +75,7 @@ class Reference:
                 self._changes.setdefault(change.entity, []).append(change)
 
     def decide(self, entry: Entry, offset: int) -> Expected:
-        """Return the decision on a request, after those before it."""
+        """Return the decision on a request; all requests before it must have been decided."""
         request, now = entry.request, entry.timestamp
         user, client = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
         costs = [topic["partitions"] for topic in request["topics"]]

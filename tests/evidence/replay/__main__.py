@@ -1,4 +1,4 @@
-"""Any cut of the stream gives the same decisions: random logs through Spark. `make replay`."""
+"""Checks with random logs that any cut of the stream into batches gives the same decisions: `make replay`."""
 
 import argparse
 import random
@@ -58,9 +58,15 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.replay", description=__doc__)
-    parser.add_argument("--examples", type=int, default=_EXAMPLES, metavar="N", help="logs of each kind; %(default)s")
     parser.add_argument(
-        "--seed", type=int, default=random.SystemRandom().randrange(2**32), metavar="S", help="by chance"
+        "--examples", type=int, default=_EXAMPLES, metavar="N", help="logs of each kind (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=random.SystemRandom().randrange(2**32),
+        metavar="S",
+        help="of the logs (default: random)",
     )
     parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for replay.md")
     return parser.parse_args()
@@ -114,7 +120,7 @@ def _noticed(name: str, engine: Engine, chance: int) -> int | None:
 def _first_broken(
     check: Check, strategy: st.SearchStrategy[tuple[Log, list[Run]]], chance: int
 ) -> tuple[int, tuple[Log, list[Run]] | None]:
-    """Return the number of the first log on which the stages without Spark fail, and that log."""
+    """Return the number of logs that were tried without Spark, and the last of them if it breaks the property."""
     tried: list[tuple[Log, list[Run]]] = []
     broken: list[tuple[Log, list[Run]]] = []
 

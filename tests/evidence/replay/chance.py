@@ -32,7 +32,7 @@ _DEDUPLICATION = [
     Deduplication(20_000, max_requests=1),
     Deduplication(20_000, max_requests=2),
 ]
-"""The windows are among the gaps, so that a request may come in the last ms of one; some have room for few requests."""
+"""Some windows are as long as a gap, so that a repeat may come in the last ms of one; some remember few requests."""
 
 
 @st.composite
@@ -63,7 +63,7 @@ class _Again:
     """Changed fields of the first topic."""
 
     def of(self, before: Sequence[Mapping[str, object]]) -> Mapping[str, object]:
-        """Return the request, after those before it."""
+        """Return the request, given the requests before it."""
         request = before[-self.later :][0]
         first, *others = request["topics"]
         return {**request, "topics": [{**first, **self.of_topic}, *others], **self.changed}
@@ -111,7 +111,7 @@ _RECORDS = st.tuples(_GAPS, st.integers(0, _PARTITIONS - 1), _CONTENTS)
 
 
 def logs(least: int = 1) -> st.SearchStrategy[Log]:
-    """Return a strategy of logs with at least so many records, in any partitions."""
+    """Return a strategy of logs with at least `least` records, in any partitions."""
     sizes = st.sampled_from([least, max(least, _MAX_RECORDS // 3), max(least, _MAX_RECORDS * 2 // 3)])
     return st.builds(
         _log,
@@ -167,7 +167,7 @@ def keyed(log: Log) -> Log:
 
 
 def runs(least: int = 0) -> st.SearchStrategy[Run]:
-    """Return a strategy of runs with at least so many cuts."""
+    """Return a strategy of runs with at least `least` cuts."""
     return st.builds(
         Run,
         cuts=st.lists(st.integers(1, 19).map(lambda part: part / 20), min_size=least, max_size=3),

@@ -38,7 +38,7 @@ _FIRST_MODIFIED = 1_700_000_000
 
 @dataclass(frozen=True, slots=True)
 class LoggedQuotas:
-    """A quota source that knows all changes of a log, or only those that it must know so far."""
+    """A quota source that returns all changes of a log, or only those up to the requested time."""
 
     changes: Sequence[Change | Reset]
     knows_all: bool

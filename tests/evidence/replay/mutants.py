@@ -1,7 +1,7 @@
-"""Mutants: defects in the job that the properties must notice, which tests the test.
+"""Mutants: deliberate defects in the job that the properties must notice.
 
-A mutant is patched in where the stages run, and with Spark that is in its Python workers. So the functions of the
-stages are replaced by functions of this module, which Spark can import in the workers, and which patch their callees.
+A mutant has to be patched in where the stages run, and Spark runs them in its Python workers. Therefore functions of
+this module, which the workers can import, replace the functions of the stages, and patch what those call.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The stages of the enforcing query without Spark, in this process: a thousand times faster, to test the test."""
+"""The stages of the enforcing query without Spark, in this process: a thousand times faster, to find defects."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from tests.support.rows import read_answer
 
 @dataclass(slots=True)
 class _State:
-    """The state of a group."""
+    """The state of a bucket, with the interface of PySpark's GroupState."""
 
     value: Any = None
 

@@ -34,7 +34,7 @@ def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
 
 
 def check_any_partitions(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
-    """Check logs whose buckets have several partitions, in runs of the same batches: each batch is in order.
+    """Check logs whose buckets have several partitions, in runs of the same batches: each batch is decided in order.
 
     Raises:
         AssertionError: The property does not hold.

@@ -1,4 +1,4 @@
-"""One run of a log through the query: how its partitions are cut into batches, and what must not matter."""
+"""One run of a log through the query: how its partitions are cut into batches, and what must not change answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tests.evidence.reference.log import Log, Row
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a log through Spark: the cuts of its partitions into batches, and settings that must not matter."""
+    """A run of a log: the cuts of its partitions into batches, and settings that must not change the answers."""
 
     cuts: Sequence[float] = ()
     """Positions of the cuts, as shares of a partition; there is one batch more than cuts."""

@@ -68,10 +68,10 @@ def tally_table(tallies: Mapping[str, Counting]) -> Table:
     """Return a table with a column for each property; a mismatch would have ended the program."""
     rows = [(title, *(f"{getattr(tally, name):,}" for tally in tallies.values())) for name, title in _TITLES.items()]
     mismatches = ("**mismatches**", *("**0**" for _ in tallies))
-    return Table("what was tried", ("", *tallies), (*rows, mismatches), words=1)
+    return Table("what was checked", ("", *tallies), (*rows, mismatches), words=1)
 
 
 def mutant_table(noticed: Mapping[str, int | None]) -> Table:
     """Return a table of the mutants and the number of logs until each was noticed."""
     rows = tuple((name, "missed" if logs is None else str(logs)) for name, logs in noticed.items())
-    return Table("the job broken on purpose", ("defect", "noticed at log"), rows, words=1)
+    return Table("deliberate defects", ("defect", "noticed at log"), rows, words=1)

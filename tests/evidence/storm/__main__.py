@@ -19,14 +19,14 @@ from tests.evidence.storm.storm import Storm
 from tests.support.deployment import make_deployment
 from tests.support.programs import running_applier
 
-_KILLS = {"an applier in peace": 0, "an applier that is killed twenty times": 20}
+_KILLS = {"an undisturbed applier": 0, "an applier that is killed twenty times": 20}
 
 
 def main():
     """Run both parts; exit 1 if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=180.0, help="of each part (default: %(default)s)")
-    parser.add_argument("--rate", type=float, default=3.0, help="the quota of each tenant (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=180.0, help="seconds of each part (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=3.0, help="each tenant's mutations/s (default: %(default)s)")
     arguments = parser.parse_args()
     wrong = 0
     for number, (part, kills) in enumerate(_KILLS.items()):

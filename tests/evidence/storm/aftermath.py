@@ -14,7 +14,7 @@ from quota.records.request import Operation
 from quota.records.result import MutationResult
 
 SLACK_MS = 1000
-"""Time until a decision reaches its client, at most; requests sent until then were under way."""
+"""The longest time until a decision reaches its client, ms; until then the client may still send requests."""
 
 
 @dataclass
@@ -35,14 +35,20 @@ class Report:
         p50, p99 = (late[min(len(late) - 1, len(late) * percent // 100)] for percent in (50, 99))
         outcomes = ", ".join(f"{count} {name}" for name, count in sorted(self.outcomes.items()))
         return (
-            f"{self.calls} calls; topics of calls: {outcomes}; {self.topics} topics stand in the end; "
-            f"{self.results} results, {self.found_done} topics found done; {self.waits} waits, "
-            f"longer than told by p50 {p50} ms, p99 {p99} ms, max {late[-1]} ms"
+            f"{self.calls} calls; outcomes of their topics: {outcomes}; {self.topics} topics exist at the end; "
+            f"{self.results} results, {self.found_done} topics found done by a retry; {self.waits} waits, "
+            f"longer than the throttle time by p50 {p50} ms, p99 {p99} ms, max {late[-1]} ms"
         )
 
 
 def check(settings, calls, prefix):
-    """Check the outcome of calls, each a dict of futures by topic, on topics whose names begin with `prefix`."""
+    """Check the outcome of calls, and return the report.
+
+    Args:
+        settings: The deployment.
+        calls: The calls, each a dict of futures by topic.
+        prefix: Beginning of the names of the calls' topics.
+    """
     report = Report(calls=len(calls))
     for call in calls:
         report.outcomes.update(_outcome(future) for future in call.values())
@@ -113,11 +119,11 @@ def _check_futures(report, calls, results):
     done = {topic.name for result in results for topic in result.topics if topic.error_code == 0}
     for call in calls:
         reported = {name for name, future in call.items() if _outcome(future) == "done"}
-        report.wrong += [f"{name} is said to be done, and nothing was done" for name in reported - done]
+        report.wrong += [f"{name} was reported as done, but nothing was done" for name in reported - done]
 
 
 def _check_waits(report, decisions):
-    """Check that a throttled client sends nothing before its time is over, and note how much longer it waits."""
+    """Check that a throttled client sends nothing during its throttle time, and note how much longer it waits."""
     by_client = defaultdict(list)
     for decision, at in decisions.values():
         by_client[decision.client_id].append((decision, at))
@@ -140,7 +146,7 @@ def _check_retries(report, client, received, throttles):
             if before is not None:
                 report.waits += 1
                 if decision.timestamp - before.timestamp < before.throttle_time_ms:
-                    report.wrong.append(f"{client} asked for {topic.name} again before its time")
+                    report.wrong.append(f"{client} retried {topic.name} before its throttle time was over")
                 muted_until = max(until for at, until in throttles if at <= decision.timestamp)
                 report.overshoot_ms.append(decision.timestamp - muted_until)
             if topic.error_code:

@@ -12,7 +12,7 @@ from quota.kafka.admin.options import ClientOptions
 from tests.evidence.storm.aftermath import check
 
 CALL_SECONDS = 30.0
-"""Time limit of a call."""
+"""Time limit of a call, seconds."""
 
 PREFIX = "storm-"
 """Prefix of all topic names."""
@@ -31,7 +31,7 @@ class Storm:
         self._calls = []
 
     def rage(self, seconds):
-        """Send for some seconds, wait for all calls to end, and check the outcome."""
+        """Send for `seconds`, wait for all calls to end, and return the report of the checks."""
         clients = [self._client(number) for number in range(self._applications)]
         until = time.monotonic() + seconds
         threads = [
