@@ -1,4 +1,4 @@
-"""Ratios that are cheap to measure, checked in CI against bounds far enough below them for noise."""
+"""Ratios that are cheap to measure, checked in CI against bounds that leave room for noise."""
 
 import sys
 
@@ -17,7 +17,7 @@ def main() -> None:
         f"{each.what}: {each.ratio:.2f}, below {LEAST[each.what]}" for each in figures if each.ratio < LEAST[each.what]
     ]
     if lost:
-        sys.exit(f"guard: of {figures[0].limit}: {'; '.join(lost)}")
+        sys.exit(f"guard: compared with {figures[0].limit}: {'; '.join(lost)}")
 
 
 if __name__ == "__main__":

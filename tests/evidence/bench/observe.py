@@ -1,4 +1,4 @@
-"""What it takes to import a request log, beside looking for the same lines by grep: `make bench-observe`."""
+"""The time to import a request log, compared with grep for the same lines: `make bench-observe`."""
 
 import argparse
 import os
@@ -18,11 +18,13 @@ from tests.support.programs import command_line
 from tests.support.request_log import created, deleted, line
 
 GREP = ("grep", "-cE", '"(CREATE_TOPICS|CREATE_PARTITIONS|DELETE_TOPICS)"')
-"""The lines of mutations, as one would look for them by hand."""
+"""Counts the lines of mutations."""
 
 GOAL = 3.0
+"""Upper bound of the import's time, divided by that of grep."""
+
 _EVERY = 10
-"""One line of so many tells of a mutation."""
+"""One line in this many is of a mutation."""
 
 _CHUNK = 10_000
 _COLUMNS = 120
@@ -31,8 +33,8 @@ _COLUMNS = 120
 def main() -> None:
     """Make a log, import it and look through it in turn, and print a table."""
     parser = argparse.ArgumentParser(prog="bench-observe", description=__doc__)
-    parser.add_argument("--lines", type=int, default=10_000_000, help="of the log (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument("--lines", type=int, default=10_000_000, help="lines of the log (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each side (default: %(default)s)")
     parser.add_argument("--folder", type=Path, help="for the log, of about 900 bytes a line")
     options = parser.parse_args()
     console = terminal(_COLUMNS)
@@ -63,7 +65,7 @@ def main() -> None:
         ("grep for the same lines", f"{grep:.1f}", "-"),
         ("observe import", f"{imported:.1f}", f"{imported / grep:.1f} (goal: at most {GOAL:g})"),
     )
-    console.print(Table("a request log", ("", "s", "by grep"), rows, words=1).drawn())
+    console.print(Table("a request log", ("", "s", "ratio"), rows, words=1).drawn())
     console.print(
         f"{options.lines:,} lines, {mutations:,} mutations, {size / 2**30:.1f} GB, {os.cpu_count()} cores: "
         f"{imported / mutations * 1e6:.0f} µs a mutation; the largest process took {memory:,.0f} MB."
@@ -71,7 +73,7 @@ def main() -> None:
 
 
 def _check(out: Path, expected: int) -> None:
-    """Check that no request is lost or doubled."""
+    """Check that the import has `expected` requests: none is lost or doubled."""
     with out.open("rb") as lines:
         found = sum(1 for _ in lines)
     if found != expected:
@@ -79,7 +81,7 @@ def _check(out: Path, expected: int) -> None:
 
 
 def _write(log: Path, lines: int) -> int:
-    """Write a log, and return its bytes."""
+    """Write a log, and return its size in bytes."""
     with log.open("wb") as file:
         for chunk in _chunks(lines):
             file.write(chunk)
@@ -87,7 +89,7 @@ def _write(log: Path, lines: int) -> int:
 
 
 def _chunks(lines: int) -> Iterator[bytes]:
-    """Yield lines: mostly fetches, each of which has the request of a consumer with ten partitions in it."""
+    """Yield the lines in chunks: mostly fetches of a consumer with six partitions."""
     began = datetime(2026, 11, 22, tzinfo=UTC)
     partitions = [{"partition": each, "fetchOffset": 10**9 + each, "partitionMaxBytes": 1048576} for each in range(6)]
     asked = {"maxWaitMs": 500, "minBytes": 1, "topics": [{"topicId": "a" * 22, "partitions": partitions}]}

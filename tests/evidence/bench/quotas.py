@@ -51,13 +51,13 @@ def timeline(count: int) -> QuotaTimeline:
 
 
 def configured(count: int) -> list[tuple[QuotaEntity, Quota]]:
-    """Return the default of all users, and quotas of so many."""
+    """Return `count` quotas: the default of all users, and quotas of users with a client-id."""
     of_users = [(QuotaEntity(f"user{number}", "app"), Quota(5.0)) for number in range(count - 1)]
     return [(QuotaEntity(None), Quota(5.0)), *of_users]
 
 
 def resolve_us(quotas: QuotaTimeline, users: list[str]) -> float:
-    """Return µs a request; a change clears the cache of an earlier round."""
+    """Return the µs of a request; a quota change clears the cache of the round before."""
     quotas.add(QuotaChange(QuotaEntity("nobody"), None, BEGINNING))
     started = time.perf_counter()
     for user in users:
@@ -86,7 +86,7 @@ def commands(folder: Path) -> None:
 
 
 def show(what: str, measure: Callable[[int], float], rounds: int = ROUNDS) -> None:
-    """Print one row: the medians of so many rounds."""
+    """Print one row: the medians of `rounds` rounds, and their ratio."""
     measured: dict[int, list[float]] = {FEW: [], MANY: []}
     for _ in range(rounds):
         for count, times in measured.items():

@@ -45,24 +45,27 @@ def main() -> None:
     for _, count in itertools.product(range(ROUNDS), REMEMBERED):
         rounds[count].append(decide_us(filled[count], rule_of(count)))
     show("one decision, µs", [statistics.median(rounds[count]) for count in REMEMBERED])
-    show("bytes of it in a bucket's state", [len(encode_bucket(filled[count])[-1] or b"") for count in REMEMBERED])
+    show(
+        "bytes of remembered requests in a bucket's state",
+        [len(encode_bucket(filled[count])[-1] or b"") for count in REMEMBERED],
+    )
     with tempfile.TemporaryDirectory() as folder:
         batches(Path(folder))
 
 
 def rule_of(count: int) -> Deduplication:
-    """Return the rule by which a bucket remembers at most so many requests."""
+    """Return the rule by which a bucket remembers at most `count` requests."""
     return Deduplication(window_ms=3_600_000, max_requests=count) if count else NO_DEDUPLICATION
 
 
 def bucket(count: int) -> Bucket | None:
-    """Return a bucket that remembers so many requests."""
+    """Return a bucket that remembers `count` requests."""
     requests = [resolved(1, rate=1e6, request_id=f"held-{each}") for each in range(count)]
     return decide(Bucket(1e6, 0, Quota(1e6)), requests, TokenBucket(Window(), rule_of(count)))[0]
 
 
 def decide_us(filled: Bucket | None, rule: Deduplication) -> float:
-    """Return µs a request, with all requests charged, and remembered if the rule says so."""
+    """Return the µs of a request; all requests are charged, and remembered by the rule."""
     requests = [resolved(1, rate=1e6, request_id=f"new-{each}", offset=each) for each in range(REQUESTS)]
     started = time.perf_counter()
     decide(filled, requests, TokenBucket(Window(), rule))
@@ -76,18 +79,21 @@ def batches(folder: Path) -> None:
     try:
         times: dict[int, list[float]] = {count: [] for count in REMEMBERED}
         sizes: dict[int, float] = {}
-        run(spark, folder / "warm", max(REMEMBERED))  # or the first would be measured cold
+        run(spark, folder / "warm", max(REMEMBERED))  # warms up
         for turn, count in itertools.product(range(ROUNDS), REMEMBERED):
             measured, sizes[count] = run(spark, folder / f"{turn}-{count}", count)
             times[count] += measured
         show(f"a batch of {USERS} buckets, ms", [statistics.median(times[count]) for count in REMEMBERED])
-        show(f"their state on disk after {BATCHES + 1} batches, MB", [sizes[count] for count in REMEMBERED])
+        show(
+            f"state of the {USERS} buckets on disk after {BATCHES + 1} batches, MB",
+            [sizes[count] for count in REMEMBERED],
+        )
     finally:
         stop_session(spark)
 
 
 def run(spark: SparkSession, folder: Path, count: int) -> tuple[list[float], float]:
-    """Return the ms of each batch after the first two, one of which fills the buckets, and the store's MB."""
+    """Return the time of each batch after the first two, ms, and the size of the state store, MB."""
     for number, values in enumerate(requests(count)):
         frame(spark, kafka_rows(values)).coalesce(1).write.parquet(str(folder / "in" / f"part-{number}"))
     records = spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*"))

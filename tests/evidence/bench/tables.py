@@ -1,7 +1,7 @@
 """The audit's table of decisions after a day and after a year, compared in one run: `make bench-tables`.
 
-A year at the default trigger has 3.2 million commits. What is left of them is made here directly: a file for each day,
-and the log of the last two days.
+A year at the default trigger has 3.2 million commits. After upkeep, a file for each day and the log of the last
+two days are left; these are written here directly.
 """
 
 import json
@@ -34,7 +34,7 @@ _DAY_MS = 86_400_000
 
 
 def main() -> None:
-    """Print the median times of each table."""
+    """Print the number of files and log entries, and the median times in ms, of each table."""
     with tempfile.TemporaryDirectory() as folder:
         tables = {
             "new": _Table(Path(folder, "new"), days=1, commits=0),
@@ -42,7 +42,7 @@ def main() -> None:
             "a year": _Table(Path(folder, "year"), days=365, commits=2 * COMMITS_A_DAY),
         }
         figures: dict[tuple[str, str], list[float]] = {}
-        for _ in range(ROUNDS):  # alternating, so that what else the machine does meets all of them
+        for _ in range(ROUNDS):  # alternating, so that other load affects all of them
             for age, table in tables.items():
                 for what, seconds in table.measure():
                     figures.setdefault((age, what), []).append(seconds)
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 class _Table:
-    """A table of decisions of an age."""
+    """A table of decisions as it is after `days` days, with `commits` commits in its log."""
 
     def __init__(self, root: Path, *, days: int, commits: int) -> None:
         self._settings = _settings(root)
@@ -82,7 +82,7 @@ class _Table:
         return Path(self._settings.storage.table("decisions"), "_delta_log")
 
     def measure(self) -> Iterator[tuple[str, float]]:
-        """Yield what was done, and its seconds."""
+        """Yield each operation with its time in seconds."""
         yield "append", _seconds(self._append)
         yield "open", _seconds(lambda: TableStore.of(self._settings).open(DECISIONS))
         yield "find", _seconds(self._find)
@@ -113,7 +113,7 @@ class _Table:
             write_deltalake(self._table, pa.Table.from_pylist(rows, schema), mode="append")
 
     def _write_log(self, commits: int) -> None:
-        """Write commits that a checkpoint covers, as they are left until their time is over."""
+        """Write commits that a checkpoint covers, which Delta keeps until their retention is over."""
         version = self._table.version()
         for number in range(version + 1, version + 1 + commits):
             actions = (

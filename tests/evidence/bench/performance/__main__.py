@@ -38,13 +38,19 @@ class Size:
     warm: float
     """Time of the warm-up for latencies, seconds."""
     rates: tuple[float, ...]
+    """Rates of the latencies, requests/s."""
     seconds: float
+    """Time for which a rate is measured."""
     keys: Mapping[int, int]
     """Rounds by the number of active keys in a batch."""
     backlog: int
+    """Number of waiting requests."""
     buckets: tuple[int, ...]
+    """Numbers of stored buckets."""
     decided: int
+    """Number of decisions that wait for the audit."""
     rows: int
+    """Rows of the table that the audit's queries read."""
 
 
 MANY_KEYS = (1000, 10_000, 100_000)
@@ -81,7 +87,7 @@ def main() -> None:
     console = terminal(_COLUMNS)
     began, tell = time.monotonic(), progress(console)
     if load() > _QUIET_LOAD:
-        tell(f"others are at work on this machine (load {load():.1f}): ratios will be noisy")
+        tell(f"other programs use this machine (load {load():.1f}): ratios will be noisy")
     figures: list[Figure] = []
     try:
         load_settings(options.set, environment={})  # a wrong setting fails at once
@@ -101,7 +107,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.performance", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three minutes: less of everything, and no clusters")
+    parser.add_argument("--quick", action="store_true", help="three minutes: smaller measurements, and no clusters")
     parser.add_argument("--only", nargs="+", choices=ALL, metavar="SECTION", help=", ".join(ALL))
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
@@ -109,7 +115,7 @@ def _options() -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
-    """Yield the figures of the sections, each in a session with a fresh heap; the quick form has one of most."""
+    """Yield the figures of the sections, each from its own session with a fresh heap; the quick form shares one."""
     size = QUICK if options.quick else FULL
     wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ON_REQUEST)]
     if DECISION in wanted:
@@ -124,7 +130,7 @@ def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Itera
                 if tree:
                     yield beside_earlier(address, tree, size.rounds, AUDIT_BATCHES, tell, *options.set)
                 else:
-                    tell("earlier: left out, there is no git history here that goes back so far")
+                    tell("earlier: skipped, the git history here does not have that commit")
         in_sessions = [each for each in wanted if each in SECTIONS and each not in WITH_TABLES]
         together = [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]
         for names in [*together, *([each] for each in wanted if each in WITH_TABLES)]:
@@ -157,6 +163,7 @@ DECISION, SCALE_OUT, EARLIER = "decision", "scale out", "earlier"
 """Sections without the common session: the first needs none, the others start their own."""
 
 AUDIT_BATCHES = Counted(warm=30, runs=3, per_run=10)
+"""The audit's batches in the comparison with the earlier commit."""
 
 SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "latency": _latency,
@@ -175,7 +182,7 @@ ON_REQUEST = {"many keys", "what if"}
 """Sections that only `--only` measures, because they take long."""
 
 QUICK_LEAVES_OUT = {*ON_REQUEST, SCALE_OUT, EARLIER}
-"""The quick form also leaves out what starts clusters or jobs anew, which takes minutes."""
+"""The quick form also leaves out sections that start their own clusters or jobs, which takes minutes."""
 
 
 def _write(figures: list[Figure], folder: Path, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The ground of all measurements: a broker, a Spark session, deployments, and the pass-through query."""
+"""What all measurements use: a broker, a Spark session, deployments, and the pass-through query."""
 
 import shutil
 import tempfile
@@ -32,7 +32,7 @@ _numbers = count(1)
 
 @dataclass
 class Ground:
-    """A broker and a session; each deployment has topics and a folder of its own."""
+    """A broker and a session; each deployment has its own topics and folder."""
 
     spark: SparkSession
     settings: Settings
@@ -41,12 +41,12 @@ class Ground:
     """Takes a line of progress."""
 
     def deployment(self, name: str) -> Settings:
-        """Return a `new_deployment`; names may be the same."""
+        """Return a `new_deployment`; a name may be used several times."""
         return new_deployment(self.settings, f"{name}-{next(_numbers)}", self.folder)
 
 
 def new_deployment(settings: Settings, name: str, folder: Path) -> Settings:
-    """Return a new deployment in a folder of its own there, with a quota of `PLENTY` for everyone."""
+    """Return a new deployment in its own folder in `folder`, with a quota of `PLENTY` for everyone."""
     made = make_deployment(settings, name, folder / name)
     prepare_topics(made)
     write_record(made, QuotaRecord(QuotaEntity(None), PLENTY))
@@ -85,7 +85,7 @@ def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = 
     plain = {
         "subscribe": settings.topics.requests,
         "maxOffsetsPerTrigger": str(settings.enforce.max_requests_per_batch),
-        "kafka.max.poll.records": "65536",  # needs no bound on its memory
+        "kafka.max.poll.records": "65536",  # the memory of this query needs no bound
     }
     records = read_records(spark, settings, plain, fail_on_data_loss=True)
     return write(records.select(topic, "key", "value"), settings, "pass-through", once=once)
@@ -104,7 +104,7 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
 
 
 def batches(query: StreamingQuery) -> list[tuple[int, float]]:
-    """Return rows and seconds of each batch so far, without empty ones."""
+    """Return the rows and the seconds of each batch so far, without empty ones."""
     return [
         (each["numInputRows"], each["durationMs"]["triggerExecution"] / 1000)
         for each in query.recentProgress
@@ -113,12 +113,12 @@ def batches(query: StreamingQuery) -> list[tuple[int, float]]:
 
 
 def rate_of(counted: Sequence[tuple[int, float]]) -> float:
-    """Return the rows/s of such batches."""
+    """Return the rows/s of batches, given the rows and the seconds of each."""
     return sum(rows for rows, _ in counted) / sum(seconds for _, seconds in counted)
 
 
 def with_batches(settings: Settings, max_requests: int) -> Settings:
-    """Return settings with batches of at most so many requests."""
+    """Return settings with batches of at most `max_requests` requests."""
     enforce = settings.enforce.model_copy(update={"max_requests_per_batch": max_requests})
     return settings.model_copy(update={"enforce": enforce})
 

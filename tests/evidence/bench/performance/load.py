@@ -1,4 +1,4 @@
-"""Requests at a steady rate and their latencies until the answer is read; a process of its own.
+"""Sends requests at a steady rate, and measures the times until their answers are read; runs as a process.
 
 Prints one JSON object: `sent`, `unanswered`, and `latencies_ms` of requests sent after the warm-up.
 """
@@ -50,11 +50,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--servers", required=True)
     parser.add_argument("--requests", required=True, metavar="TOPIC")
     parser.add_argument("--answers", required=True, metavar="TOPIC")
-    parser.add_argument("--name", required=True, help="what the ids begin with")
+    parser.add_argument("--name", required=True, help="beginning of the request ids")
     parser.add_argument("--rate", type=float, required=True, help="requests a second")
-    parser.add_argument("--seconds", type=float, required=True, help="that count")
-    parser.add_argument("--warm", type=float, required=True, help="seconds before them that do not")
-    parser.add_argument("--users", type=int, required=True)
+    parser.add_argument("--seconds", type=float, required=True, help="seconds that count")
+    parser.add_argument("--warm", type=float, required=True, help="seconds of load before them that do not count")
+    parser.add_argument("--users", type=int, required=True, help="users, whose requests come in turn")
     return parser.parse_args()
 
 

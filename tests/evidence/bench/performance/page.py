@@ -86,7 +86,7 @@ These figures come from profiles of warm jobs on two cores at half their usual s
   is interpreted or being compiled: 1.6 s until the JVM runs, 2.3 s for the session, 1.2 s for the query, and 5 s for
   the first batch.
 """
-"""What profiles have shown; they are taken by hand, and the figures in it are not measured anew."""
+"""The results of profiles, which are taken by hand: `make bench` does not update these figures."""
 
 
 def table(section: str, figures: Sequence[Figure]) -> Table:

@@ -1,4 +1,4 @@
-"""A state store of many buckets, made in seconds: by the job, a million would take seven minutes."""
+"""A state store of many buckets, made in seconds: the job would take seven minutes for a million."""
 
 import shutil
 from collections.abc import Callable
@@ -27,10 +27,20 @@ def store_buckets(
     start: Callable[..., StreamingQuery] = start_enforce,
     bucket: str = BUCKET,
 ) -> None:
-    """Give a query that has had no batch the buckets of so many users.
+    """Give a query that has had no batch the buckets of `count` users.
 
-    An aggregation of one row a key writes its state as the job does: the same key and a struct. So the first batch of
-    the job, which has decided something, gets what an aggregation has written in its first batch.
+    An aggregation of one row per key writes its state in the same layout as the job: the key and a struct. The query
+    processes a batch of one request, whose state files are then replaced by those of such an aggregation.
+
+    Args:
+        ground: The session.
+        settings: The query's deployment.
+        count: Number of users.
+        start: Starts the query.
+        bucket: Format of a bucket's key, with the user's number.
+
+    Raises:
+        RuntimeError: The checkpoint does not have `count` buckets afterwards.
     """
     fill(settings, 1, 1)
     start(ground.spark, settings, once=True).awaitTermination()
@@ -44,7 +54,7 @@ def store_buckets(
     shutil.rmtree(made)
     found = ground.spark.read.format("statestore").load(str(checkpoint)).count()
     if found != count:
-        raise RuntimeError(f"{checkpoint} has {found} buckets, not {count}: an aggregation's layout is another")
+        raise RuntimeError(f"{checkpoint} has {found} buckets, not {count}: an aggregation has another layout")
 
 
 def _aggregated(ground: Ground, folder: Path, count: int, bucket: str) -> Path:

@@ -35,11 +35,11 @@ QUERIES = {
     "all decisions of a user, on one day": "SELECT * FROM decisions WHERE date = '{day}' AND user = 'user-7'",
     "one decision by its id and day": "SELECT * FROM decisions WHERE date = '{day}' AND decision_id = '{id}'",
 }
-"""Queries by their question."""
+"""SQL by the question that it answers."""
 
 
 def audit(ground: Ground, backlog: int, rows: int, rounds: int) -> list[Figure]:
-    """Measure a backlog of so many decisions, and a table of so many rows."""
+    """Measure the audit of `backlog` decisions, and queries of a table of `rows` rows."""
     return [*_drained(ground, backlog, rounds), *_queried(ground, rows, rounds)]
 
 

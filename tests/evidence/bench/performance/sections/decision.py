@@ -50,8 +50,8 @@ def share(figures: Sequence[Figure], request: str) -> Iterator[Figure]:
     """Yield the decision's part of the processor time of a request, if both are measured.
 
     Args:
-        figures: all figures.
-        request: the figure of a backlog [requests/s], whose work keeps all cores busy.
+        figures: All figures.
+        request: Name of the figure of a backlog (requests/s), whose work keeps all cores busy.
     """
     rates = {each.what: each.median for each in figures}
     if RECORD in rates and request in rates:

@@ -1,4 +1,4 @@
-"""A start of `enforce`, and a batch of the audit, as processes of their own, beside those of an earlier commit."""
+"""A start of `enforce` and a batch of the audit, as separate processes, compared with an earlier commit."""
 
 import shutil
 import signal
@@ -32,14 +32,14 @@ START_GOAL, AUDIT_GOAL = Goal(0.5), Goal(0.2)
 
 USERS = 50
 BATCH = 2000
-"""Decisions of a batch: what 200 requests/s make between two triggers of 10 s."""
+"""Decisions of a batch: those of 200 requests/s in a trigger interval of 10 s."""
 
 _DEADLINE_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Batches of the audit."""
+    """Which batches of the audit count: `runs` runs of `per_run` batches, after those that warm up."""
 
     warm: int
     """Number of the first ones, which do not count."""
@@ -54,7 +54,7 @@ class Counted:
 
 @contextmanager
 def earlier_tree() -> Iterator[Path | None]:
-    """Provide a checkout of the earlier commit; None where there is no git, or its history does not go back so far."""
+    """Provide a checkout of the earlier commit; None without git, or if the history does not have the commit."""
     git = shutil.which("git")
     known = git and _run_git(git, "cat-file", "-e", f"{EARLIER}^{{commit}}")
     if not known:
@@ -138,7 +138,7 @@ def _audits(
 def _seconds_at_marks(
     watched: Mapping[str, tuple[subprocess.Popen[bytes], Path]], marks: list[int]
 ) -> dict[str, list[float]]:
-    """Return the processor seconds of each audit when it has committed so many batches."""
+    """Return the processor seconds of each audit at the time when it has committed each batch of `marks`."""
     used: dict[str, list[float]] = {side: [] for side in watched}
 
     def step() -> bool:

@@ -136,7 +136,7 @@ def many_keys(ground: Ground, keys: Sequence[int], rounds: int, seconds: float) 
         settings = with_batches(ground.deployment(f"keys-{active}"), BATCH)
         fill(settings, 4 * BATCH, active)
         for start in PLANS.values() if active == keys[0] else ():
-            drain(ground, elsewhere(settings, ground), start, seconds)  # or the first plan would be measured cold
+            drain(ground, elsewhere(settings, ground), start, seconds)  # warms up
         for turn in range(rounds):
             for name, start in PLANS.items():
                 rate = drain(ground, elsewhere(settings, ground), start, seconds)

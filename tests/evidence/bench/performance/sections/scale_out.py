@@ -13,7 +13,7 @@ from tests.support.standalone import Standalone
 USERS = 1000
 BATCHES = 6
 WARM = 3
-"""First batches, which do not count."""
+"""Number of first batches, which do not count."""
 
 
 def scale_out(address: str, backlog: int, tell: Callable[[str], None], *given: str) -> list[Figure]:

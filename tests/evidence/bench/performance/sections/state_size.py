@@ -15,7 +15,7 @@ from tests.evidence.machine import peak_mebibytes
 ACTIVE = 1000
 BATCHES = 6
 WARM = 2
-"""First batches, which load the store and do not count."""
+"""Number of first batches, which load the store and do not count."""
 
 GOAL = Goal(1.25)
 
@@ -29,7 +29,7 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
         store_buckets(ground, deployments[size], size)
         ground.tell(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
     for size, settings in deployments.items():
-        _measured(ground, settings, size)  # or the first size would be measured cold
+        _measured(ground, settings, size)  # warms up
     taken: dict[int, list[float]] = {size: [] for size in sizes}
     for turn in range(rounds):
         for size, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:
@@ -46,7 +46,7 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
 
 
 def _measured(ground: Ground, settings: Settings, size: int) -> list[float]:
-    """Return the ms of batches with a request of each active key, whose users lie far apart."""
+    """Return the times of batches with a request of each active key, ms; the users' numbers are far apart."""
     step = max(size // ACTIVE, 1)
     for _ in range(WARM + BATCHES):
         fill(settings, ACTIVE, ACTIVE, every=step)

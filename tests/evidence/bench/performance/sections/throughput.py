@@ -68,7 +68,7 @@ BUCKETS = {EMPTY: "user-%d", ENFORCE: BUCKET}
 """The keys of users' buckets."""
 
 FEW = 10_000
-"""With more active keys a batch takes half a minute, so their buckets are made before and every batch counts."""
+"""With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
 
 
 def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds: float) -> list[Figure]:
@@ -98,7 +98,14 @@ def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds:
 def drain(
     ground: Ground, settings: Settings, start: Callable[..., StreamingQuery], seconds: float, uncounted: int = 1
 ) -> float:
-    """Return requests/s of the batches after the uncounted, within so many seconds, of at least one batch."""
+    """Return the requests/s of the batches of a query, without the first `uncounted` ones.
+
+    The query runs for `seconds`, or longer until a batch counts.
+
+    Raises:
+        TimeoutError: No batch counts in time.
+        ValueError: The backlog has no batch that counts.
+    """
     query = start(ground.spark, settings, once=True)
     began, counted = time.monotonic(), []
     while query.isActive and (time.monotonic() - began < seconds or not counted):

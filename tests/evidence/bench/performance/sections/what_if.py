@@ -21,7 +21,7 @@ CANDIDATES = {0: (), 2: ("window-num=5", "algorithm=sampled-rate")}
 
 
 def what_if(ground: Ground, requests: int) -> list[Figure]:
-    """Measure requests/s over a whole table."""
+    """Measure requests/s over a table of `requests` decisions."""
     settings = ground.deployment("what-if")
     fill(settings, requests, USERS)
 
@@ -38,13 +38,13 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
     for more, texts in CANDIDATES.items():
         repetitions = []
         again = rate(
-            f"judging by the recorded quotas and {more} others",
-            lambda texts=texts, to=repetitions: to.append(_judged(ground, settings, texts)),
+            f"deciding again by the recorded quotas and {more} others",
+            lambda texts=texts, to=repetitions: to.append(_decided_again(ground, settings, texts)),
         )
         (result,) = repetitions
         if result.repetition.differing or result.repetition.decisions != requests:
-            raise RuntimeError(f"not what was decided: {result.repetition}")
-        what = f"judged again, by the recorded quotas and {more} others; {requests:,} requests"
+            raise RuntimeError(f"the recorded quotas give other decisions: {result.repetition}")
+        what = f"decided again, by the recorded quotas and {more} others; {requests:,} requests"
         figures += [
             Figure("what if", what, "1/s", (again,), "enforce", (enforced,)),
             Figure("what if", what, "1/s", (again,), "audit", (kept,)),
@@ -52,7 +52,7 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
     return figures
 
 
-def _judged(ground: Ground, settings: Settings, texts: Sequence[str]) -> Result:
+def _decided_again(ground: Ground, settings: Settings, texts: Sequence[str]) -> Result:
     recorded = CallbackTimeline(settings.quota.callbacks)
     tried = parse_candidates(texts, recorded, settings)
     add_recorded_changes(recorded, ground.spark, settings)
