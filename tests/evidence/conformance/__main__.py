@@ -1,4 +1,4 @@
-"""The project compared with Kafka's own classes and with a real broker. `make conformance`."""
+"""Compares the project with Kafka's own classes and with a real broker: `make conformance`."""
 
 import argparse
 import sys
@@ -25,7 +25,7 @@ from tests.support.deployment import make_deployment
 _SEQUENCES, _QUICK_SEQUENCES = 8000, 300
 _COLUMNS = 180
 _EARLY = 100
-"""At most one sequence of this number may end early; otherwise the omitted steps would matter."""
+"""At most one sequence in this many may end early; otherwise the omitted steps would matter."""
 
 
 def main() -> None:
@@ -44,8 +44,8 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.conformance", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="under a minute, without the page")
-    parser.add_argument("--sequences", type=int, metavar="N", help=f"of the bucket; {_SEQUENCES}")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the sequences; 1")
+    parser.add_argument("--sequences", type=int, metavar="N", help=f"of the bucket (default: {_SEQUENCES})")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the sequences (default: 1)")
     parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for conformance.md")
     return parser.parse_args()
 

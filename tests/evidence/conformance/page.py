@@ -134,9 +134,9 @@ def tally_table(tally: Tally) -> Table:
 
 
 def difference_table(cases: Sequence[Case]) -> Table:
-    """Return the differences on purpose with both answers."""
+    """Return the intended differences with both answers."""
     rows = tuple((case.difference, case.happens, case.kafka, case.project) for case in cases)
-    return Table("differences on purpose", ("difference", "what happens", "Kafka", "here"), rows, words=4)
+    return Table("intended differences", ("difference", "what happens", "Kafka", "here"), rows, words=4)
 
 
 def system_table(rows: Sequence[Row]) -> Table:

@@ -1,1 +1,1 @@
-"""A flood of invalid records loses no request; the delay of other requests is measured, into docs/evidence/flood.md."""
+"""Proves that a flood of invalid records loses no request, and measures delays; writes docs/evidence/flood.md."""

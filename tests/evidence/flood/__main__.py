@@ -55,8 +55,10 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.flood", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each phase at most; %(default)s")
-    parser.add_argument("--records", type=int, default=100_000, help="bad ones of each phase at most; %(default)s")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each phase at most (default: %(default)s)")
+    parser.add_argument(
+        "--records", type=int, default=100_000, help="invalid ones of each phase at most (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="short phases, without the page")
     parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for flood.md")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
@@ -102,7 +104,7 @@ def _run(options: argparse.Namespace, console: Console) -> Result:
             caught_up(good, check, time.monotonic())
             console.print(phase_table(phases).drawn())
             found = _settled(settings, good, check)
-            console.print("mending and sending again")
+            console.print("fixing dead letters and sending them again")
             mended = resend_sample(settings, folder, _SAMPLE)
             undecided = _undecided(good, mended, check)
             began = time.monotonic()

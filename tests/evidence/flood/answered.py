@@ -26,7 +26,7 @@ class Answered:
     lost: list[Position] = field(default_factory=list)
     doubled: int = 0
     wrong: list[Position] = field(default_factory=list)
-    """Good requests among the dead letters, and bad ones among the decisions."""
+    """Good requests among the dead letters, and invalid records among the decisions."""
 
     @property
     def is_sound(self) -> bool:
@@ -39,7 +39,7 @@ def answered(settings: Settings, good: AbstractSet[Position]) -> Answered:
 
     Args:
         settings: The deployment.
-        good: Positions of the good requests; all other records are bad.
+        good: Positions of the good requests; all other records are invalid.
     """
     topics = settings.topics
     wanted = {

@@ -23,19 +23,19 @@ class Phase:
     garbage: int
     garbage_bytes: int
     seconds: float
-    """The time from the first bad record to the last, or the length of a quiet phase."""
+    """Time from the first invalid record to the last, or the length of a quiet phase."""
     waits: Sequence[float]
     """Waits of the good requests that were sent in the phase, sorted."""
     caught_up: float
-    """The time from the last bad record until no good request waited."""
+    """Time from the last invalid record until no good request waited."""
 
     def wait(self, share: float) -> float:
-        """Return a percentile of the waits."""
+        """Return the percentile of the waits at a share from 0 to 1."""
         return self.waits[min(len(self.waits) - 1, int(share * len(self.waits)))]
 
 
 def floods(seconds: float, max_records: int) -> dict[str, Pour]:
-    """Return the floods by name, each of at most so many small records, or fewer large ones."""
+    """Return the floods by name, each of at most `max_records` small records, or fewer large ones."""
     rates = {f"small, {rate:,}/s": Pour(SMALL, max_records, seconds, rate) for rate in (1000, 5000, 20_000)}
     return {
         **rates,
@@ -54,7 +54,7 @@ def run_course(
 
     Args:
         settings: The deployment.
-        good: The good requests, which flow.
+        good: The good requests, which are being sent.
         course: The floods by name.
         seconds: Length of a quiet phase.
         check: Raises if a job has ended.
@@ -74,7 +74,7 @@ def caught_up(good: Good, check: Callable[[], None], until: float) -> float:
     while good.undecided(until):
         check()
         if time.monotonic() - until > _CATCH_UP_SECONDS:
-            raise MutationQuotaError(f"{good.undecided(until)} good requests wait for ever")
+            raise MutationQuotaError(f"{good.undecided(until)} good requests have no decision")
         time.sleep(_POLL_SECONDS)
     return time.monotonic() - until
 

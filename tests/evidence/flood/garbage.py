@@ -38,7 +38,7 @@ def _wrong(chance: random.Random) -> bytes:
 
 
 def _text(size: int) -> bytes:
-    """Return a request of about so many bytes whose operation is wrong."""
+    """Return a request of about `size` bytes whose operation is invalid."""
     return REQUEST.replace(b'"CREATE_TOPICS"', b'"' + b"x" * size + b'"')
 
 
@@ -54,7 +54,7 @@ KINDS: dict[str, Callable[[random.Random], Pair]] = {
     "1 MB of zeros": lambda _: (None, bytes(MEGABYTE - 2000)),
     "over the limit": lambda _: (None, _text(MEGABYTE - 100)),
 }
-"""The kinds, each as a function that returns a record of it."""
+"""Functions that return a record, by the kind of the record."""
 
 SMALL = ("random bytes", "half JSON", "nested brackets", "wrong types", "null values")
 
@@ -132,7 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.flood.garbage", description=__doc__)
     parser.add_argument("servers")
     parser.add_argument("topic")
-    parser.add_argument("kinds", help="separated by commas")
+    parser.add_argument("kinds", help="of records, separated by commas")
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--rate", type=float)

@@ -25,7 +25,7 @@ class Good:
     """Sends requests in one thread and reads decisions in another, inside the block."""
 
     def __init__(self, settings: Settings, rate: float) -> None:
-        """Prepare to send at a rate, 1/s."""
+        """Prepare to send at a rate, requests/s."""
         self.positions: set[Position] = set()
         """Positions of the requests."""
         self.others: set[str] = set()

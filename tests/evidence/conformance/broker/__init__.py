@@ -1,1 +1,1 @@
-"""The project's job next to a real broker that enforces its own quota."""
+"""The project's job compared with a real broker that enforces its own quota."""

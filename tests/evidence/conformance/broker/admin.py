@@ -1,4 +1,4 @@
-"""A real broker's own quota, by Java's admin client, which knows the error, and confluent-kafka's, which does not."""
+"""Requests to a broker with its own quota: by Kafka's admin client, and by confluent-kafka, without error 89."""
 
 import time
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class JavaAdmin:
         return self._kafka.common.utils.AppInfoParser.getVersion()
 
     def set_quota(self, client_id: str, rate: float | None) -> None:
-        """Set a client's rate, or remove it."""
+        """Set a client's rate (mutations/s), or remove it."""
         entity = self._kafka.common.quota.ClientQuotaEntity({"client-id": client_id})
         alteration = self._kafka.common.quota.ClientQuotaAlteration
         change = alteration(entity, [alteration.Op(_RATE, rate)])
@@ -105,7 +105,7 @@ def _refused_ms(future) -> int | None:
 
 
 def ask_as_old_client(address: str, client_id: str, operation: Operation, topics: Sequence[Topic]) -> BrokerAnswer:
-    """Send one request by confluent-kafka: it uses versions before the error; a callback has the throttle time."""
+    """Send one request by confluent-kafka: it uses versions before error 89, and a callback gets the throttle time."""
     throttles: list[float] = []
     config = {"bootstrap.servers": address, "client.id": client_id}
     admin = AdminClient({**config, "throttle_cb": lambda event: throttles.append(event.throttle_time)})

@@ -1,9 +1,10 @@
 """The same requests to a real broker, which enforces its own quota, and to the project's job on the same broker.
 
-The two receive a request at slightly different times. So the comparison is of the time when the debt is paid off, by
-the throttle time and the time since the first request. For the project both are exact: its decisions have the broker's
-timestamps, and the throttle time is rounded up by less than 1 ms. The broker charged the first and the last request at
-some time between sending and answer, so its time may be wrong by as much as these two took, and by 1 ms of rounding.
+The two receive a request at slightly different times. The comparison therefore uses the time at which the debt is paid
+off: the throttle time plus the time since the first request. For the project both are exact: its decisions have the
+broker's timestamps, and the throttle time is rounded up by less than 1 ms. The broker charged the first and the last
+request at some time between sending and answer, so its time may be wrong by as much as these two took, and by 1 ms of
+rounding.
 """
 
 import time

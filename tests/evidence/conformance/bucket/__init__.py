@@ -1,1 +1,1 @@
-"""The project's bucket next to Kafka's own classes, which run in a JVM of their own."""
+"""The project's bucket compared with Kafka's own classes, which run in a separate JVM."""

@@ -165,7 +165,11 @@ def differences(oracle: Oracle) -> list[Case]:
 
 
 def refused_tries(oracle: Oracle) -> Case:
-    """Return the case of many refused tries: Kafka rounds at each of them."""
+    """Return the case of many refused tries: Kafka's tokens are rounded at each of them.
+
+    Raises:
+        MismatchError: The rounding errors are not as expected.
+    """
     rate, wait = 0.7, 7
     tries: Steps[Step] = [strict(wait, 1)] * _REFUSED_TRIES
     sequence = Sequence(DEFAULT, (Change(0, rate), strict(0, 1_000_000), *tries))
@@ -184,7 +188,11 @@ def refused_tries(oracle: Oracle) -> Case:
 
 
 def no_number(oracle: Oracle, rate: str, written: str) -> Case:
-    """Return the case of a rate of NaN or infinity: Kafka accepts it."""
+    """Return the case of a rate of NaN or infinity: Kafka accepts it, the project does not.
+
+    Raises:
+        MismatchError: One of the two decides otherwise.
+    """
     steps = (Change(0, float(rate)), *[strict(0, 1_000_000_000)] * 3)
     kafka = oracle.plain(Sequence(DEFAULT, steps))
     admitted = [answer.verdicts for answer in kafka[1:]] == ["A"] * 3

@@ -1,4 +1,4 @@
-"""Kafka's own controller mutation quota, in a JVM of its own (`Oracle.java`)."""
+"""Kafka's own controller mutation quota, in a separate JVM (`Oracle.java`)."""
 
 import subprocess
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ CLASSES = (
     "org.apache.kafka.common.metrics.Sensor",
     "org.apache.kafka.common.metrics.stats.TokenBucket",
 )
-"""The classes in question: those of a KRaft controller, and those in which they store a bucket."""
+"""Kafka's classes that are compared: those of a KRaft controller, and those in which they store a bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Kafka's answer to a step; all fields but the time are for tries only."""
+    """Kafka's answer to a step at `at` (epoch ms); a try also has the tokens before and after it."""
 
     at: int
     before: float = 0.0
@@ -64,7 +64,7 @@ class Oracle:
     def _line(self) -> str:
         line = self._process.stdout.readline()
         if not line:
-            raise ClusterError("the JVM with Kafka's classes has ended; what it said is above")
+            raise ClusterError("the JVM with Kafka's classes has ended; its output is above")
         return line.rstrip("\n")
 
 

@@ -25,7 +25,7 @@ def play(
     Args:
         sequence: The steps.
         times: The time of each step, epoch ms.
-        validate_only: Whether the tries are validate_only.
+        validate_only: Whether the tries only validate.
         options: Options of each quota besides its rate.
     """
     bucket: Bucket | None = None

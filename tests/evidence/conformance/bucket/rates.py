@@ -1,4 +1,4 @@
-"""Kafka's own rate metric, in a JVM of its own (`Rates.java`), and random charges for it."""
+"""Kafka's own rate metric, in a separate JVM (`Rates.java`), and random charges for it."""
 
 import random
 import subprocess
@@ -37,7 +37,7 @@ def streams(seed: int, count: int) -> Iterator[Stream]:
 
 
 def kafkas_rates(jars: Path, requested: Sequence[Stream]) -> Iterator[list[float]]:
-    """Yield the rates that Kafka's class measures at the charges of each stream."""
+    """Yield, for each stream, the rates (mutations/s) that Kafka's class measures at its charges."""
     command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(Path(__file__).with_name("Rates.java"))]
     done = subprocess.run(command, input="".join(map(str, requested)), capture_output=True, text=True, check=True)
     lines = iter(done.stdout.splitlines())

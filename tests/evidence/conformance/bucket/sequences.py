@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Kafka's search for sensors without a record for an hour."""
+    """Kafka's removal of sensors without a record for an hour, `wait` ms after the previous step."""
 
     wait: int
 
@@ -77,7 +77,7 @@ _OLD, _STEP_BACK, _THROTTLE, _CHANGE, _HUGE = 0.3, 0.06, 0.15, 0.03, 0.01
 
 
 def sequences(seed: int, count: int) -> Iterator[Sequence]:
-    """Yield so many sequences, each determined by the seed and its number."""
+    """Yield `count` sequences, each determined by the seed and its number."""
     for number in range(count):
         yield random_sequence(random.Random(f"{seed}-{number}"))
 

@@ -1,4 +1,4 @@
-"""The codec compared with Kafka's generated classes, and fuzzed. `python -m tests.evidence.conformance.wire`."""
+"""Compares the codec with Kafka's classes, and fuzzes it: `python -m tests.evidence.conformance.wire`."""
 
 import argparse
 import sys
@@ -17,9 +17,9 @@ from tests.evidence.conformance.wire.oracle import kafka_oracle
 def main() -> None:
     """Run the program; a mismatch is printed to standard error."""
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.conformance.wire", description=__doc__)
-    parser.add_argument("--messages", type=int, default=60_000, metavar="N", help="of each comparison; 60000")
-    parser.add_argument("--frames", type=int, default=100_000, metavar="N", help="broken, for the codec alone; 100000")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all that is random; 1")
+    parser.add_argument("--messages", type=int, default=60_000, metavar="N", help="of each comparison (default: 60000)")
+    parser.add_argument("--frames", type=int, default=100_000, metavar="N", help="broken frames (default: 100000)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all random data (default: 1)")
     options = parser.parse_args()
     jars = jars_folder(load_settings([], environment={}).broker.jars)
     try:
@@ -32,10 +32,10 @@ def main() -> None:
 
 
 def compare(jars: Path, seed: int, count: int) -> Tally:
-    """Make each comparison of so many messages.
+    """Make each comparison with `count` messages.
 
     Raises:
-        MismatchError: the codec and Kafka disagree.
+        MismatchError: The codec and Kafka disagree.
     """
     with kafka_oracle(jars) as oracle:
         comparison = Comparison(oracle, kinds(read_schemas(jars)), seed)
@@ -59,7 +59,7 @@ def _print_tally(tally: Tally) -> None:
 def _print_fuzzed(fuzzed: Fuzzed) -> None:
     print(
         f"{fuzzed.frames} broken frames: {fuzzed.read} read, {fuzzed.refused} refused, "
-        f"{fuzzed.header_alone} of which there is no more than a header"
+        f"{fuzzed.header_alone} with a header only"
     )
     print(f"the slowest took {fuzzed.slowest_us:.0f} us of CPU, memory grew by {fuzzed.grown_kb} kB")
 

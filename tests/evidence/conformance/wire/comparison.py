@@ -1,13 +1,13 @@
 """The comparison of the codec with Kafka's generated classes, over all messages and versions.
 
 - Messages that the codec writes must be read by Kafka to the last byte, and written back as the same bytes.
-- Messages that Kafka makes of itself must be written back by the codec as the same bytes.
-- A message read in one version must be written in another as the same bytes, or refused by both. So must one of which
-  nothing is set, which is all defaults.
-- Of broken bytes, the codec must read what Kafka reads, or refuse them. It may refuse what Kafka reads for the reasons
-  in `STRICTER`.
+- Random messages that Kafka writes must be written back by the codec as the same bytes.
+- A message read in one version must be written in another as the same bytes, or refused by both. The same holds for a
+  message without values, whose fields all have their defaults.
+- Broken bytes that Kafka refuses must be refused by the codec. What Kafka reads, the codec must read as the same
+  message, or refuse for a reason in `STRICTER`.
 
-What was read must be the same as Kafka's own JSON.
+The content of a message is compared in the form of Kafka's JSON.
 """
 
 import itertools
@@ -33,7 +33,7 @@ STRICTER = {
     "comes after tag": "Kafka takes tags in any order, and the last of two that are the same",
     "not as long as it claims": "Kafka does not look at the size of a tagged field that it knows",
 }
-"""What the codec refuses although Kafka reads it, by words of the error: another reader might see another message."""
+"""Reasons to refuse what Kafka reads, by words of the error: another reader might see another message."""
 
 
 @dataclass(slots=True)
@@ -41,15 +41,15 @@ class Tally:
     """Counts of the comparison, of messages."""
 
     written: int = 0
-    """By the codec, and equal."""
+    """Written by the codec, and equal."""
     made: int = 0
-    """By Kafka, and equal."""
+    """Written by Kafka, and equal."""
     rewritten: int = 0
     """Read in one version and written in another, and equal."""
     not_carried: int = 0
-    """Read in one version, and not written in another by either."""
+    """Read in one version, and in another refused by both."""
     both_read: int = 0
-    """Broken, and read as the same by both."""
+    """Broken, and read by both as the same message."""
     both_refused: int = 0
     stricter: Counter[str] = field(default_factory=Counter)
     """Broken, and refused by the codec alone, by the key in `STRICTER`."""
@@ -104,10 +104,10 @@ class Comparison:
             self.tally.written += 1
 
     def compare_made(self, count: int) -> None:
-        """Compare messages that Kafka makes.
+        """Compare random messages that Kafka writes.
 
         Raises:
-            MismatchError: the codec reads another, or writes it otherwise.
+            MismatchError: The codec reads another message, or writes it otherwise.
         """
         for kind in self._in_turn(count):
             data = self._oracle.random(kind.name, kind.version, self._chance.randrange(2**60))
@@ -115,10 +115,10 @@ class Comparison:
             self.tally.made += 1
 
     def compare_defaults(self) -> None:
-        """Compare messages of which nothing is set, once each.
+        """Compare messages without values, one in each version.
 
         Raises:
-            MismatchError: a default is another, or one of the two cannot write it.
+            MismatchError: The defaults differ, or only one of the two can write the message.
         """
         for kind in self._kinds:
             self._compare_written(kind, b"", {}, self._oracle.empty(kind.name, kind.version))
@@ -127,7 +127,7 @@ class Comparison:
         """Compare messages read in one version and written in another.
 
         Raises:
-            MismatchError: one of the two cannot write it, or they write it otherwise.
+            MismatchError: Only one of the two can write a message, or they write it differently.
         """
         versions: dict[str, list[Kind]] = defaultdict(list)
         for kind in self._kinds:
@@ -142,7 +142,7 @@ class Comparison:
         """Compare messages that were broken.
 
         Raises:
-            MismatchError: the codec reads what Kafka refuses, or another message, or refuses too much.
+            MismatchError: The codec reads what Kafka refuses, or another message, or refuses without a listed reason.
         """
         other = b""
         for kind in self._in_turn(count):
@@ -217,7 +217,7 @@ def _is_read(kind: Kind, data: bytes) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return JSON as text, in which what is not a number is equal to itself."""
+    """Return JSON as text, in which NaN is equal to itself."""
     return json.dumps(value, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Broken frames for the codec alone: what it raises, and how long the slowest takes."""
+"""Broken frames for the codec alone: the errors that it raises, and the time of the slowest frame."""
 
 import random
 import resource
@@ -40,10 +40,10 @@ class Fuzzed:
     header_alone: int = 0
     """Frames that end within their header, or became those of another API."""
     slowest_us: float = 0.0
-    """CPU time of reading the slowest frame."""
+    """CPU time of reading the slowest frame, µs."""
     slowest: str = ""
     grown_kb: int = 0
-    """By how much the most memory of the process grew."""
+    """Growth of the process's peak memory, KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def fuzz(jar: Path, seed: int, count: int) -> Fuzzed:
         for version in range(api.min_version, api.max_version + 1)
     ]
     chance = random.Random(seed)
-    for exchange in exchanges:  # all is compiled before anything is measured
+    for exchange in exchanges:  # compiles all codecs before the measurement
         _read(protocol, _frame(chance, protocol, exchange, 0)[_LENGTH:], None, Fuzzed())
         _read(protocol, _frame(chance, protocol, exchange, 1)[_LENGTH:], _header(exchange), Fuzzed())
     found, other = Fuzzed(), b""

@@ -1,4 +1,4 @@
-"""Random messages, and messages as Kafka's JSON has them."""
+"""Random messages, and messages in the form of Kafka's JSON."""
 
 import base64
 import random
@@ -37,7 +37,7 @@ def random_message(chance: random.Random, struct: Struct) -> dict[str, Any]:
     }
     for field in struct.fields:
         if field.default is None and not field.nullable and field.name not in message:
-            message[field.name] = _value(chance, field)  # without it the version takes no default
+            message[field.name] = _value(chance, field)  # this version has no default for it
     if struct.flexible and chance.random() < 0.1:
         tags = chance.sample(range(_UNKNOWN_TAGS, 100_000), chance.randint(1, 3))
         message["_tags"] = [(tag, chance.randbytes(chance.randint(0, 200))) for tag in sorted(tags)]
@@ -45,9 +45,9 @@ def random_message(chance: random.Random, struct: Struct) -> dict[str, Any]:
 
 
 def as_json(struct: Struct, message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message that was read as Kafka's JSON.
+    """Return a message, as the codec has read it, in the form of Kafka's JSON.
 
-    That is without tagged fields at their default, unknown tags, and the content of records.
+    That form is without tagged fields at their default, unknown tags, and the content of records.
     """
     found = {field.name: _json(field, message[field.name]) for field in struct.fields}
     for field in struct.tagged:

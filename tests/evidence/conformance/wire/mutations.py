@@ -1,4 +1,4 @@
-"""Frames broken at random: what a hostile or broken peer may send."""
+"""Frames with random changes, such as a hostile or defective peer may send."""
 
 import random
 
@@ -20,7 +20,7 @@ _LENGTHS = (
 
 
 def mutated(chance: random.Random, frame: bytes, other: bytes) -> bytes:
-    """Return a frame with one to three changes; `other` is one to take bytes from."""
+    """Return a frame with one to three changes, some of which insert bytes of `other`."""
     changed = bytearray(frame)
     for _ in range(chance.randint(1, 3)):
         at = chance.randint(0, len(changed))

@@ -1,4 +1,4 @@
-"""Kafka's generated classes of messages, in a JVM of its own (`Oracle.java`)."""
+"""Kafka's generated classes of messages, in a separate JVM (`Oracle.java`)."""
 
 import json
 import subprocess
@@ -13,18 +13,18 @@ from tests.support.java_source import java_command
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What Kafka makes of the bytes of a message."""
+    """A message that Kafka has read from bytes."""
 
     written: bytes
-    """The message written by Kafka."""
+    """The message as Kafka writes it back."""
     length: int
-    """Bytes of those given that it takes."""
+    """Number of bytes that Kafka has read."""
     json: dict
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Kafka's error upon bytes that it does not take."""
+    """Kafka's error for bytes that it cannot read, or for a message that it cannot write."""
 
     error: str
 
@@ -52,7 +52,7 @@ class Oracle:
         return _written(self._ask("rewrite", message, version, data.hex(), other))
 
     def empty(self, message: str, version: int) -> bytes | Refused:
-        """Write a message of which nothing is set."""
+        """Write a message without values: each field has its default."""
         return _written(self._ask("empty", message, version))
 
     def _ask(self, what: str, message: str, *values: int | str) -> str:
@@ -62,7 +62,7 @@ class Oracle:
         stdin.flush()
         line = stdout.readline()
         if not line:
-            raise ClusterError("the JVM with Kafka's classes has ended; what it said is above")
+            raise ClusterError("the JVM with Kafka's classes has ended; its output is above")
         return line.decode().rstrip("\n")
 
 
