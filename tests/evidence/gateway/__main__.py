@@ -1,4 +1,4 @@
-"""Unmodified clients at the gateway, compared with the same clients at a broker that enforces the quota itself."""
+"""Compares unmodified clients at the gateway with the same clients at a broker that enforces the quota itself."""
 
 import argparse
 import subprocess
@@ -36,15 +36,17 @@ def main() -> None:
         sys.exit(f"gateway: {len(result.mismatches)} of {len(result.rows)} observations differ")
     if programs == list(PROGRAMS):
         write_page(options.out / "gateway-conformance.md", page(result), console)
-    console.print("only the listed differences are left", style="bold green")
+    console.print("only listed differences were found", style="bold green")
 
 
 def _options() -> argparse.Namespace:
     names = [each.name for each in PROGRAMS]
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.gateway", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a part of the programs, without the page")
+    parser.add_argument("--quick", action="store_true", help="some of the programs, without the page")
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these programs, without the page")
-    parser.add_argument("--slow", type=float, default=1.0, metavar="F", help="factor for the tolerances of time; 1")
+    parser.add_argument(
+        "--slow", type=float, default=1.0, metavar="F", help="factor for the time tolerances (default: 1)"
+    )
     parser.add_argument("--out", type=Path, default=_OUT, metavar="FOLDER", help="for gateway-conformance.md")
     return parser.parse_args()
 

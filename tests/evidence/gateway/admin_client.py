@@ -25,7 +25,7 @@ def _compiled(folder, jars) -> JavaPrograms:
 
 
 def compiled(on: Ground) -> JavaPrograms:
-    """Return the program, compiled."""
+    """Return the compiled program; it is compiled once per folder."""
     return _compiled(on.folder / "admin-client", on.jars)
 
 

@@ -1,4 +1,4 @@
-"""The comparison, observation by observation, of what a program saw at the broker and at the gateway.
+"""The comparison of a program's observations at the broker with those at the gateway.
 
 The two sides take different times for a request, because the job decides in batches. Throttle times are therefore
 compared by the time at which the debt is paid off, relative to the case's first request. Each side charged that request
@@ -27,22 +27,22 @@ class Row:
     gateway: Observation | None
     direct_ended: float
     gateway_ended: float
-    """ms after the case's first request was sent."""
+    """End of the request on each side, ms after the case's first request was sent."""
     difference: Difference | None
-    """The listed difference that it shows."""
+    """The listed difference that the request shows, if any."""
     mismatch: str
-    """The difference that is not listed; empty if there is none."""
+    """What differs without being listed; empty if nothing does."""
 
 
 def compare(
     program: Program, direct: Sequence[Observation], gateway: Sequence[Observation], slow: float = 1.0
 ) -> Iterator[Row]:
-    """Compare what was seen; observations without a counterpart are mismatches.
+    """Yield a row for each request; observations without a counterpart are mismatches.
 
     Args:
         program: The program.
-        direct: What it saw at the broker.
-        gateway: What it saw at the gateway.
+        direct: Its observations at the broker.
+        gateway: Its observations at the gateway.
         slow: Factor for the program's tolerances, for a busy machine.
     """
     theirs = {(each.case, each.step): each for each in direct}
@@ -52,7 +52,7 @@ def compare(
         difference = program.differences.get(key)
         if one is None or other is None or len(theirs) != len(direct) or len(ours) != len(gateway):
             yield Row(
-                program.name, *key, one, other, 0.0, 0.0, difference, "one side has it alone, or it is there twice"
+                program.name, *key, one, other, 0.0, 0.0, difference, "only one side has it, or a side has it twice"
             )
             continue
         first, first_other = _first(direct, key[0]), _first(gateway, key[0])
@@ -76,19 +76,19 @@ def _seen(direct: Observation, gateway: Observation, difference: Difference | No
     if difference is not None:
         wanted = difference.kafka, difference.here
         if difference.told and (not direct.told_ms or gateway.told_ms):
-            return "the broker alone should tell a throttle time"
+            return "only the broker should report a throttle time"
         if (direct.seen, gateway.seen) == wanted:
             return ""
         return f"the difference should be {wanted[0]!r} and {wanted[1]!r}"
     if direct.seen != gateway.seen:
-        return "they see different outcomes"
+        return "the outcomes differ"
     if direct.detail != gateway.detail:
-        return f"they differ within: {_where(direct.detail, gateway.detail)}"
+        return f"the details differ: {_where(direct.detail, gateway.detail)}"
     return ""
 
 
 def _where(one: str, other: str) -> str:
-    """Return where two texts begin to differ."""
+    """Return the parts of two texts around the place where they begin to differ."""
     at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     begin = max(0, at - 60)
     return f"…{one[begin : at + 60]}… and …{other[begin : at + 60]}…"
@@ -96,7 +96,7 @@ def _where(one: str, other: str) -> str:
 
 def _told(direct: Observation, first: Observation, gateway: Observation, first_gateway: Observation) -> str:
     if direct.told_ms is None or gateway.told_ms is None:
-        return "" if direct.told_ms == gateway.told_ms else "one side is told a throttle time alone"
+        return "" if direct.told_ms == gateway.told_ms else "only one side reports a throttle time"
     low, high = paid_off(direct, first)
     low_gateway, high_gateway = paid_off(gateway, first_gateway)
     if not direct.told_ms and not gateway.told_ms:

@@ -32,7 +32,7 @@ plugin.discovery=service_load
 topic.creation.enable=true
 """
 
-# Of 8 partitions each: the first topic overdraws the bucket of 3 by 5 s, the second has to wait for them.
+# Each topic has 8 partitions: the first overdraws the bucket of 3 by 5 s, so the second has to wait for 5 s.
 _CONNECTOR = """\
 name=source
 connector.class=ConnectSource
@@ -92,7 +92,7 @@ def _play(on: Ground, side: Side, first: int) -> list[Observation]:
 
 
 def _first_record(on: Ground, topic: str, process: subprocess.Popen, log: Path) -> float:
-    """Return when a topic has a record (ms)."""
+    """Return the time at which a topic has its first record, ms."""
     deadline = time.monotonic() + _SECONDS
     while True:
         if _records(on, topic):

@@ -1,4 +1,4 @@
-"""franz-go, a client of Go's: a module of this folder, built into a temporary one."""
+"""franz-go, a Go client: the module in `go`, built into a temporary folder."""
 
 import re
 import shutil

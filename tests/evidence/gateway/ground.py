@@ -48,7 +48,7 @@ auto.create.topics.enable=true
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the programs run on."""
+    """The cluster, the job, the gateway and the two sides on which programs run."""
 
     folder: Path
     jars: Path
@@ -56,8 +56,9 @@ class Ground:
     direct: Side
     gateway: Side
     admin: AdminClient
-    """Of a user without a quota, at the broker."""
+    """Admin client of a user without a quota, at the broker."""
     settings: Settings
+    """The deployment of the job and the gateway."""
     check: Callable[[], None]
     """Raises MutationQuotaError if the job or the gateway has ended."""
 
@@ -74,7 +75,7 @@ class Ground:
         return sum(future.result(_SECONDS).offset for future in self.admin.list_offsets(asked).values())
 
     def gateway_log(self) -> str:
-        """Return what the gateway logged."""
+        """Return the gateway's log."""
         return (self.folder / "gateway.log").read_text(errors="replace")
 
 
@@ -170,14 +171,14 @@ def _warm_up(on: Ground) -> None:
 
 
 def create_topics(on: Ground, topics: dict[str, int]) -> None:
-    """Create topics by a user without a quota, given the numbers of their partitions; return once brokers know them."""
+    """Create topics by a user without a quota, given their numbers of partitions; return once brokers know them."""
     for future in on.admin.create_topics([NewTopic(name, count) for name, count in topics.items()]).values():
         future.result(_SECONDS)
     until(lambda: topics.keys() <= on.admin.list_topics(timeout=_SECONDS).topics.keys(), _SECONDS)
 
 
 def topics_of(on: Ground, side: Side) -> dict[str, int]:
-    """Return the partitions of a side's topics, by their names without the side's."""
+    """Return the partitions of a side's topics, by their names without the side's prefix."""
     found = on.admin.list_topics(timeout=_SECONDS).topics
     return {side.plain(name): len(topic.partitions) for name, topic in sorted(found.items()) if side.owns(name)}
 

@@ -1,4 +1,4 @@
-"""The program that writes its requests by hand, in all versions."""
+"""Hand-made requests in all versions, as a program."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,7 +18,7 @@ def _prepare(on: Ground) -> None:
 
 
 def _play(on: Ground, side: Side, first: int) -> list[Observation]:
-    """Play all cases at once, each by a user of its own."""
+    """Play all cases at once, each by a separate user."""
     cases = versions.cases(side) + odd_requests.cases(side)
 
     def play(number: int) -> list[Observation]:

@@ -21,15 +21,15 @@ class JavaPrograms:
     """The programs of some source files, compiled into a folder."""
 
     def __init__(self, folder: Path, sources: Sequence[str], *class_path: Path) -> None:
-        """Compile.
+        """Compile the programs.
 
         Args:
-            folder: For the classes.
+            folder: Folder of the classes.
             sources: Names of the classes.
             class_path: Folders of jars.
 
         Raises:
-            MutationQuotaError: They cannot be compiled.
+            MutationQuotaError: The compiler reports an error.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder

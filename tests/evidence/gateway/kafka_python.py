@@ -101,7 +101,7 @@ def _played(side: Side, user: str, case: str, steps: _Steps) -> list[Observation
 
 
 def _when_ready(admin: Any, send: Callable[[Any], Any]) -> None:
-    """Send a request as soon as the client no longer refuses to, because it was told to keep still."""
+    """Send a request as soon as the client is ready; until its throttle time is over, it raises NodeNotReadyError."""
     from kafka.errors import NodeNotReadyError  # noqa: PLC0415
 
     deadline = time.monotonic() + _SECONDS

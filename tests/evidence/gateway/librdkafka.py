@@ -1,4 +1,4 @@
-"""librdkafka, by confluent-kafka: it speaks versions before error 89, and tells throttle times by a callback."""
+"""librdkafka, by confluent-kafka: it uses versions before error 89, and reports throttle times to a callback."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _TOPICS = {"rd-grown-a": 1, "rd-grown-b": 1, "rd-deleted-a": 11, "rd-deleted-b":
 _TOPICS |= {f"rd-{codec}": 1 for codec in ("none", "gzip", "snappy", "lz4", "zstd")}
 _SECONDS = 60
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By their numbers in a batch's attributes."""
+"""Compression codecs, by their numbers in a batch's attributes."""
 _CODEC_BITS = 7
 _ATTRIBUTES = slice(21, 23)
 _FETCH, _FETCH_VERSION = 1, 12
@@ -38,7 +38,7 @@ def _config(side: Side, user: str) -> dict:
 
 
 class _Client:
-    """A client that writes down what it sees."""
+    """An admin client that records its observations."""
 
     def __init__(self, side: Side, user: str, case: str) -> None:
         self._side = side
@@ -49,7 +49,7 @@ class _Client:
         self.admin = AdminClient({**_config(side, user), **told})
 
     def observe(self, step: str, send: Callable[[], dict[str, Future]]) -> None:
-        """Send a request for topics, and write down what became of each."""
+        """Send a request for topics, and record the outcome of each."""
         sent = time.monotonic() * 1000
         said = []
         for name, future in sorted(send().items()):
@@ -62,7 +62,7 @@ class _Client:
         self._add(step, "; ".join(said), sent)
 
     def list(self, step: str) -> None:
-        """List topics, and write down when the answer came."""
+        """List topics, and record the time of the answer."""
         sent = time.monotonic() * 1000
         self.admin.list_topics(timeout=_SECONDS)
         self._add(step, "answered", sent)

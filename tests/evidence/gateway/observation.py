@@ -10,7 +10,7 @@ from quota.errors import MutationQuotaError
 from tests.evidence.gateway.sides import Side
 
 CONNECT = "connect"
-"""A step before the first one that is charged."""
+"""Name of a step before the first one that is charged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Observation:
     case: str
     step: str
     seen: str
-    """The outcome in words, without times, the same on both sides if the sides are alike."""
+    """The outcome in words, without times and names of the side, so that equal outcomes have equal texts."""
     sent: float
     received: float
     told_ms: int | None = None
@@ -38,13 +38,13 @@ def observed(side: Side, name: str, command: Sequence[str | Path], seconds: floa
     """Run a program that writes its observations as lines of JSON, objects with an Observation's fields.
 
     Args:
-        side: the side that it runs on.
-        name: its name in an error.
-        command: the command.
-        seconds: the time limit.
+        side: The side that it runs on.
+        name: Its name in an error.
+        command: The command.
+        seconds: The time limit.
 
     Raises:
-        MutationQuotaError: It failed.
+        MutationQuotaError: The program failed.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
     if done.returncode:

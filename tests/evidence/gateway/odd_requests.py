@@ -1,4 +1,4 @@
-"""Requests that few clients send, each by its own user, and the versions and mechanisms that are offered."""
+"""Requests that few clients send, each by a separate user, and the versions and mechanisms that are offered."""
 
 import time
 
@@ -30,7 +30,7 @@ _OFFERS = {
     79: "ShareAcknowledge",
     88: "StreamsGroupHeartbeat",
 }
-"""The APIs that the gateway does not offer as the broker does."""
+"""Names of the APIs whose versions the gateway offers differently from the broker, by key."""
 _CREATED_SECONDS = {"direct": 60, "gateway": 10}
 """How long to wait for a topic to be created, by side: brokers of a busy machine may take a while."""
 _OFFERED = "which versions are offered"

@@ -127,13 +127,13 @@ def program_table(result: Result) -> Table:
 
 
 def difference_table(result: Result) -> Table:
-    """Return the listed differences with what both sides saw."""
+    """Return the listed differences with the outcomes on both sides."""
     rows = []
     for row in result.rows:
         if row.difference and row.direct and row.gateway and not row.mismatch:
             theirs, ours = (_with_told(each) for each in (row.direct, row.gateway))
             rows.append((row.difference.name, f"{row.program}: {row.case}: {row.step}", theirs, ours))
-    return Table("differences on purpose", ("difference", "request", "the broker", "the gateway"), tuple(rows), words=4)
+    return Table("intended differences", ("difference", "request", "the broker", "the gateway"), tuple(rows), words=4)
 
 
 def _with_told(observation: Observation) -> str:
@@ -142,7 +142,7 @@ def _with_told(observation: Observation) -> str:
 
 
 def observation_table(played: Played) -> Table:
-    """Return what a program saw on both sides."""
+    """Return the observations of a program on both sides."""
     headings = ("case", "request", "seen by both", "throttle", "throttle", "end", "end")
     rows, last = [], ""
     for row in sorted(played.rows, key=lambda each: [row.case for row in played.rows].index(each.case)):
@@ -152,7 +152,7 @@ def observation_table(played: Played) -> Table:
 
 
 def mismatch_table(result: Result) -> Table:
-    """Return what differs, and not by a listed difference; for the terminal."""
+    """Return the observations that differ without a listed difference; for the terminal."""
     rows = tuple(
         (
             row.program,
@@ -163,7 +163,7 @@ def mismatch_table(result: Result) -> Table:
         )
         for row in result.mismatches
     )
-    return Table("what differs", ("program", "request", "why", "the broker", "the gateway"), rows, words=5)
+    return Table("mismatches", ("program", "request", "why", "the broker", "the gateway"), rows, words=5)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A program that runs on both sides, and the known differences in its observations."""
+"""A program that runs on both sides, and the listed differences in its observations."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from tests.support.waiting import until
 _SETTLE_SECONDS = 20
 
 EVERYTHING = "all cases"
-"""The case of the observation of the topics in the end."""
+"""Name of the case that observes the topics at the end."""
 
 
 class Unavailable(MutationQuotaError):
@@ -35,7 +35,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program, or a client's library."""
+    """A program, or a client library."""
 
     name: str
     about: str
@@ -53,17 +53,17 @@ class Program:
     prepare: Callable[[Ground], None] = lambda _: None
     """Prepares what both sides need."""
     differences: dict[tuple[str, str], Difference] = field(default_factory=dict)
-    """By case and step."""
+    """Listed differences by case and step."""
     differing_topics: tuple[str, ...] = ()
-    """Topics that one side alone has in the end, by those differences."""
+    """Topics that only one side has at the end, because of those differences."""
     early_ms: float = 1500.0
     late_ms: float = 6000.0
     """How much earlier than at the broker a request may end at the gateway, and how much later per request so far."""
     version: Callable[[], str] = lambda: ""
-    """Returns the client and its version; called after it was played."""
+    """Returns the client's name and version; called after the program was played."""
 
     def run(self, on: Ground, first: int) -> tuple[list[Observation], list[Observation]]:
-        """Run it on both sides at the same time, and return what was seen at the broker and at the gateway.
+        """Run it on both sides at the same time, and return its observations at the broker and at the gateway.
 
         Raises:
             Unavailable: It cannot be run here.
@@ -78,12 +78,12 @@ class Program:
         return direct, gateway
 
     def _afterwards(self, on: Ground, side: Side) -> Observation:
-        """Return the topics in the end; for a while the sides may differ, as metadata arrives late."""
-        with suppress(AssertionError):  # the comparison tells
+        """Return the topics at the end; for a while the sides may differ, because metadata arrives late."""
+        with suppress(AssertionError):  # the comparison reports it
             until(lambda: self._topics(on, on.direct) == self._topics(on, on.gateway), _SETTLE_SECONDS)
         topics = self._topics(on, side)
         named = ", ".join(f"{name} {count}" for name, count in topics.items())
-        return Observation(EVERYTHING, "the topics in the end", f"{len(topics)} topics", 0.0, 0.0, detail=named)
+        return Observation(EVERYTHING, "the topics at the end", f"{len(topics)} topics", 0.0, 0.0, detail=named)
 
     def _topics(self, on: Ground, side: Side) -> dict[str, int]:
         found = topics_of(on, side)

@@ -19,7 +19,7 @@ _LAST_BY_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, and what it is called among those of its case."""
+    """A request; `step` is its name within its case."""
 
     step: str
     key: int
@@ -64,14 +64,14 @@ def metadata(step: str, *names: str, auto_create: bool = False) -> Request:
 
 
 def ask(client: WireClient, side: Side, case: str, request: Request) -> Observation:
-    """Send a request, and return what is seen of its answer."""
+    """Send a request, and return the observation of its answer."""
     sent = client.write(client.frame(request.key, request.version, request.message))
     answer, received = client.read()
     return observed(side, case, request, answer, (sent, received))
 
 
 def ask_at_once(client: WireClient, side: Side, case: str, requests: Sequence[Request]) -> list[Observation]:
-    """Write requests at once, and return what is seen of their answers."""
+    """Write requests at once, and return the observations of their answers."""
     sent = client.write(b"".join(client.frame(each.key, each.version, each.message) for each in requests))
     seen = []
     for request in requests:
@@ -104,7 +104,7 @@ def _results_in(results: Sequence[Message]) -> str:
 
 
 def _masked(value: object) -> object:
-    """Return an answer with ids as one of two words: whether they are set."""
+    """Return an answer in which each id is replaced by a text that shows whether it is set."""
     if isinstance(value, dict):
         return {name: _masked(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -1,9 +1,9 @@
-"""The two sides: the programs' users and topics at the broker, and at the gateway."""
+"""The two sides of the comparison, broker and gateway, with their users and topics."""
 
 from dataclasses import dataclass
 
 USERS = 400
-"""Users on each side; each observation begins with one whose bucket is full."""
+"""Number of users on each side; each case begins with one whose bucket is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,11 +11,11 @@ class Side:
     """The address and the users of a side's programs."""
 
     name: str
-    """Begins the names of the side's users and topics, with a hyphen."""
+    """The side's name; with a hyphen, it is the prefix of its users and topics."""
     address: str
     """Bootstrap server, as `host:port`."""
     broker: str
-    """Bootstrap server past the gateway, where a program needs one for its records."""
+    """The broker's own bootstrap server, for programs that produce or consume directly."""
 
     @property
     def server(self) -> tuple[str, int]:

@@ -36,5 +36,5 @@ STREAMS = Program(
     play=_play,
     prepare=_prepare,
     early_ms=3000,
-    late_ms=10_000,  # it starts, too
+    late_ms=10_000,  # includes the start of the application
 )

@@ -1,4 +1,4 @@
-"""kafka-topics.sh, each command a process: what it prints, and its exit code."""
+"""kafka-topics.sh, with a process for each command: its output and its exit code."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ rootLogger.level=WARN
 rootLogger.appenderRef.console.ref=console
 """
 
-# Each line is a command, {} the beginning of the side's names. A bucket holds 3: 33 overdraw it by 30 s.
+# Each line is a command; {} is the prefix of the side. A bucket holds 3, so 33 partitions overdraw it by 30 s.
 _CASES = (
     (
         "create",
@@ -120,8 +120,8 @@ TOPIC_COMMAND = Program(
     about="each command is a process of `org.apache.kafka.tools.TopicCommand`; its standard output, standard error and "
     "exit code are compared",
     users=len(_CASES),
-    early_ms=120_000,  # a refused --alter waits for the mute or not: two calls of its own race
-    late_ms=15_000,  # a JVM for each command
+    early_ms=120_000,  # a refused --alter waits for the mute or not: it makes two calls at once
+    late_ms=15_000,  # includes the start of a JVM for each command
     play=_play,
     prepare=_prepare,
 )

@@ -21,7 +21,7 @@ from tests.support.users import add_scram_users
 from tests.support.wire_client import WireClient
 
 RATE, WINDOW_NUM = 1.0, 3
-"""Each user's quota, mutations a second, and controller.quota.window.num: the burst is 3, so that few partitions do."""
+"""Each user's quota (mutations/s), and controller.quota.window.num: a burst of 3, which few partitions overdraw."""
 
 SCRAM_USER = 398
 DENIED_USER = 399
@@ -71,7 +71,7 @@ def set_quotas(settings: Settings, protocol: Protocol, direct: Side, gateway: Si
         answer = client.call(_ALTER_CLIENT_QUOTAS, 1, {"entries": entries, "validateOnly": False})
     failed = [each["errorMessage"] for each in answer["entries"] if each["errorCode"]]
     if failed:
-        raise MutationQuotaError(f"the broker does not take the quotas: {failed[0]}")
+        raise MutationQuotaError(f"the broker rejects the quotas: {failed[0]}")
     own = [QuotaEntity(gateway.user(number)) for number in users]
     own += [QuotaEntity(gateway.user(CLIENTS_USER), client) for client in CLIENT_IDS]
     write_records(settings, [QuotaRecord(entity, RATE) for entity in own])

@@ -1,4 +1,4 @@
-"""Requests of all versions: overdrawn, in debt, and the mute after it; and a sequence that is written at once."""
+"""Requests in all versions: overdrawn, in debt and while muted; and a sequence that is written at once."""
 
 from collections.abc import Callable
 
@@ -56,7 +56,7 @@ def _name(side: Side, key: int, version: int, part: str) -> str:
 
 
 def _one_version(client: WireClient, side: Side, key: int, version: int) -> list[Observation]:
-    """Overdraw by 8, then ask in debt for one topic and some that fail anyway, then for anything else."""
+    """Overdraw by 8, then send a request in debt, for topics that fail anyway too, then one while muted."""
     a, b, none = (_name(side, key, version, part) for part in ("a", "b", "none"))
     failing = "in debt, with topics that fail"
     requests: tuple[Request, Request]

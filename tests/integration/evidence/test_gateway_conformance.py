@@ -69,15 +69,15 @@ def test_what_takes_longer_and_tells_of_the_same_debt_is_the_same():
 @pytest.mark.parametrize(
     ("number", "change", "why"),
     [
-        (1, {"seen": "ok"}, "they see different outcomes"),
-        (1, {"detail": "a message"}, "they differ within: …… and …a message…"),
-        (1, {"told_ms": None}, "one side is told a throttle time alone"),
+        (1, {"seen": "ok"}, "the outcomes differ"),
+        (1, {"detail": "a message"}, "the details differ: …… and …a message…"),
+        (1, {"told_ms": None}, "only one side reports a throttle time"),
         (1, {"told_ms": 0}, "the debt is paid off"),
         (1, {"told_ms": 8100}, "the debt is paid off 7,995 to 8,015 ms"),
         (1, {"told_ms": 7000}, "and 7,010 to 7,830 ms at the gateway"),
         (2, {"received": 900}, "it ends 8,020 ms after the first request at the broker, and 900 ms at the gateway"),
         (2, {"received": 90_000}, "and 90,000 ms at the gateway"),
-        (2, {"step": "another"}, "one side has it alone"),
+        (2, {"step": "another"}, "only one side has it"),
     ],
 )
 def test_what_differs_is_noticed(number, change, why):
@@ -103,7 +103,7 @@ def test_a_listed_difference_must_show_as_it_is_listed():
 
     assert mismatches(gateway, program=listed) == []
     (found,) = mismatches(GATEWAY, program=listed)
-    assert found == ("second", "the broker alone should tell a throttle time")
+    assert found == ("second", "only the broker should report a throttle time")
     elsewhere = replace(PROGRAM, differences={("case", "second"): Difference("free", "89", "90")})
     (found,) = mismatches(gateway, program=elsewhere)
     assert found == ("second", "the difference should be '89' and '90'")

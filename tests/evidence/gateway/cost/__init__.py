@@ -1,1 +1,1 @@
-"""Measures the cost of the gateway next to a direct connection; writes docs/evidence/gateway/gateway-cost.md."""
+"""Measures the cost of the gateway, compared with a direct connection; writes docs/evidence/gateway/gateway-cost.md."""

@@ -1,4 +1,4 @@
-"""The cost of the gateway next to a direct connection: `python -m tests.evidence.gateway.cost`."""
+"""Measures the cost of the gateway, compared with a direct connection: `python -m tests.evidence.gateway.cost`."""
 
 import argparse
 import signal
@@ -37,7 +37,7 @@ def main() -> None:
     """Run the program; an error is one line on standard error."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="gateway-cost", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tiny one of a minute, to see that it works")
+    parser.add_argument("--quick", action="store_true", help="a tiny run of a minute, to check that it works")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for gateway-cost.md")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     options = parser.parse_args()
@@ -54,7 +54,13 @@ def main() -> None:
 
 
 def measure(plan: Plan, options: list[str], tell: Callable[[str], None]) -> Figures:
-    """Measure all of it."""
+    """Measure all figures of the page.
+
+    Args:
+        plan: The size of the measurement.
+        options: Settings, as `SECTION.KEY=VALUE`.
+        tell: Takes a line of progress.
+    """
     before = load()
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         settings = load_settings([*options, f"storage.root={folder}"], environment={})

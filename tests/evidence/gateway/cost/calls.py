@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Times of a call by one way, in seconds."""
+    """Percentiles of the times of a call over one route, in seconds."""
 
     p50: float
     p99: float
@@ -40,7 +40,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Calls a second by one way."""
+    """Calls per second over one route."""
 
     per_second: float
     cpu_seconds: float | None
@@ -48,7 +48,7 @@ class Throughput:
 
 
 def requests(topic: str) -> tuple[Request, ...]:
-    """Return the calls that are measured, about a topic that exists."""
+    """Return the requests whose calls are measured, for a topic that exists."""
     asked = {"name": topic, "partitions": [{"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}]}
     return (
         Request("ApiVersions", ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "c", "clientSoftwareVersion": "1"}),
@@ -58,42 +58,42 @@ def requests(topic: str) -> tuple[Request, ...]:
 
 
 def latencies(ground: Ground, request: Request, calls: int) -> dict[str, Latency]:
-    """Return the times of a call by each way, one call at a time and the ways in turns."""
-    clients = {way: ground.connect(port) for way, port in ground.routes.items()}
-    frames = {way: client.request(request.key, request.version, request.message) for way, client in clients.items()}
-    times: dict[str, list[float]] = {way: [] for way in clients}
-    for way, client in clients.items():
+    """Measure a call over each route, one call at a time and the routes in turns."""
+    clients = {route: ground.connect(port) for route, port in ground.routes.items()}
+    frames = {route: client.request(request.key, request.version, request.message) for route, client in clients.items()}
+    times: dict[str, list[float]] = {route: [] for route in clients}
+    for route, client in clients.items():
         for _ in range(_WARM_UP):
-            client.seconds(frames[way])
+            client.seconds(frames[route])
     for _ in range(calls):
-        for way, client in clients.items():
-            times[way].append(client.seconds(frames[way]))
+        for route, client in clients.items():
+            times[route].append(client.seconds(frames[route]))
     for client in clients.values():
         client.close()
-    return {way: Latency(percentile(each, 0.5), percentile(each, 0.99)) for way, each in times.items()}
+    return {route: Latency(percentile(each, 0.5), percentile(each, 0.99)) for route, each in times.items()}
 
 
 def throughput(ground: Ground, request: Request, in_flight: int, rounds: int, seconds: float) -> dict[str, Throughput]:
-    """Return the calls a second by each way, over some connections with so many calls in flight each."""
+    """Measure the calls per second over each route, on `CONNECTIONS` connections with `in_flight` calls each."""
     done = dict.fromkeys(ground.routes, 0)
     cpu = dict.fromkeys(ground.routes, 0.0)
     elapsed = dict.fromkeys(ground.routes, 0.0)
     for _ in range(rounds):
-        for way, port in ground.routes.items():
-            gateway = ground.gateways.get(way)
+        for route, port in ground.routes.items():
+            gateway = ground.gateways.get(route)
             before = gateway.cpu_seconds() if gateway else 0.0
             count, took = _rush([ground.connect(port) for _ in range(CONNECTIONS)], request, in_flight, seconds)
-            done[way] += count
-            elapsed[way] += took
-            cpu[way] += (gateway.cpu_seconds() if gateway else 0.0) - before
+            done[route] += count
+            elapsed[route] += took
+            cpu[route] += (gateway.cpu_seconds() if gateway else 0.0) - before
     return {
-        way: Throughput(done[way] / elapsed[way], cpu[way] / done[way] if way in ground.gateways else None)
-        for way in ground.routes
+        route: Throughput(done[route] / elapsed[route], cpu[route] / done[route] if route in ground.gateways else None)
+        for route in ground.routes
     }
 
 
 def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[int, float]:
-    """Keep so many calls in flight on each connection; return the answers that came, and the time."""
+    """Keep `in_flight` calls on each connection for `seconds`; return the number of answers, and the time taken."""
     selector = selectors.DefaultSelector()
     for client in clients:
         client.socket.settimeout(None)
@@ -123,7 +123,11 @@ class _Answers:
         self._rest = b""
 
     def add(self, data: bytes) -> int:
-        """Take bytes; return how many answers end in them."""
+        """Add received bytes; return the number of answers that end in them.
+
+        Raises:
+            ConnectionError: There are none: the connection was closed.
+        """
         if not data:
             raise ConnectionError("the connection was closed")
         data = self._rest + data

@@ -11,7 +11,7 @@ from tests.evidence.gateway.cost.ground import PASSWORD, USER, Gateway, Ground
 from tests.support.wire_client import WireClient
 
 _AT_ONCE = 50
-"""Clients that connect before the first of them says anything."""
+"""Number of clients that connect before the first of them sends anything."""
 _SETTLE_SECONDS = 3.0
 
 
@@ -39,12 +39,12 @@ class Idle:
 
     @property
     def bytes_each(self) -> float:
-        """Memory of one of them."""
+        """Memory per connection."""
         return (self.memory - self.memory_before) / self.connections
 
 
 def idle_connections(ground: Ground, request: Request, count: int, seconds: float) -> Iterator[Idle]:
-    """Yield what so many idle connections cost, without authentication and with it."""
+    """Yield the cost of `count` connections that are idle for `seconds`, without authentication and with it."""
     yield _idle(ground, ground.rewriting, "without authentication", request, (count, seconds))
     yield _idle(ground, ground.authenticating, "SASL PLAIN", request, (count, seconds))
 

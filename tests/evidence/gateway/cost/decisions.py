@@ -26,7 +26,7 @@ _TIMEOUT_SECONDS = 60.0
 
 
 class Observer:
-    """Notes when requests and their decisions are in their topics, for a consumer like the gateway's."""
+    """Measures the time from a request in its topic to its decision, by a consumer like the gateway's."""
 
     def __init__(self, settings: Settings) -> None:
         """Prepare to read both topics from their present ends on, and to admit each request at once."""
@@ -42,7 +42,7 @@ class Observer:
         """Return the time from a request to its decision, the requests counted from 0; wait for it if need be.
 
         Raises:
-            MutationQuotaError: It does not come.
+            MutationQuotaError: There is no decision in time.
         """
         with self._came:
             if not self._came.wait_for(lambda: len(self._took) > number, _TIMEOUT_SECONDS):

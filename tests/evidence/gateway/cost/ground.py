@@ -1,4 +1,4 @@
-"""The ground of the measurement: a broker with three listeners, and a gateway as a process in front of each."""
+"""The programs of the measurement: a broker with three listeners, and a gateway process in front of each."""
 
 import subprocess
 import sys
@@ -61,7 +61,7 @@ class Gateway:
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
-        """Begin a new peak."""
+        """Reset the peak to the present memory."""
         (self._files / "clear_refs").write_text("5")
 
     def _status(self, name: str) -> int:
@@ -90,7 +90,7 @@ class Ground:
 
     @property
     def routes(self) -> dict[str, int]:
-        """The ports of the three ways of a client without authentication, by what they are called."""
+        """The ports of the three routes without authentication, by the names of the routes."""
         return {
             "direct": self.direct,
             "gateway, nothing rewritten": self.ahead.port,
@@ -104,13 +104,17 @@ class Ground:
     @property
     def gateways(self) -> dict[str, Gateway]:
         """The gateways of `routes`."""
-        ways = list(self.routes)
-        return {ways[1]: self.ahead, ways[2]: self.rewriting}
+        names = list(self.routes)
+        return {names[1]: self.ahead, names[2]: self.rewriting}
 
 
 @contextmanager
 def ground(settings: Settings, folder: Path) -> Iterator[Ground]:
-    """Run a broker and three gateways inside the block."""
+    """Run a broker and three gateways inside the block.
+
+    Raises:
+        MutationQuotaError: A gateway is not ready in time.
+    """
     ahead, sasl, ahead_gateway = free_port(), free_port(), free_port()
     properties = _PROPERTIES.format(ahead=ahead, sasl=sasl, ahead_gateway=ahead_gateway, user=USER, password=PASSWORD)
     jars = jars_folder(settings.broker.jars)
@@ -158,7 +162,7 @@ def _running(log: Path, options: list[str]) -> Iterator[Gateway]:
 
 
 def _port(process: subprocess.Popen[bytes], log: Path) -> int:
-    """Return the port that the process has told when it was ready."""
+    """Return the port that the process prints when it is ready."""
     deadline = time.monotonic() + _READY_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         ready = [line for line in log.read_text().splitlines() if line.startswith("ready ")]

@@ -1,4 +1,4 @@
-"""Metadata of all topics of a large cluster: an answer of hundreds of kilobytes that names brokers at its beginning."""
+"""Metadata of all topics of a large cluster: an answer of hundreds of kilobytes, with the brokers at its beginning."""
 
 import time
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _SEEN_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a call for all topics took by one way; medians in seconds."""
+    """A call for all topics over one route: the bytes of its answer, and medians in seconds."""
 
     bytes: int
     seconds: float
@@ -28,7 +28,11 @@ class Listing:
 
 
 def make_topics(ground: Ground, count: int) -> None:
-    """Create topics of `PARTITIONS` partitions directly, and wait until the broker lists them."""
+    """Create topics of `PARTITIONS` partitions directly, and wait until the broker lists them.
+
+    Raises:
+        MutationQuotaError: The broker does not list them in time.
+    """
     with ground.connect(ground.direct) as client:
         for first in range(0, count, _AT_ONCE):
             topics = [
@@ -46,24 +50,25 @@ def make_topics(ground: Ground, count: int) -> None:
 
 
 def listings(ground: Ground, rounds: int) -> dict[str, Listing]:
-    """Return what a call for all topics takes by each way, in turns."""
-    clients = {way: ground.connect(port) for way, port in ground.routes.items()}
-    times: dict[str, list[float]] = {way: [] for way in clients}
-    cpu: dict[str, list[float]] = {way: [] for way in clients}
+    """Measure a call for all topics over each route in turns, and return the results by route."""
+    clients = {route: ground.connect(port) for route, port in ground.routes.items()}
+    times: dict[str, list[float]] = {route: [] for route in clients}
+    cpu: dict[str, list[float]] = {route: [] for route in clients}
     sizes: dict[str, int] = {}
     for _ in range(rounds):
-        for way, client in clients.items():
-            gateway = ground.gateways.get(way)
+        for route, client in clients.items():
+            gateway = ground.gateways.get(route)
             frame = client.request(ApiKey.METADATA, _VERSION, {"topics": None})
             before = gateway.cpu_seconds() if gateway else 0.0
             begun = time.perf_counter()
             client.socket.sendall(frame)
-            sizes[way] = len(client.receive())
-            times[way].append(time.perf_counter() - begun)
+            sizes[route] = len(client.receive())
+            times[route].append(time.perf_counter() - begun)
             if gateway:
-                cpu[way].append(gateway.cpu_seconds() - before)
+                cpu[route].append(gateway.cpu_seconds() - before)
     for client in clients.values():
         client.close()
     return {
-        way: Listing(sizes[way], median(each), median(cpu[way]) if cpu[way] else None) for way, each in times.items()
+        route: Listing(sizes[route], median(each), median(cpu[route]) if cpu[route] else None)
+        for route, each in times.items()
     }

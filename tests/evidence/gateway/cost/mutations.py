@@ -24,7 +24,7 @@ _NO_ID = bytes(16)
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """What a request for mutations took, medians in seconds."""
+    """The times of a request for mutations, medians in seconds."""
 
     name: str
     direct: float
@@ -33,18 +33,18 @@ class Mutation:
     decision: float
     """From the request in its topic to the decision in its topic."""
     rest: float
-    """What is left of `through` without the decision: the cluster's work, and the gateway's."""
+    """`through` without the decision: the work of the cluster and of the gateway."""
     cpu: float
     """Processor time of the gateway, on average."""
 
     @property
     def added(self) -> float:
-        """What the gateway adds to the decision and to a direct request."""
+        """The time that the gateway adds to the decision and to a direct request."""
         return self.rest - self.direct
 
 
 def mutations(ground: Ground, observer: Observer, rounds: int) -> Iterator[Mutation]:
-    """Yield creates and deletes of each size, both ways in turns."""
+    """Yield the creates and the deletes of each size, direct and through the gateway in turns."""
     asked = itertools.count()
     for size in SIZES:
         runs: dict[str, list[_Run]] = {"create": [], "delete": []}
@@ -60,7 +60,7 @@ def mutations(ground: Ground, observer: Observer, rounds: int) -> Iterator[Mutat
                     cpu = ground.rewriting.cpu_seconds() - cpu
                     runs[kind].append(_Run(plain, whole, observer.decision_seconds(next(asked)), cpu))
                     if kind == "create":
-                        _wait_until_listed(direct, [f"{way}-{size}-{number}" for way in ("direct", "through")], size)
+                        _wait_until_listed(direct, [f"{side}-{size}-{number}" for side in ("direct", "through")], size)
         for kind, found in runs.items():
             yield _mutation(f"{kind} {size}", found[_WARM_UP:])
 

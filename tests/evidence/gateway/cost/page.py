@@ -25,11 +25,11 @@ _METHOD = """\
 One run uses a broker and three `mutation-quota gateway` processes, each in front of its own listener. The first gateway
 rewrites addresses, the second serves a listener that advertises the gateway's address
 (`gateway.advertised_by=brokers`), and the third serves a listener with SASL. All clients use sockets and `quota.wire`,
-without a client library. The ways to the broker alternate, so that other load on the machine affects all of them.
+without a client library. The routes to the broker alternate, so that other load on the machine affects all of them.
 Processor times are those of the gateway process alone, as counted by the kernel.
 
-- *Calls*: {calls:,} calls each way, one at a time, after 200 that do not count. The gateway forwards ListOffsets by its
-  header alone, and parses the requests and responses of Metadata and ApiVersions.
+- *Calls*: {calls:,} calls on each route, one at a time, after 200 that do not count. The gateway forwards ListOffsets
+  by its header alone, and parses the requests and responses of Metadata and ApiVersions.
 - *Concurrent calls*: {connections} connections, each with 1 or 64 calls in flight. A gateway is one process with one
   event loop; the client and the broker use the same cores.
 - *Transfers*: one Produce request of {batches} partitions with a batch of 1 MB each, and one Fetch that reads them; the
@@ -51,7 +51,7 @@ class Plan:
 
     calls: int
     rounds: int
-    """Turns of calls at once, each of so many `seconds`."""
+    """Rounds of concurrent calls, each of `seconds`."""
     seconds: float
     transfers: int
     connections: int
@@ -63,7 +63,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All that was measured; the keys of inner mappings are the ways of `Ground.routes`."""
+    """All figures; the keys of inner mappings are those of `Ground.routes`."""
 
     plan: Plan
     calls: Mapping[str, Mapping[str, Latency]]
@@ -73,7 +73,7 @@ class Figures:
     mutations: Sequence[Mutation]
     listings: Mapping[str, Listing]
     load: tuple[float, float]
-    """Load of the last minute, before and after."""
+    """Load average over the last minute, before and after the measurement."""
 
 
 def tables(figures: Figures) -> tuple[Table, ...]:
@@ -127,16 +127,16 @@ def page(figures: Figures) -> str:
 
 
 def _goals(figures: Figures) -> Table:
-    """Return the goals beside what was measured."""
+    """Return the goals with the measured values."""
     added = max(
-        way.p50 - ways["direct"].p50
-        for name, ways in figures.calls.items()
+        route.p50 - routes["direct"].p50
+        for name, routes in figures.calls.items()
         if name in _GOAL_CALLS
-        for way in ways.values()
+        for route in routes.values()
     )
     each = max(idle.bytes_each for idle in figures.idle)
     count = figures.idle[0].connections
-    peak = max(way.peak or 0 for way in figures.transfers["produce"].values())
+    peak = max(route.peak or 0 for route in figures.transfers["produce"].values())
     create = figures.mutations[0]
     rows = (
         ("p50 of a forwarded call: at most 0.2 ms above a direct one", f"{added * 1e3:.2f} ms", added <= _ADDED_CALL),
@@ -157,24 +157,24 @@ def _calls(figures: Figures) -> Table:
     rows = [
         (
             name,
-            way,
+            route,
             f"{each.p50 * 1e3:.3f}",
             f"{each.p99 * 1e3:.2f}",
-            NOTHING if each is ways["direct"] else f"{(each.p50 - ways['direct'].p50) * 1e3:+.3f}",
+            NOTHING if each is routes["direct"] else f"{(each.p50 - routes['direct'].p50) * 1e3:+.3f}",
         )
-        for name, ways in figures.calls.items()
-        for way, each in ways.items()
+        for name, routes in figures.calls.items()
+        for route, each in routes.items()
     ]
-    return Table("one call at a time, ms", ("call", "way", "p50", "p99", "p50 above direct"), tuple(rows), 2)
+    return Table("one call at a time, ms", ("call", "route", "p50", "p99", "p50 above direct"), tuple(rows), 2)
 
 
 def _at_once(figures: Figures) -> Table:
     rows = [
-        (name, way, str(in_flight), f"{each.per_second:,.0f}", _micro(each.cpu_seconds))
-        for (name, in_flight), ways in figures.at_once.items()
-        for way, each in ways.items()
+        (name, route, str(in_flight), f"{each.per_second:,.0f}", _micro(each.cpu_seconds))
+        for (name, in_flight), routes in figures.at_once.items()
+        for route, each in routes.items()
     ]
-    headings = ("call", "way", "in flight", "calls per second", "gateway CPU per call, µs")
+    headings = ("call", "route", "in flight", "calls per second", "gateway CPU per call, µs")
     return Table(f"concurrent calls, over {CONNECTIONS} connections", headings, tuple(rows), 2)
 
 
@@ -182,15 +182,15 @@ def _transfers(figures: Figures) -> Table:
     rows = [
         (
             f"{name} of {each.bytes / 1e6:.0f} MB",
-            way,
+            route,
             f"{each.megabytes_per_second:,.0f}",
             NOTHING if each.cpu_seconds is None else f"{each.cpu_seconds / each.bytes * 1e9:.2f}",
             NOTHING if each.peak is None else f"{each.peak / 1e6:.1f}",
         )
-        for name, ways in figures.transfers.items()
-        for way, each in ways.items()
+        for name, routes in figures.transfers.items()
+        for route, each in routes.items()
     ]
-    headings = ("transfer", "way", "MB/s", "gateway CPU per MB, ms", "gateway memory growth, MB")
+    headings = ("transfer", "route", "MB/s", "gateway CPU per MB, ms", "gateway memory growth, MB")
     return Table("one large produce request and one large fetch request", headings, tuple(rows), 2)
 
 
@@ -232,14 +232,14 @@ def _mutations(figures: Figures) -> Table:
 def _listings(figures: Figures) -> Table:
     rows = [
         (
-            way,
+            route,
             f"{each.bytes / 1e3:,.0f}",
             f"{each.seconds * 1e3:.1f}",
             NOTHING if each.cpu_seconds is None else f"{each.cpu_seconds * 1e3:.1f}",
         )
-        for way, each in figures.listings.items()
+        for route, each in figures.listings.items()
     ]
-    headings = ("way", "answer, KB", "p50, ms", "gateway CPU, ms")
+    headings = ("route", "answer, KB", "p50, ms", "gateway CPU, ms")
     return Table(f"Metadata of {figures.plan.topics:,} topics with {PARTITIONS} partitions", headings, tuple(rows), 1)
 
 

@@ -20,7 +20,7 @@ _POLYNOMIAL = 0x82F63B78  # CRC-32C
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a transfer took by one way."""
+    """A transfer over one route."""
 
     bytes: int
     seconds: float
@@ -37,7 +37,7 @@ class Transfer:
 
 
 def transfers(ground: Ground, topic: str, rounds: int) -> dict[str, dict[str, Transfer]]:
-    """Return the produce and the fetch by each way, in turns. The topic has `BATCHES` partitions."""
+    """Measure the produce and the fetch over each route in turns; `topic` has `BATCHES` partitions."""
     return {
         "produce": _transfers(ground, rounds, ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic)),
         "fetch": _transfers(ground, rounds, ApiKey.FETCH, _FETCH_VERSION, _fetch(topic)),
@@ -45,13 +45,13 @@ def transfers(ground: Ground, topic: str, rounds: int) -> dict[str, dict[str, Tr
 
 
 def _transfers(ground: Ground, rounds: int, key: int, version: int, message: dict) -> dict[str, Transfer]:
-    times: dict[str, list[float]] = {way: [] for way in ground.routes}
-    cpu: dict[str, list[float]] = {way: [] for way in ground.routes}
-    peaks: dict[str, list[int]] = {way: [] for way in ground.routes}
+    times: dict[str, list[float]] = {route: [] for route in ground.routes}
+    cpu: dict[str, list[float]] = {route: [] for route in ground.routes}
+    peaks: dict[str, list[int]] = {route: [] for route in ground.routes}
     size = BATCHES * _BATCH_BYTES
     for number in range(rounds + 1):  # the first one warms up
-        for way, port in ground.routes.items():
-            gateway = ground.gateways.get(way)
+        for route, port in ground.routes.items():
+            gateway = ground.gateways.get(route)
             with ground.connect(port) as client:
                 frame = client.request(key, version, message)
                 before = (gateway.cpu_seconds(), gateway.memory()) if gateway else (0.0, 0)
@@ -62,15 +62,15 @@ def _transfers(ground: Ground, rounds: int, key: int, version: int, message: dic
                 answer = client.receive()
                 took = time.perf_counter() - begun
                 if len(frame) < size and len(answer) < size:
-                    raise ConnectionError(f"{way}: only {len(answer):,} bytes came")
+                    raise ConnectionError(f"{route}: only {len(answer):,} bytes came")
             if number:
-                times[way].append(took)
+                times[route].append(took)
                 if gateway:
-                    cpu[way].append(gateway.cpu_seconds() - before[0])
-                    peaks[way].append(gateway.peak() - before[1])
+                    cpu[route].append(gateway.cpu_seconds() - before[0])
+                    peaks[route].append(gateway.peak() - before[1])
     return {
-        way: Transfer(size, median(each), median(cpu[way]) if cpu[way] else None, max(peaks[way], default=None))
-        for way, each in times.items()
+        route: Transfer(size, median(each), median(cpu[route]) if cpu[route] else None, max(peaks[route], default=None))
+        for route, each in times.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Many kills of a gateway under load, with the complete real job: `python -m tests.evidence.gateway.kills`."""
+"""Kills a gateway under load many times, with the complete job: `python -m tests.evidence.gateway.kills`."""
 
 import argparse
 import sys
@@ -19,10 +19,10 @@ from tests.support.deployment import make_deployment
 
 
 def main() -> None:
-    """Run it; exit 1 if a check fails."""
+    """Run the experiment; exit 1 if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50, help="kills by SIGKILL (default: %(default)s)")
-    parser.add_argument("--clients", type=int, default=6, help="clients at a time (default: %(default)s)")
+    parser.add_argument("--clients", type=int, default=6, help="concurrent clients (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the times and steps (default: the time)")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for gateway-kills.md")
     arguments = parser.parse_args()

@@ -15,10 +15,10 @@ from tests.support.wire_client import WireClient
 Message = dict[str, Any]
 
 PREFIX = "killed-"
-"""The names of all topics begin so."""
+"""Prefix of the names of all topics."""
 
 LIMIT_MS = 15_000
-"""A client's own time limit of a request."""
+"""A client's own time limit of a request, ms."""
 
 _SLACK_SECONDS = 3.0
 _CREATE, _DELETE, _GROW = 19, 20, 37
@@ -39,6 +39,7 @@ class Tally:
     undecided: int = 0
     """Calls answered with error 7: there was no decision, or the broker did not know the topic yet."""
     found_done: int = 0
+    """Steps that a retry found done by an earlier attempt."""
     longest_ms: int = 0
     steps: Counter[str] = field(default_factory=Counter)
     """Creations, growths and deletions that are done."""

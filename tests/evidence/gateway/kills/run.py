@@ -15,14 +15,14 @@ from tests.evidence.gateway.kills.verdict import Report, check
 from tests.support.gateway import Gateway, protocol, start_gateway
 
 REPEATS_SECONDS = 600.0
-"""`repeats.window_seconds`: the job remembers admitted requests for so long."""
+"""`repeats.window_seconds`: how long the job remembers admitted requests."""
 
 _RATE = 8.0
 _CLIENT_SECONDS = 120
 
 
 def prepared(settings: Settings) -> Settings:
-    """Return a deployment's settings with which its job must run."""
+    """Return the settings of a deployment with deduplication, with which its job must run."""
     repeats = settings.repeats.model_copy(update={"window_seconds": REPEATS_SECONDS})
     return settings.model_copy(update={"repeats": repeats})
 
@@ -35,7 +35,7 @@ class Plan:
     """The number of kills by SIGKILL, each followed by a new start."""
     clients: int = 6
     between: tuple[float, float] = (0.3, 3.0)
-    """The shortest and the longest time from a start to its kill [s]."""
+    """The shortest and the longest time from a start to its kill, s."""
     seed: int = 599
     """The seed of these times and of the clients' steps."""
 

@@ -1,4 +1,4 @@
-"""Checks of the cluster and the decisions after the clients have gone."""
+"""Checks of the cluster and the decisions after the clients have ended."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
@@ -40,12 +40,12 @@ class Report:
         return sum((each.steps for each in self.tallies), Counter[str]())
 
     def total(self, name: str) -> int:
-        """Return the sum of a number of all clients' tallies."""
+        """Return the sum of a count over all clients' tallies."""
         return sum(getattr(each, name) for each in self.tallies)
 
 
 def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
-    """Compare the topics of the cluster with the decisions."""
+    """Compare the topics of the cluster and the clients' answers with the decisions, and return the report."""
     report = Report(kills, tallies, wrong=[each for tally in tallies for each in tally.wrong])
     admitted = _admitted(settings, report)
     check_charges(report, admitted)
@@ -103,7 +103,7 @@ def check_charges(report: Report, admitted: _Admitted) -> None:
 
 
 def check_answers(report: Report, tally: Tally, admitted: _Admitted, standing: Collection[str]) -> None:
-    """Each topic created, grown or deleted for a client was admitted for it, and is gone if it was deleted."""
+    """Check that each finished step of a client was admitted, and that deleted topics do not exist."""
     for (done, name), code in tally.answers.items():
         there = "is there" if name in standing else "is not there"
         if (_OPERATIONS[done], name) not in admitted:
@@ -113,7 +113,7 @@ def check_answers(report: Report, tally: Tally, admitted: _Admitted, standing: C
 
 
 def check_topic(report: Report, name: str, partitions: int, admitted: _Admitted) -> None:
-    """A topic has the partitions that its creation, or a growth to exactly as many, was admitted for."""
+    """Check that a topic has the partitions of an admitted creation, or of a growth to exactly as many."""
     created = {topic.partitions for topic, _ in admitted.get((Operation.CREATE_TOPICS, name), ())}
     grown = {topic.count for topic, _ in admitted.get((Operation.CREATE_PARTITIONS, name), ())}
     if not created:
