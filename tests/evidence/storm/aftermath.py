@@ -36,7 +36,7 @@ class Report:
         outcomes = ", ".join(f"{count} {name}" for name, count in sorted(self.outcomes.items()))
         return (
             f"{self.calls} calls; outcomes of their topics: {outcomes}; {self.topics} topics exist at the end; "
-            f"{self.results} results, {self.found_done} topics found done by a retry; {self.waits} waits, "
+            f"{self.results} results, {self.found_done} topics found done already; {self.waits} waits, "
             f"longer than the throttle time by p50 {p50} ms, p99 {p99} ms, max {late[-1]} ms"
         )
 

@@ -26,7 +26,7 @@ import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 /**
  * The decisions of a KRaft controller, by its own classes under a manual clock: reads lines and writes lines.
  *
- * <p>A sequence has a user of its own, and begins with {@code S W start plain|modelled}; {@code end} plays it. Each
+ * <p>A sequence has a separate user, and begins with {@code S W start plain|modelled}; {@code end} plays it. Each
  * line between is a step with its time after the previous step in ms (negative: the clock steps back;
  * {@code told+N}: N ms after the throttle time of the last try).
  *

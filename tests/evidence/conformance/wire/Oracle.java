@@ -31,7 +31,7 @@ import org.apache.kafka.common.record.MemoryRecords;
  *   <li>{@code random CLASS VERSION SEED} is answered by the bytes of a random message.
  *   <li>{@code rewrite CLASS VERSION HEX OTHER} is answered by the message in another version, or by {@code !} and the
  *       error if that version cannot carry it.
- *   <li>{@code empty CLASS VERSION} is answered by a message of which nothing is set, or by {@code !} and the error.
+ *   <li>{@code empty CLASS VERSION} is answered by a message without values, or by {@code !} and the error.
  * </ul>
  */
 public final class Oracle {

@@ -1,4 +1,4 @@
-// Command franz sees mutations through franz-go, and writes what it sees as lines of JSON.
+// Command franz sends mutations by franz-go, and writes its observations as lines of JSON.
 //
 // Arguments: NAME ADDRESS FIRST_USER.
 package main
@@ -23,7 +23,7 @@ const timeLimit = 60 * time.Second
 
 var began = time.Now()
 
-// Told keeps the longest throttle time told since it was last taken.
+// Told keeps the longest throttle time reported since it was last read.
 type told struct {
 	mutex    sync.Mutex
 	interval time.Duration

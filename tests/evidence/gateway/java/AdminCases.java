@@ -19,7 +19,8 @@ import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.Uuid;
 
 /**
- * What the AdminClient sees. A user's bucket holds 3 at a rate of 1/s, so a topic of 11 partitions overdraws it by 8 s.
+ * Observations of the AdminClient. A user's bucket holds 3 at a rate of 1/s, so a topic of 11 partitions overdraws it by
+ * 8 s.
  *
  * Arguments: NAME ADDRESS FIRST_USER SCRAM_USER DENIED_USER CLIENTS_USER.
  */
@@ -45,7 +46,7 @@ public final class AdminCases {
         clientsUser = Integer.parseInt(args[5]);
     }
 
-    /** Runs all cases at once, each as a user of its own. */
+    /** Runs all cases at once, each as a separate user. */
     public static void main(String[] args) throws Exception {
         AdminCases program = new AdminCases(args);
         program.define();
@@ -169,7 +170,7 @@ public final class AdminCases {
         }
     }
 
-    /** Names ids by whether they are known. */
+    /** Replaces an id by a text that shows whether it is known. */
     private static Map<String, Future<?>> byKnown(Map<Uuid, ? extends Future<?>> found, Map<String, Uuid> ids) {
         Map<String, Future<?>> named = new TreeMap<>();
         found.forEach((id, future) -> named.put(ids.containsValue(id) ? "an id" : "an unknown id", future));

@@ -9,7 +9,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
 
-/** Keeps what is seen of each request of a case, and writes it as lines of JSON. */
+/** Keeps the observations of a case's requests, and writes them as lines of JSON. */
 final class Observer {
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -20,7 +20,7 @@ final class Observer {
         this.name = name;
     }
 
-    /** A request: what is seen of it in words. */
+    /** A request, which returns its outcome in words. */
     interface Request {
         String send() throws Exception;
     }

@@ -110,7 +110,7 @@ final class PassedOn {
         }
     }
 
-    /** Asks until the answer contains a text, or the time is over: brokers hear late of what the controller did. */
+    /** Asks until the answer contains a text, or the time is over: brokers learn of changes late. */
     private static String eventually(String text, Observer.Request request) throws Exception {
         long deadline = System.nanoTime() + Duration.ofSeconds(SECONDS).toNanos();
         while (true) {

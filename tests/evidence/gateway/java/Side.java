@@ -1,7 +1,7 @@
 import java.util.Map;
 import java.util.Properties;
 
-/** Where a program connects to, and as whom: the arguments NAME ADDRESS FIRST_USER. */
+/** The address and the users of a program: the arguments NAME ADDRESS FIRST_USER. */
 record Side(String name, String address, int firstUser) {
 
     static Side of(String[] args) {
