@@ -16,7 +16,7 @@ import org.apache.kafka.common.quota.ClientQuotaAlteration;
 import org.apache.kafka.common.quota.ClientQuotaEntity;
 
 /**
- * Kafka's own AdminClient, as applications use it: it reads and carries out calls, and prints the outcome of each topic.
+ * Kafka's own AdminClient, as applications use it: it carries out calls, and prints the outcome of each topic.
  *
  * <p>Arguments: bootstrap server, client-id, and, for a quota of the broker's own, mutations a second. A line of the
  * input is "CALL create|delete TIMEOUT_MS PARTITIONS TOPIC...", and of the output "CALL\tTOPIC\tERROR\tMESSAGE". No

@@ -19,8 +19,8 @@ import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.Uuid;
 
 /**
- * Observations of the AdminClient. A user's bucket holds 3 at a rate of 1/s, so a topic of 11 partitions overdraws it by
- * 8 s.
+ * Observations of the AdminClient. A user's bucket holds 3 at a rate of 1/s, so a topic of 11 partitions overdraws it
+ * by 8 s.
  *
  * Arguments: NAME ADDRESS FIRST_USER SCRAM_USER DENIED_USER CLIENTS_USER.
  */
