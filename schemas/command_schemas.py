@@ -62,6 +62,7 @@ DOCUMENTS: Mapping[str, type[msgspec.Struct]] = {
     "quotas-validate": quotas.ValidatedQuotas,
     "recommend": Advice,
     "report": report.WrittenReport,
+    "simulate": decisions.SimulatedDecisions,
     "status": status.Status,
     "tenants-prepare": cluster.UserTopics,
     "topics-alter": topics.TopicChanges,

@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, ClassVar, Literal, TextIO
 
 import msgspec
 import typer
@@ -37,6 +37,7 @@ class OutputOptions:
         typer.Option("--output", "-o", help="Print a table (the default), JSON, YAML or JSON lines."),
     ] = None
     as_json: Annotated[bool, typer.Option("--json", help="Same as --output json.")] = False
+    default: ClassVar[OutputFormat] = OutputFormat.TABLE
 
     def __post_init__(self) -> None:
         """Check that the options agree.
@@ -50,7 +51,7 @@ class OutputOptions:
     @property
     def format(self) -> OutputFormat:
         """The chosen format."""
-        return OutputFormat.JSON if self.as_json else self.output or OutputFormat.TABLE
+        return OutputFormat.JSON if self.as_json else self.output or self.default
 
     @property
     def for_people(self) -> bool:
@@ -84,6 +85,17 @@ class OutputOptions:
             case OutputFormat.JSONL:
                 for each in [document] if items is None else getattr(document, items):
                     print(codec.encode(each).decode(), file=file)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOutputOptions(OutputOptions):
+    """The options of a command that prints records as they are on a topic, for another program to read."""
+
+    output: Annotated[
+        OutputFormat | None,
+        typer.Option("--output", "-o", help="Print JSON lines (the default), a table, JSON or YAML."),
+    ] = None
+    default: ClassVar[OutputFormat] = OutputFormat.JSONL
 
 
 def print_table(

@@ -1,6 +1,7 @@
 """`simulate` over files."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -8,16 +9,19 @@ from jobs.whatif.quotas import read_quotas_of_file
 from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.loading import check_callbacks
 from quota.errors import BadInput
-from quota.records import codec
 from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.whatif.simulation import simulate
 
 
-def print_decisions(settings: Settings, requests: str, quota_log: Path, name: AlgorithmName) -> None:
-    """Print a decision or a dead letter for each line of a file of requests, or of standard input (`-`).
+def decide_file(
+    settings: Settings, requests: str, quota_log: Path, name: AlgorithmName
+) -> Iterator[Decision | DeadLetter]:
+    """Decide each line of a file of requests, or of standard input (`-`).
 
-    The number of invalid lines, if there are any, is printed to standard error.
+    Yields:
+        A decision or a dead letter for each line that is not blank, in the order of the lines.
 
     Raises:
         BadInput: a file cannot be read, or the algorithm does not support the settings.
@@ -26,15 +30,7 @@ def print_decisions(settings: Settings, requests: str, quota_log: Path, name: Al
     check_callbacks(settings.quota.callbacks)
     quotas = read_quotas_of_file(quota_log, settings.quota.callbacks)
     with open_lines(requests) as lines:
-        out, answers, invalid = sys.stdout.buffer, 0, 0
-        for answer in simulate(lines, quotas, algorithm, settings.topics.requests, settings.policy):
-            out.write(codec.encode(answer) + b"\n")
-            answers += 1
-            invalid += isinstance(answer, DeadLetter)
-        out.flush()
-    if invalid:
-        are = "is an invalid request" if invalid == 1 else "are invalid requests"
-        print(f"{invalid:,} of {answers:,} lines {are}", file=sys.stderr)
+        yield from simulate(lines, quotas, algorithm, settings.topics.requests, settings.policy)
 
 
 def open_lines(path: str) -> BinaryIO:

@@ -27,7 +27,7 @@ from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
-from quota.text import format_tags, format_time, plural
+from quota.text import format_tags, format_time, format_tokens, plural
 from schemas.documents.buckets import BucketReset, Buckets, ExportedBuckets, ListedBucket
 
 COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
@@ -43,7 +43,7 @@ def bucket_row(row: ListedBucket, now: int) -> list[str]:
     """Return a bucket as a row below `COLUMNS`, at `now` (epoch ms)."""
     return [
         format_tags(row.bucket),
-        f"{row.tokens_now:.1f}",
+        format_tokens(row.tokens_now),
         f"{row.burst:g}",
         f"{row.rate:g}",
         _duration(row.debt_ends_in_ms) if row.in_debt else "-",

@@ -1,9 +1,13 @@
-"""Ages, durations and sizes, as short as a column of a table, and text in lines of 80 characters."""
+"""Ages, durations, sizes and outcomes, as short as a column of a table, and text in lines of 80 characters."""
 
 import re
 import textwrap
+from typing import TYPE_CHECKING
 
 from quota.text import format_time, printable
+
+if TYPE_CHECKING:
+    from quota.records.decision import Decision
 
 WIDTH = 80
 """Characters of a line."""
@@ -54,6 +58,11 @@ def format_size(size_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == _SIZES[0] or size >= _FEW else f"{size:.1f} {unit}"
         size /= _STEP
     return f"{size:.1f} {_SIZES[-1]}"
+
+
+def format_outcome(decision: "Decision") -> str:
+    """Format the outcome of a decision, which in shadow mode is not in force."""
+    return decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)"
 
 
 def format_number(number: int | None) -> str:

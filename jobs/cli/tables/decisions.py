@@ -7,7 +7,7 @@ import typer
 
 from jobs.cli.options import Client, From, SettingsOptions, To, User
 from jobs.cli.output import OutputOptions, print_table, print_text
-from jobs.cli.program.wording import format_moment
+from jobs.cli.program.wording import format_moment, format_outcome
 from jobs.cli.times import parse_period
 from quota.kafka.timing import now_ms
 from quota.text import format_seconds, format_time
@@ -69,6 +69,6 @@ def _row(decision: "Decision", now: int) -> tuple[str, ...]:
         decision.decision_id,
         format_moment(now, decision.timestamp),
         f"{decision.user} / {decision.client_id}",
-        decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)",
+        format_outcome(decision),
         format_seconds(decision.verdict.throttle_time_ms),
     )

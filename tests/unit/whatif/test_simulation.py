@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from tests.support.factories import PERMISSIVE, request_json
 from tests.support.factories import request_at as at
@@ -136,6 +137,37 @@ def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(
     first, bad, last = map(json.loads, done.stdout.splitlines())
     assert (first["decision_id"], last["decision_id"]) == ("mutation-requests-0-1", "mutation-requests-0-4")
     assert bad["source"]["offset"] == 3
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path, form):
+    (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
+    (tmp_path / "requests.jsonl").write_bytes(b"\n".join([at(5, 1), b"{}", at(5, 2)]))
+    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", form, cwd=tmp_path)
+    document = yaml.safe_load(done.stdout)  # JSON is YAML
+    assert [each["tokens"] for each in document["decisions"]] == [54, 52]
+    assert [(each["source"]["offset"], each["value"]) for each in document["dead_letters"]] == [(1, "{}")]
+
+
+def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_named_beside_it(tmp_path):
+    (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
+    (tmp_path / "requests.jsonl").write_bytes(
+        b"\n".join([at(0, 60, client_id="app"), b"{}", at(12_000, 1), at(12_000, 1))
+    )
+    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "table", cwd=tmp_path)
+    assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+        ["1", "1970-01-01T00:00:00.000Z", "alice", "/", "app", "ADMITTED", "-5.0", "0", "s"],
+        ["3", "1970-01-01T00:00:12.000Z", "alice", "/", "<none>", "ADMITTED", "54", "0", "s"],
+        ["4", "1970-01-01T00:00:12.000Z", "alice", "/", "<none>", "ADMITTED", "53", "0", "s"],
+    ]
+    assert done.stderr == "line 2: request_id: missing\n1 of 4 lines is an invalid request\n"
+
+
+def test_a_table_of_a_file_without_requests_says_so(tmp_path):
+    (tmp_path / "quotas.jsonl").write_text("")
+    (tmp_path / "requests.jsonl").write_text("")
+    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "table", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "No requests.\n")
 
 
 def test_quotas_hold_from_their_moment_on(simulate):
