@@ -151,9 +151,8 @@ def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path, form):
 
 def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_named_beside_it(tmp_path):
     (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
-    (tmp_path / "requests.jsonl").write_bytes(
-        b"\n".join([at(0, 60, client_id="app"), b"{}", at(12_000, 1), at(12_000, 1))
-    )
+    lines = [at(0, 60, client_id="app"), b"{}", at(12_000, 1), at(12_000, 1)]
+    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(lines))
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "table", cwd=tmp_path)
     assert [line.split() for line in done.stdout.splitlines()[1:]] == [
         ["1", "1970-01-01T00:00:00.000Z", "alice", "/", "app", "ADMITTED", "-5.0", "0", "s"],
