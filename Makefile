@@ -104,7 +104,7 @@ gateway-kills: setup ## the gateway killed fifty times under load, into docs; fo
 gateway-fuzz: setup ## 100,000 broken and nearly right frames at the gateway; five minutes
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 
-chaos: setup ## the job killed at each step of a batch and a hundred times at random, and brokers killed; about an hour
+chaos: setup $(S3_JARS) $(S3_SERVER) ## the job killed a hundred times, on disk and on S3, and brokers killed; 75 minutes
 	@$(BIN)/python -m tests.evidence.chaos
 
 replay: setup ## random logs cut at random into batches, through Spark; about five minutes

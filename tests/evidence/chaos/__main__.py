@@ -11,8 +11,17 @@ from pathlib import Path
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.settings import load_settings
 from tests.evidence.chaos.brokers import run_brokers
-from tests.evidence.chaos.page import brokers_table, figures_table, page, part_table, step_tables, surroundings_table
+from tests.evidence.chaos.page import (
+    brokers_table,
+    figures_table,
+    page,
+    part_table,
+    step_tables,
+    store_table,
+    surroundings_table,
+)
 from tests.evidence.chaos.run import kill_all, under_fire, verdict_of
+from tests.evidence.chaos.store import run_store
 from tests.evidence.chaos.surroundings import disturb
 from tests.evidence.pages import progress, terminal, write_page
 from tests.support.deployment import make_deployment
@@ -20,6 +29,7 @@ from tests.support.deployment import make_deployment
 _KILLS, _QUICK_KILLS = 100, 5
 _ROUNDS, _QUICK_ROUNDS = 2, 1
 _BROKER_ROUNDS = 3
+_STORE_KILLS = 20
 _COLUMNS = 160
 
 
@@ -33,26 +43,27 @@ def main():
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
             brokers = run_brokers(Path(folder, "brokers"), options.broker_rounds, options.rate, tell)
-            if options.brokers_only:
-                _finish_brokers(brokers, console)
+            _show(brokers_table(*brokers), brokers[1], console)
+            store = run_store(Path(folder, "store"), options.store_kills, options.rate, tell)
+            _show(store_table(*store), store[1], console)
+            if options.without_steps:
                 return
             tally, verdict = _run(options, Path(folder), tell)
             surroundings = None if options.quick else disturb(Path(folder, "surroundings"), tell)
     except KeyboardInterrupt:
         sys.exit("chaos: interrupted; nothing was written")
     seconds = time.monotonic() - began
-    tables = [figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally), brokers_table(*brokers)]
+    tables = [figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally)]
     for table in tables if surroundings is None else [*tables, surroundings_table(surroundings)]:
         console.print(table.drawn())
-    for each in (verdict, brokers[1]):
-        if each.wrong:
-            sys.exit(f"chaos: {each}")
+    if verdict.wrong:
+        sys.exit(f"chaos: {verdict}")
     if surroundings is not None and surroundings.wrong:
         sys.exit(f"chaos: {'; '.join(surroundings.wrong)}")
     if tally.never and not options.quick:
         sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in tally.never)}; run it again")
     if not options.quick:
-        write_page(options.out / "chaos.md", page(tally, verdict, brokers, surroundings, seconds), console)
+        write_page(options.out / "chaos.md", page((tally, verdict), brokers, store, surroundings, seconds), console)
     console.print("nothing lost, nothing doubled, nothing changed", style="bold green")
 
 
@@ -64,7 +75,10 @@ def _options():
     parser.add_argument("--rate", type=float, default=40.0, metavar="R", help="requests a second; 40")
     parser.add_argument("--quick", action="store_true", help="some minutes, without the page")
     parser.add_argument("--broker-rounds", type=int, metavar="N", help=f"of failures of brokers; {_BROKER_ROUNDS}")
-    parser.add_argument("--brokers-only", action="store_true", help="the failures of brokers alone, without the page")
+    parser.add_argument("--store-kills", type=int, metavar="N", help=f"of a job on S3; {_STORE_KILLS}")
+    parser.add_argument(
+        "--without-steps", action="store_true", help="only failures of brokers and kills on S3; no page"
+    )
     parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for chaos.md")
     options = parser.parse_args()
     if options.kills is None:
@@ -73,13 +87,16 @@ def _options():
         options.rounds = _QUICK_ROUNDS if options.quick else _ROUNDS
     if options.broker_rounds is None:
         options.broker_rounds = _QUICK_ROUNDS if options.quick else _BROKER_ROUNDS
+    if options.store_kills is None:
+        options.store_kills = _QUICK_KILLS if options.quick else _STORE_KILLS
     return options
 
 
-def _finish_brokers(brokers, console):
-    console.print(brokers_table(*brokers).drawn())
-    if brokers[1].wrong:
-        sys.exit(f"chaos: {brokers[1]}")
+def _show(table, verdict, console):
+    """Print the outcome of an arm as soon as it is known; exit 1 if anything was wrong."""
+    console.print(table.drawn())
+    if verdict.wrong:
+        sys.exit(f"chaos: {verdict}")
 
 
 def _run(options, folder, tell):

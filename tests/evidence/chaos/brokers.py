@@ -31,6 +31,7 @@ class Failure(Enum):
     """The failures of a broker."""
 
     KILLED = "killed, and restarted after its partitions have other leaders"
+    WITH_JOB = "killed together with the job, and both restarted"
     CUT_OFF = "cut off while it was a leader, and back after its partitions had other leaders"
 
 
@@ -70,12 +71,22 @@ class BrokerKiller:
     def kill(self, node):
         """Kill a node; restart it when its partitions have other leaders."""
         self._tell(f"{node.address}: {Failure.KILLED.value}")
-        with self._traffic.steady_quotas():
-            node.kill()
-            self._await_election(node)
+        node.kill()
+        self._await_election(node)
         self.await_batches()
         node.start()
         self._recover(Failure.KILLED)
+
+    def kill_with_job(self, node):
+        """Kill a node and the job at the same time; restart the job immediately, and the node when the job runs."""
+        self._tell(f"{node.address}: {Failure.WITH_JOB.value}")
+        node.kill()
+        self._job.kill()
+        self._start()
+        self._await_election(node)
+        self.await_batches()
+        node.start()
+        self._recover(Failure.WITH_JOB)
 
     def cut_off(self, topic):
         """Pause the leader of a topic until the topic has another one; clients do not notice."""
@@ -172,6 +183,7 @@ def run_brokers(folder, rounds, requests_per_second, tell):
         with failing_brokers(cluster, settings, log, tell, requests_per_second) as (traffic, killer):
             for _ in range(rounds):
                 killer.each_in_turn()
+                killer.kill_with_job(cluster.leader_of(topics.requests))
                 for topic in (topics.requests, topics.quotas, topics.decisions):
                     killer.cut_off(topic)
         return killer.tally, verdict_of(settings, log, tell, traffic.acknowledged)

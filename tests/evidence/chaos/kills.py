@@ -124,15 +124,19 @@ class Killer:
             case Part.DRIVER:
                 self._job.kill_driver()
             case Part.WORKERS:
-                until(self._job.kill_workers, START_SECONDS)
+                self._until(self._kill_workers, "no Python worker")
             case Part.DAEMON:
                 self._job.kill_daemon()
-        until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, START_SECONDS)
+        self._until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, "no further batch")
         code = self._job.exit_code
         self.tally.parts[part] = "it continued" if code is None else f"it exited ({code}) and continued after a restart"
         self._tell(f"{part.value}: {self.tally.parts[part]}")
         if code is not None:
             self._start(self._job.with_audit)
+
+    def _kill_workers(self):
+        self._check_runs()
+        return self._job.kill_workers()
 
     def stop(self):
         """Kill the job for the last time."""
@@ -163,13 +167,18 @@ class Killer:
             self._check_runs()
             return self._watch.batches[0] != self._first
 
-        if running():
-            return
+        if not running():
+            self._until(running, "no batch")
+            self.tally.starts.append(time.monotonic() - self._started)
+
+    def _until(self, condition, missing):
+        """Wait for a condition; show the job's output if it does not come."""
         try:
-            until(running, START_SECONDS, 0.05)
-        except AssertionError:
-            raise AssertionError(f"no batch in {START_SECONDS:.0f} s:\n{self._job.output[-3000:]}") from None
-        self.tally.starts.append(time.monotonic() - self._started)
+            until(condition, START_SECONDS, 0.05)
+        except AssertionError as error:
+            if self._job.exit_code is not None:
+                raise
+            raise AssertionError(f"{missing} in {START_SECONDS:.0f} s:\n{self._job.output[-3000:]}") from error
 
     def _check_runs(self):
         assert self._job.exit_code is None, f"ended by itself:\n{self._job.output[-3000:]}"

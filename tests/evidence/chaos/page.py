@@ -41,11 +41,17 @@ without the project's own readers, and these checks are made:
 _BROKERS = """\
 The next experiment runs a cluster of three nodes, with three replicas of each partition and `min.insync.replicas=2`.
 One job enforces and audits, and requests are sent all the time. The nodes are killed (SIGKILL) and restarted one after
-the other. The leaders of the requests, the quotas and the decisions are also cut off: their process is stopped
-(SIGSTOP), which breaks no connection, until the partitions have other leaders; the process then continues as if it were
-still the leader. Between a failure and the election of new leaders no quota is changed, because requests may become
-visible before a quota change during that time, as the [guarantees](../explanation/guarantees.md) explain. Afterwards
-the checks above are made, and each acknowledged record must be in its log once, at its offset.
+the other, once in each round together with the job. The leaders of the requests, the quotas and the decisions are also
+cut off: their process is stopped (SIGSTOP), which breaks no connection, until the partitions have other leaders; the
+process then continues as if it were still the leader. While a leader is stopped, no quota is changed, because requests
+may become visible before a quota change during that time, as the [guarantees](../explanation/guarantees.md) explain.
+Afterwards the checks above are made, and each acknowledged record must be in its log once, at its offset.
+"""
+
+_STORE = """\
+In the next experiment the storage root is in S3, on a server that runs beside the job (moto). The job enforces and
+audits, keeps its tables up every two seconds, and is killed at random moments, some of them while it starts. Afterwards
+the checks above are made.
 """
 
 _SURROUNDINGS = """\
@@ -123,8 +129,32 @@ def brokers_table(tally, verdict):
     )
 
 
-def page(tally, verdict, brokers, surroundings, seconds):
-    """Return the page in Markdown."""
+def store_table(tally, verdict):
+    """Return the kills of the job on S3 and what came of them."""
+    rows = [
+        ("kills while the job started", tally.starting),
+        ("kills after a batch", tally.running),
+        ("start until the first committed batch, median, s", f"{_median(tally.starts):.1f}"),
+        ("records on the request topic", verdict.requests),
+        ("decisions", verdict.decisions),
+        ("dead letters", verdict.dead_letters),
+        ("quota changes", verdict.quota_changes),
+        *((f"**{check}**", f"**{verdict.wrong[check]}**") for check in BROKER_CHECKS),
+    ]
+    return Table("storage root in S3", ("kills on S3", "count"), tuple((what, _shown(n)) for what, n in rows), 1)
+
+
+def page(kills, brokers, store, surroundings, seconds):
+    """Return the page in Markdown.
+
+    Args:
+        kills: The tally and the verdict of the kills of the job.
+        brokers: Those of the failures of brokers.
+        store: Those of the kills on S3.
+        surroundings: The failures around the jobs.
+        seconds: The duration of all.
+    """
+    tally, verdict = kills
     steps = "\n\n".join(table.markdown() for table in step_tables(tally))
     return f"""\
 # Chaos
@@ -141,6 +171,9 @@ The tables count kills by the step of the running batch. A kill of a job that al
 
 {_BROKERS}
 {brokers_table(*brokers).markdown()}
+
+{_STORE}
+{store_table(*store).markdown()}
 
 {_SURROUNDINGS}
 {surroundings_table(surroundings).markdown()}

@@ -66,7 +66,7 @@ def _kill_at_random(killer, kills, deadline):
             killer.kill_at_random()
 
 
-def verdict_of(settings, log, tell, acknowledged=None):
+def verdict_of(settings, log, tell, acknowledged=None, options=()):
     """Let the job finish, have another one answer the same requests undisturbed, and compare the answers.
 
     Args:
@@ -74,12 +74,13 @@ def verdict_of(settings, log, tell, acknowledged=None):
         log: File for the jobs' output.
         tell: Takes a line of progress.
         acknowledged: The acknowledged records, as for `verdict_on`.
+        options: Options of the jobs, besides those of the deployment.
     """
     tell("the job finishes what is there")
-    _finish(settings, log, with_audit=True)
+    _finish(settings, log, *options, with_audit=True)
     undisturbed = undisturbed_of(settings)
     tell("another one answers the same requests undisturbed")
-    _finish(undisturbed, log, with_audit=False)
+    _finish(undisturbed, log, *options, with_audit=False)
     tell("comparing")
     return verdict_on(gather(settings, undisturbed), acknowledged)
 
@@ -91,8 +92,8 @@ def undisturbed_of(settings):
     return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})
 
 
-def _finish(settings, log, *, with_audit):
-    job = Job(settings, log, "--once", with_audit=with_audit)
+def _finish(settings, log, *options, with_audit):
+    job = Job(settings, log, "--once", *options, with_audit=with_audit)
     try:
         code = job.finish(_FINISH_SECONDS)
         assert code == 0, f"ended with {code}:\n{job.output[-3000:]}"

@@ -1,0 +1,125 @@
+"""Kills of a job whose storage root is in S3."""
+
+import os
+import random
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+from jobs.enforce.query import NAME as ENFORCE
+from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.storage.stored_files import numbered, stored_files
+from quota.kafka.topics.preparation import prepare_topics
+from quota.settings import load_settings
+from quota.settings.storage import checkpoint_folder
+from schemas.buckets import STATE_VERSION
+from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
+from tests.evidence.chaos.processes import Job
+from tests.evidence.chaos.run import verdict_of
+from tests.evidence.chaos.traffic import Traffic
+from tests.support.deployment import make_deployment
+from tests.support.s3 import BUCKET, CREDENTIALS, s3_server
+from tests.support.waiting import until
+
+_STARTING_SHARE = 0.25
+_STARTING_SECONDS = 20.0
+_RUNNING_SECONDS = 8.0
+_UPKEEP = ("--set", "audit.upkeep_seconds=2")
+"""Lets kills hit the upkeep of the tables, too."""
+
+
+@dataclass(slots=True)
+class StoreTally:
+    """The kills, and the times of the starts."""
+
+    starting: int = 0
+    """Kills before the job has committed a batch."""
+    running: int = 0
+    starts: list = field(default_factory=list)
+    """Times from a start to the first committed batch, seconds."""
+
+
+class StoreKiller:
+    """Runs a job that enforces and audits, and kills it."""
+
+    def __init__(self, settings, options, log, tell, seed=599):
+        """Take a deployment in S3; no job is started yet.
+
+        Args:
+            settings: The deployment.
+            options: Options of the command, besides those of the deployment.
+            log: File for the job's output.
+            tell: Takes a line of progress.
+            seed: Seed of the random moments.
+        """
+        self.tally = StoreTally()
+        self._settings, self._options, self._log, self._tell = settings, options, log, tell
+        self._files = stored_files(settings)
+        self._commits = f"{checkpoint_folder(ENFORCE, STATE_VERSION)}/commits"
+        self._random = random.Random(seed)
+
+    def kill(self):
+        """Start a job, and kill driver and JVM at a random moment: some while they start, most after a batch."""
+        job = Job(self._settings, self._log, *self._options, with_audit=True)
+        began, first = time.monotonic(), self._latest
+        try:
+            if self._random.random() < _STARTING_SHARE:
+                moment = "while it starts"
+                time.sleep(self._random.uniform(0, _STARTING_SECONDS))
+                self.tally.starting += 1
+            else:
+                until(lambda: job.exit_code is not None or self._latest != first, START_SECONDS, 0.1)
+                self.tally.starts.append(time.monotonic() - began)
+                moment = "at random"
+                time.sleep(self._random.uniform(0, _RUNNING_SECONDS))
+                self.tally.running += 1
+            assert job.exit_code is None, f"ended by itself:\n{job.output[-3000:]}"
+        finally:
+            job.kill()
+        self._tell(f"S3: {moment}; hit after batch {self._latest}")
+
+    @property
+    def _latest(self):
+        """The latest batch that enforce has committed; -1 before the first."""
+        return max(numbered(self._files, self._commits), default=-1)
+
+
+@contextmanager
+def deployment_in_s3(folder):
+    """Run a broker and an S3 server inside the block; yields a deployment on both, and the options of its jobs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    base = load_settings([f"storage.root={folder}"], environment={})
+    with (
+        patch.dict(os.environ, CREDENTIALS),
+        s3_server(folder / "s3.log") as server,
+        embedded_broker(base, port=0) as broker,
+    ):
+        settings = make_deployment(with_plaintext_cluster(base, broker.address), "store", f"s3a://{BUCKET}/store")
+        options = {"fs.s3a.endpoint": server.endpoint}
+        storage = settings.storage.model_validate({"root": settings.storage.root, "options": options})
+        yield settings.model_copy(update={"storage": storage}), server.options()
+
+
+def run_store(folder, kills, requests_per_second, tell):
+    """Kill a job whose storage root is in S3 again and again, while requests flow.
+
+    Args:
+        folder: Folder for all local files.
+        kills: Number of kills.
+        requests_per_second: The load.
+        tell: Takes a line of progress.
+
+    Returns:
+        The tally and the verdict.
+    """
+    log = folder / "jobs.log"
+    with deployment_in_s3(folder) as (settings, options):
+        prepare_topics(settings)
+        traffic = Traffic(settings)
+        traffic.set_quotas()
+        killer = StoreKiller(settings, [*JOB_OPTIONS, *_UPKEEP, *options], log, tell)
+        with traffic.flowing(requests_per_second):
+            for _ in range(kills):
+                killer.kill()
+        return killer.tally, verdict_of(settings, log, tell, traffic.acknowledged, options)
