@@ -32,6 +32,7 @@ class QueryFailed(MutationQuotaError):
         super().__init__(f"{name} failed: {reason_in(text)}")
         self.name = self.query = name
         self.text = text
+        """The error text, with all causes."""
 
 
 @contextmanager
@@ -44,7 +45,9 @@ def query_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise QueryFailed(name, str(error)) from None
+        failure = QueryFailed(name, str(error))
+        failure.text += f"\n{getattr(error, '_stackTrace', '')}"  # Spark's causes are not part of the text
+        raise failure from None
 
 
 def reason_in(text: str) -> str:

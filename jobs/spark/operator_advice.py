@@ -10,7 +10,7 @@ from jobs.spark.failures import QueryFailed
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.secrets import mask_values
-from quota.settings.store_errors import store_problem
+from quota.settings.store_errors import messages_of, store_problem_among
 
 _AGAIN = "then start it again: it continues from its checkpoint, and nothing is lost"
 
@@ -18,6 +18,24 @@ _MORE_MEMORY = (
     "if the lines before this one show that it ran out of memory, raise spark.driver_memory "
     f"(spark.executor.memory on a cluster), {_AGAIN}"
 )
+
+_DAMAGE = (
+    "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
+    "|ChecksumException"
+)
+"""How Spark reports a damaged checkpoint, and any other error while it loads one."""
+
+_NO_ACCESS = (
+    r"Access Denied|Permission denied|not permitted|Status Code: 40[13]|Connection (refused|reset|closed)|timed out"
+    r"|Input/output error|Stale file handle|Too many open files|not connected|Filesystem closed|SERVICE_UNAVAILABLE"
+    r"|(Access|Auth|Connect|Connection|Credential|Timeout|Socket|SSL|Standby|SafeMode|UnknownHost|NoRouteToHost"
+    r"|InterruptedIO|BlockMissing)\w*Exception"
+    r"|hadoop\.fs\.(s3a\.\w*(AWS|S3|Store)|azurebfs\.)\S*Exception|software\.amazon\.awssdk\S*Exception"
+    r"|com\.google\.\S*Exception"
+)
+"""Errors that say nothing about the files, which could not be read."""
+
+_UNREADABLE = f"{{root}}/checkpoints could not be read; restore access to it, {_AGAIN}"
 
 _ADVICE = {
     "No space left on device|Disk quota exceeded|quota of .* is exceeded": (
@@ -34,10 +52,7 @@ _ADVICE = {
     "CONCURRENT_STREAM_LOG_UPDATE|Concurrent transaction failed": (
         "another {query} is running on {root}; stop it first, or give this one a storage.root of its own"
     ),
-    "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
-    "|ChecksumException": (
-        "the checkpoint of {query} in {root}/checkpoints is damaged; restore it from a backup, {damaged}"
-    ),
+    _DAMAGE: ("the checkpoint of {query} in {root}/checkpoints is damaged; restore it from a backup, {damaged}"),
     r"S3AFileSystem not found|AbortableStreamBasedCheckpointFileManager|No FileSystem for scheme .?s3a": (
         "the jars of S3 (make package S3=1 puts them into dist/jars) are not on Spark's class path"
     ),
@@ -97,21 +112,28 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
         yield
     except QueryFailed as failure:
         failure.args = (mask_values(str(failure), [each.get_secret_value() for each in settings.kafka.java.values()]),)
-        for pattern, advice in (_QUERY_ADVICE.get(failure.name, {}) | _ADVICE).items():
-            if re.search(pattern, failure.text):
-                what_to_do = advice.format(
-                    root=settings.storage.url,
-                    query=failure.name,
-                    servers=settings.kafka.bootstrap_servers,
-                    damaged=_DAMAGED_ADVICE.get(failure.name, ""),
-                )
-                advised = MutationQuotaError(f"{failure}; {what_to_do}")
-                advised.query = failure.name
-                raise advised from None
-        if problem := store_problem(settings.storage.root, failure.text, settings.storage.endpoint):
-            advised = MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}")
-            advised.query = failure.name
-            raise advised from None
-        raise
+        if (advised := _advised(failure, settings)) is None:
+            raise
+        advised.query = failure.name
+        raise advised from None
     except (Py4JNetworkError, ConnectionError):
         raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None
+
+
+def _advised(failure: QueryFailed, settings: Settings) -> MutationQuotaError | None:
+    """Return the failure with advice; None if there is none for it."""
+    storage = settings.storage
+    # First: Spark wraps every error that occurs while it loads a checkpoint in the same one.
+    if problem := store_problem_among(storage.root, failure.text, storage.endpoint):
+        return MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}")
+    for pattern, advice in (_QUERY_ADVICE.get(failure.name, {}) | _ADVICE).items():
+        if re.search(pattern, failure.text):
+            unreadable = pattern == _DAMAGE and re.search(_NO_ACCESS, messages_of(failure.text))
+            what_to_do = (_UNREADABLE if unreadable else advice).format(
+                root=storage.url,
+                query=failure.name,
+                servers=settings.kafka.bootstrap_servers,
+                damaged=_DAMAGED_ADVICE.get(failure.name, ""),
+            )
+            return MutationQuotaError(f"{failure}; {what_to_do}")
+    return None

@@ -1,6 +1,7 @@
 """What the errors of an object store mean, and which settings to look at."""
 
 import re
+from collections.abc import Iterator
 
 from quota.errors import MutationQuotaError
 from quota.settings.storage import S3_SCHEME
@@ -32,6 +33,19 @@ _PROBLEMS = {
 }
 """What to say, by a pattern in the text of Hadoop's or deltalake's error; the first match counts."""
 
+_FRAME = re.compile(r"\s+(at \S|\.\.\. \d+ more)")
+"""A line of a Java stack trace below the message."""
+
+_INSIDE = ("Caused by:", "Suppressed:")
+"""What starts the message of a cause, in the stack trace of what it has caused."""
+
+_OF_STORE = r"s3a://|\bS3\b|\.s3a\.|\bAWS|software\.amazon\.awssdk|com\.amazonaws"
+"""Words in the message or the stack trace of an error of Hadoop's S3 file system, or of the AWS SDK below it."""
+
+_OF_KAFKA = re.compile(r"org\.apache\.kafka\.|software\.amazon\.msk|LoginException|SaslException")
+"""Words of errors of Kafka's client, including those of its login by AWS credentials."""
+
+_OUR_ERROR = re.compile(r"quota\.errors\.\w+:")
 
 _ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
 """Colours and arrows in the multi-line errors of deltalake."""
@@ -64,11 +78,11 @@ def one_line(text: str) -> str:
 
 
 def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
-    """Return what is wrong with a root in S3, and what to do.
+    """Return what is wrong with a root in S3 according to an error of the store, and what to do.
 
     Args:
         root: the storage root, a path or a URL.
-        text: the text of the error.
+        text: the text of an error that a file or table of the root has caused.
         endpoint: the endpoint of the store, if the settings name one.
 
     Returns:
@@ -80,3 +94,46 @@ def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
         if re.search(pattern, text):
             return f"{root} cannot be used: {problem.format(endpoint=endpoint or 'the store')}"
     return None
+
+
+def store_problem_among(root: str, text: str, endpoint: str | None) -> str | None:
+    """Return what is wrong with a root in S3 according to one of the causes of an error, and what to do.
+
+    Errors of other servers, such as Kafka's brokers or a token server, do not count.
+
+    Args:
+        root: the storage root, a path or a URL.
+        text: the text of an error and of its causes, with their Java stack traces.
+        endpoint: the endpoint of the store, if the settings name one.
+
+    Returns:
+        As for `store_problem`; None as well if the error is one of this project, which names its own culprit.
+    """
+    if _OUR_ERROR.search(text):
+        return None
+    server = re.escape(endpoint.rpartition("://")[2].partition("/")[0]) if endpoint else ""
+    of_store = re.compile(rf"{_OF_STORE}|\b{server}(:443|:80)?(?!:?\w)" if server else _OF_STORE)
+    is_kafka = False
+    for message, frames in _causes(text):
+        trace = f"{message}\n{frames}"
+        is_kafka = bool(_OF_KAFKA.search(trace)) or (is_kafka and message.startswith(_INSIDE))
+        if not is_kafka and of_store.search(trace) and (found := store_problem(root, message, endpoint)):
+            return found
+    return None
+
+
+def messages_of(text: str) -> str:
+    """Return the lines of an error's text without the Java stack traces."""
+    return "\n".join(message for message, _ in _causes(text))
+
+
+def _causes(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each line of an error's text that is not in a Java stack trace, with the stack trace below it."""
+    message, frames = "", list[str]()
+    for line in text.splitlines():
+        if _FRAME.match(line):
+            frames.append(line)
+            continue
+        yield message, "\n".join(frames)
+        message, frames = line.strip(), []
+    yield message, "\n".join(frames)

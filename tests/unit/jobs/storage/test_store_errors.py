@@ -4,7 +4,7 @@ import pytest
 
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
-from quota.settings.store_errors import store_problem
+from quota.settings.store_errors import store_problem, store_problem_among
 from tests.support.object_store import refusing_store, store_settings
 
 
@@ -70,3 +70,57 @@ def test_other_errors_and_other_roots_are_left_alone():
     assert store_problem("s3a://b/r", "java.lang.IllegalStateException: no", None) is None
     assert store_problem("s3a://b/r", "Invalid data: 2500 rows expected", None) is None
     assert store_problem("/srv/root", "Connection refused", None) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "org.apache.hadoop.net.ConnectTimeoutException: getFileStatus on s3a://b/r/x: connection timed out",
+        (
+            "java.lang.IllegalStateException: no\nCaused by: java.net.ConnectException: Connection refused\n"
+            "\tat java.base/sun.nio.ch.Net.pollConnect(Native Method)\n"
+            "\tat org.apache.hadoop.fs.s3a.S3AUtils.translateException(S3AUtils.java:215)\n\t... 12 more\n"
+        ),
+        (
+            "SdkClientException: Unable to execute HTTP request: Connect to minio:9000 [minio/10.0.0.7] failed: "
+            "Connection refused"
+        ),
+        "OSError: Generic S3 error: error sending request for url (http://other/b/r): client error (Connect)",
+    ],
+)
+def test_a_cause_that_is_the_stores_is_found_among_others(text):
+    found = store_problem_among("s3a://b/r", text, "http://minio:9000")
+    assert found == (
+        "s3a://b/r cannot be used: http://minio:9000 does not answer; check storage.options fs.s3a.endpoint, and that "
+        "the store runs"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "No s3a://b/r/checkpoints\nCaused by: java.util.concurrent.TimeoutException: Futures timed out after "
+            "[30 seconds]\n\tat org.apache.spark.rpc.RpcTimeout.awaitResult(RpcTimeout.scala:66)"
+        ),
+        (
+            "org.apache.kafka.common.KafkaException: javax.security.auth.login.LoginException: no token\n"
+            "\tat org.apache.kafka.common.network.SaslChannelBuilder.configure(SaslChannelBuilder.java:184)\n"
+            "Caused by: java.io.IOException: https://idp/token: Connection refused"
+        ),
+        "javax.security.auth.login.LoginException: Could not get a token of AWS: 403 Forbidden",
+        (
+            "software.amazon.msk.auth.iam.IAMClientCallbackHandler: no\n"
+            "Caused by: software.amazon.awssdk.core.exception.SdkClientException: Unable to load credentials\n"
+            "\tSuppressed: software.amazon.awssdk.core.exception.SdkClientException: attempt 1: Connection refused"
+        ),
+        (
+            "Traceback (most recent call last):\n  File x, line 1, in y\n"
+            "quota.errors.ClusterError: cannot get a token for client a from https://idp/token: Connection refused\n"
+            "\n\tat org.apache.hadoop.fs.s3a.S3AFileSystem.open(S3AFileSystem.java:1)"
+        ),
+        "org.apache.spark.SparkException: Connection to minio:9092 timed out",
+    ],
+)
+def test_the_failure_of_another_server_is_not_put_down_to_the_store(text):
+    assert store_problem_among("s3a://b/r", text, "http://minio") is None

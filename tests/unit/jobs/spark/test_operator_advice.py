@@ -1,0 +1,104 @@
+"""The advice about a failed query fits the cause, not the error that Spark wraps around it."""
+
+import pytest
+
+from jobs.spark.failures import QueryFailed
+from jobs.spark.operator_advice import with_operator_advice
+from quota.errors import MutationQuotaError
+from quota.settings import load_settings
+from tests.support.object_store import store_settings
+
+LOADING = (
+    "[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted due to stage failure: "
+    "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state. SQLSTATE: 58030\n"
+    "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotLoadStore(QueryExecutionErrors.scala:2184)\n"
+    "FlatMapGroupsInPandasWithState fill(bucket#1)#2, Update, NoTimeout\n"
+)
+"""What Spark reports, with a part of the query's plan, of any error while it loads state."""
+
+
+def advice(text, settings=None, query="enforce"):
+    settings = settings or load_settings(["storage.root=/srv/root"], environment={}, with_default_file=False)
+    with pytest.raises(MutationQuotaError) as raised, with_operator_advice(settings):
+        raise QueryFailed(query, text)
+    told = str(raised.value)
+    assert "\n" not in told
+    assert raised.value.query == query
+    return told
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (
+            (
+                "Caused by: org.apache.hadoop.fs.s3a.AWSBadRequestException: open on s3a://bucket/root/checkpoints/enforce:"
+                " The provided token has expired. (Service: S3, Status Code: 400): ExpiredToken\n"
+                "\tat org.apache.hadoop.fs.s3a.S3AUtils.translateException(S3AUtils.java:265)\n"
+            ),
+            "the credentials have expired; renew them",
+        ),
+        (
+            (
+                "Caused by: java.net.ConnectException: open on s3a://bucket/root/checkpoints/enforce/v2/state: "
+                "SdkClientException: Unable to execute HTTP request: Connection refused\n"
+                "Caused by: software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request\n"
+                "Caused by: java.io.EOFException: the end\n"
+            ),
+            "http://127.0.0.1:9000 does not answer; check storage.options fs.s3a.endpoint",
+        ),
+    ],
+)
+def test_state_that_cannot_be_loaded_from_s3_is_the_stores_problem(cause, expected):
+    """To discard the state would forgive all debts."""
+    told = advice(LOADING + cause, store_settings(9000))
+    assert told.startswith(f"enforce failed: s3a://bucket/root cannot be used: {expected}")
+    assert told.endswith("then start it again: it continues from its checkpoint, and nothing is lost")
+    assert "damaged" not in told
+    assert "--reset-state" not in told
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "Caused by: java.nio.file.AccessDeniedException: /srv/root/checkpoints/enforce/v2/state/0/0/2.delta",
+        "Caused by: java.io.IOException: Input/output error",
+        "Caused by: java.net.SocketTimeoutException: 60000 millis while waiting for hdfs://name:8020",
+        "Caused by: org.apache.hadoop.security.AccessControlException: Permission denied: user=quota, access=READ",
+        "Caused by: org.apache.hadoop.fs.s3a.AWSStatus500Exception: open on s3a://bucket/root: Internal",
+    ],
+)
+@pytest.mark.parametrize("settings", [None, store_settings(9000)], ids=["disk", "s3"])
+def test_state_that_cannot_be_read_is_not_taken_for_damaged(cause, settings):
+    told = advice(LOADING + cause, settings)
+    assert "damaged" not in told
+    assert "--reset-state" not in told
+    assert told.endswith("then start it again: it continues from its checkpoint, and nothing is lost")
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "Caused by: java.io.FileNotFoundException: File /srv/root/checkpoints/enforce/v2/state/0/0/2.delta not found",
+        "Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: /srv/root/checkpoints/x at 0 exp: 1 got: 2",
+        "Caused by: java.io.EOFException",
+    ],
+)
+@pytest.mark.parametrize("settings", [None, store_settings(9000)], ids=["disk", "s3"])
+def test_state_that_is_damaged_is_restored_or_discarded(cause, settings):
+    told = advice(LOADING + cause, settings)
+    assert "the checkpoint of enforce in " in told
+    assert "is damaged; restore it from a backup, or discard the state with `enforce --reset-state`" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "quota.errors.ClusterError: cannot get a token for client enforce from https://idp/token: Connection refused",
+        "java.util.concurrent.TimeoutException: Futures timed out after [30 seconds]",
+        "javax.security.auth.login.LoginException: Connection refused",
+    ],
+)
+def test_a_failure_elsewhere_is_not_put_down_to_s3(text):
+    told = advice(f"Job aborted\nCaused by: {text}\n", store_settings(9000))
+    assert told == f"enforce failed: {text.removeprefix('quota.errors.ClusterError: ')}"
