@@ -63,6 +63,7 @@ def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
     return SavedBuckets(BucketFileHeader(STATE_VERSION, len(buckets), topics, positions), buckets)
 
 
+@query_errors(NAME)
 def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets) -> None:
     """Have the enforcing query start with buckets, after the requests that they include; its checkpoint is set aside.
 
@@ -79,14 +80,13 @@ def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets
     _check_unchanged(saved.header, Checkpoint.read(files, NAME, STATE_VERSION), files)
     prepared = new_folder(files, NAME)
     folder, rows = f"{query_folder(prepared)}/v{STATE_VERSION}", f"{query_folder(prepared)}-rows"
-    with query_errors(NAME):
-        try:
-            _write_checkpoint(spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
-        finally:
-            files.remove(rows)
-        write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
-        files.remove(f"{folder}/sources")  # the offsets of the rows
-        replace_checkpoint(files, NAME, STATE_VERSION, prepared)
+    try:
+        _write_checkpoint(spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
+    finally:
+        files.remove(rows)
+    write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
+    files.remove(f"{folder}/sources")  # the offsets of the rows
+    replace_checkpoint(files, NAME, STATE_VERSION, prepared)
 
 
 def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:

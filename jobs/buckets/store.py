@@ -86,9 +86,9 @@ def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int
         clock: returns the present time, epoch ms.
 
     Raises:
-        MutationQuotaError: no batch is finished.
+        MutationQuotaError: no batch is finished, or the storage root cannot be read.
     """
     check_store(settings)
-    with session(settings, "buckets list") as spark:
+    with session(settings, "buckets list") as spark, query_errors(NAME):
         files, window = Files(spark, settings), settings.quota.window
         return newest_buckets(spark, files, lambda saved: select_buckets(saved, query, clock(), window))

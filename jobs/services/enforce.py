@@ -13,6 +13,7 @@ from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import deployment_monitor, run_queries, start_queries
 from jobs.services.session import deployment_session
 from jobs.services.signals import stop_signals
+from jobs.spark.failures import query_errors
 from jobs.storage.files import Files
 from jobs.storage.starting import reset_checkpoint
 from quota.callbacks.loading import check_callbacks
@@ -55,7 +56,8 @@ def run_enforce(
         if saved:
             restore_buckets(spark, settings, saved)
         elif reset:
-            reset_checkpoint(Files(spark, settings), NAME)
+            with query_errors(NAME):
+                reset_checkpoint(Files(spark, settings), NAME)
         with stop_signals() as stop:
             queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
             metrics.watch(queries)

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit.query import start_audit
 from jobs.audit.upkeep.child import stopping_upkeep
 from jobs.enforce.query import NAME, start_enforce
+from jobs.spark.failures import query_errors
 from jobs.spark.queries import run_until, stop_after_batch
 from jobs.storage.files import Files
 from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
@@ -29,8 +30,13 @@ def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuer
 def deployment_monitor(
     spark: SparkSession, settings: Settings, queries: Sequence[StreamingQuery]
 ) -> Callable[[], None]:
-    """Return the function to poll while these queries, one of which enforces, run."""
-    files = Files(spark, settings)
+    """Return the function to poll while these queries, one of which enforces, run.
+
+    Raises:
+        QueryFailed: the storage root cannot be opened.
+    """
+    with query_errors(NAME):
+        files = Files(spark, settings)
     (enforcing,) = [query for query in queries if query.name == NAME]
     checkpoint = CheckpointMonitor(files, enforcing, STATE_VERSION)
     user_topics = UserTopicsMonitor(files, settings)

@@ -57,8 +57,10 @@ def hold_leases(
 
     Raises:
         LeaseError: another process runs one of them, or started one inside the block.
+        QueryFailed: the storage root cannot be read or written.
     """
-    files, me = Files(spark, settings), Holder.here(jvm_pid(spark))
+    with query_errors(queries[0]):
+        files, me = Files(spark, settings), Holder.here(jvm_pid(spark))
     on_loss, finish = partial(kill_jvm, spark), partial(stop_all, spark)
     with ExitStack() as leases:
         for query in queries:

@@ -1,10 +1,12 @@
 """Monitors of a deployment, polled while its queries run."""
 
 import logging
+from collections.abc import Callable
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.spark.failures import query_errors
+from jobs.spark.failures import reason_in
 from jobs.storage.deployment import claim_storage, record_checkpoint
 from jobs.storage.files import Files
 from quota.errors import ClusterError
@@ -17,6 +19,29 @@ _log = logging.getLogger(__name__)
 _USER_TOPICS_SECONDS = 5.0
 
 
+class _Writing:
+    """Writes to the storage root that the next poll repeats; if the root stays unreachable, the lease ends the job."""
+
+    def __init__(self, purpose: str) -> None:
+        self._purpose = purpose
+        self._told = ""
+
+    def attempt(self, write: Callable[[], None]) -> bool:
+        """Return whether a write succeeded; a reason why it did not is logged once."""
+        try:
+            write()
+        except ConnectionError:  # the JVM has exited
+            raise
+        except (Py4JJavaError, OSError) as error:
+            reason = reason_in(str(error) or type(error).__name__)
+            if reason != self._told:
+                _log.warning("cannot %s: %s: retrying", self._purpose, reason)
+            self._told = reason
+            return False
+        self._told = ""
+        return True
+
+
 class CheckpointMonitor:
     """Records, after the first finished batch of a query, that it has a checkpoint, so that a later loss is noticed."""
 
@@ -26,14 +51,15 @@ class CheckpointMonitor:
         self._query = query
         self._version = version
         self._is_recorded = False
+        self._writing = _Writing(f"record the checkpoint of {query.name}")
 
     def poll(self) -> None:
         """Check whether the query has finished a batch."""
         progress = None if self._is_recorded else self._query.lastProgress
         if progress and (progress["batchId"] or progress["numInputRows"]):
-            with query_errors(self._query.name):
-                record_checkpoint(self._files, self._query.name, self._version)
-            self._is_recorded = True
+            self._is_recorded = self._writing.attempt(
+                lambda: record_checkpoint(self._files, self._query.name, self._version)
+            )
 
 
 class UserTopicsMonitor:
@@ -45,6 +71,7 @@ class UserTopicsMonitor:
         self._settings = settings
         self._topics = None if settings.topics.by_users is None else UserTopics(settings)
         self._poll = Every(_USER_TOPICS_SECONDS)
+        self._writing = _Writing("claim the topics of users")
 
     def poll(self) -> None:
         """Check the topics if a check is due.
@@ -60,4 +87,4 @@ class UserTopicsMonitor:
             _log.debug("cannot look for new topics: %s", error)
         else:
             # The broker may not know all topics yet. If one is deleted, the query that reads it fails.
-            claim_storage(self._files, self._settings, ids, all_there=False)
+            self._writing.attempt(lambda: claim_storage(self._files, self._settings, ids, all_there=False))

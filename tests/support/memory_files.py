@@ -2,6 +2,27 @@
 
 import threading
 
+from py4j.protocol import Py4JJavaError
+
+
+class StoreError(Py4JJavaError):
+    """An error of Hadoop as Files raises it, made without a JVM."""
+
+    def __init__(self, text="java.net.ConnectException: open on s3a://bucket/root: Connection refused"):
+        """Take the first lines of the error."""
+        self._text = text
+
+    def __str__(self):
+        return (
+            f"An error occurred while calling o1.open.\n: {self._text}\n"
+            "\tat org.apache.hadoop.fs.s3a.S3AUtils.translateException(S3AUtils.java:265)\n"
+        )
+
+
+def refuse(*_):
+    """Stand in for Files, or one of its calls, while the store does not answer."""
+    raise StoreError
+
 
 class MemoryFiles:
     """A storage root in memory that can be made unreachable."""

@@ -14,7 +14,7 @@ from jobs.audit.tables.specs import TableSpec, missing_error
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
-from quota.settings.store_errors import one_line, store_error
+from quota.settings.store_errors import one_line, store_error, store_problem
 
 _WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
     "appendOnly",
@@ -63,7 +63,8 @@ class TableStore:
         except TableNotFoundError:
             raise missing_error(f"{root}/{path}") from None
         except CommitFailedError as error:
-            raise MutationQuotaError(f"{root}/{path} cannot be written: {one_line(str(error))}") from None
+            known = store_problem(root, str(error), endpoint)
+            raise MutationQuotaError(known or f"{root}/{path} cannot be written: {one_line(str(error))}") from None
         except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
             text = str(error) or type(error).__name__
             raise store_error(root, path, "cannot be read or written", text, endpoint) from None

@@ -1,6 +1,7 @@
 """Tables are opened in a store that may be down, or refuse."""
 
 import pytest
+from deltalake.exceptions import CommitFailedError
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DECISIONS
@@ -28,6 +29,19 @@ def test_the_error_of_a_store_says_what_to_do_and_names_the_endpoint():
     assert str(raised.value) == (
         "s3a://bucket/root cannot be used: http://127.0.0.1:1 does not answer; check storage.options fs.s3a.endpoint, "
         "and that the store runs"
+    )
+
+
+def test_a_commit_that_the_store_refuses_says_what_to_do_too():
+    store = TableStore("s3a://bucket/root/tables", {"aws_endpoint": "http://minio:9000"})
+    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
+        raise CommitFailedError("Generic S3 error: 403 Forbidden: AccessDenied")
+    assert str(raised.value).startswith("s3a://bucket/root cannot be used: the store denies access")
+    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
+        raise CommitFailedError("Transaction failed: version 7 exists")
+    assert (
+        str(raised.value)
+        == "s3a://bucket/root/tables/decisions cannot be written: Transaction failed: version 7 exists"
     )
 
 

@@ -1,0 +1,118 @@
+"""Monitors are polled while queries run; a store that does not answer for a moment does not end the job."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from jobs.storage import monitors
+from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
+from quota.errors import ClusterError, MutationQuotaError
+from quota.settings import load_settings
+from tests.support.memory_files import MemoryFiles, StoreError
+
+ALICE = "mutation-requests.alice"
+
+
+class Topics:
+    """The topics of users on a cluster."""
+
+    def __init__(self):
+        self.ids = {ALICE: "a1"}
+
+    def check(self):
+        if isinstance(self.ids, Exception):
+            raise self.ids
+        return self.ids
+
+
+class Files(MemoryFiles):
+    """A storage root that fails by the error of its attribute `error`."""
+
+    error = None
+
+    def _check(self):
+        if self.error is not None:
+            raise self.error
+
+    @property
+    def deployment(self):
+        return json.loads(self.texts.get("deployment.json", '{"topics": {}, "checkpoints": {}}'))
+
+
+@pytest.fixture
+def files():
+    return Files()
+
+
+@pytest.fixture
+def topics(monkeypatch):
+    found = Topics()
+    monkeypatch.setattr(monitors, "UserTopics", lambda _: found)
+    monkeypatch.setattr(monitors, "_USER_TOPICS_SECONDS", 0.0)
+    return found
+
+
+@pytest.fixture
+def user_topics(files, topics):
+    settings = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
+    monitor = UserTopicsMonitor(files, settings)
+    assert monitor._topics is topics  # noqa: SLF001 the one of this test, and no client of a broker
+    return monitor
+
+
+@pytest.fixture
+def checkpoint(files):
+    query = SimpleNamespace(name="enforce", lastProgress={"batchId": 0, "numInputRows": 1})
+    return CheckpointMonitor(files, query, 2)
+
+
+@pytest.mark.parametrize("error", [StoreError(), OSError(28, "No space left on device")])
+def test_new_topics_are_claimed_when_the_store_answers_again(files, user_topics, caplog, error):
+    files.error = error
+    for _ in range(3):
+        user_topics.poll()
+    files.error = None
+    user_topics.poll()
+    assert files.deployment["topics"] == {ALICE: "a1"}
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line.startswith("cannot claim the topics of users: ")
+    assert line.endswith(": retrying")
+    assert "\n" not in line
+
+
+def test_a_checkpoint_is_recorded_when_the_store_answers_again(files, checkpoint, caplog):
+    files.error = StoreError()
+    for _ in range(3):
+        checkpoint.poll()
+    files.error = None
+    checkpoint.poll()
+    assert files.deployment["checkpoints"] == {"enforce": 2}
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line.startswith("cannot record the checkpoint of enforce: ")
+    files.error = StoreError("it is not written again")
+    checkpoint.poll()
+
+
+def test_a_cluster_that_does_not_answer_is_asked_again(files, topics, user_topics):
+    topics.ids = ClusterError("no broker answers")
+    user_topics.poll()
+    topics.ids = {ALICE: "a1"}
+    user_topics.poll()
+    assert files.deployment["topics"] == {ALICE: "a1"}
+
+
+def test_a_topic_that_was_created_again_ends_the_job(topics, user_topics):
+    user_topics.poll()
+    topics.ids = {ALICE: "a2"}
+    with pytest.raises(MutationQuotaError, match=r"its id was a1, now it is a2"):
+        user_topics.poll()
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("no answer"), ConnectionRefusedError("no JVM")])
+def test_a_jvm_that_has_exited_ends_the_job(files, user_topics, checkpoint, error):
+    files.error = error
+    for monitor in (user_topics, checkpoint):
+        with pytest.raises(type(error)):
+            monitor.poll()
