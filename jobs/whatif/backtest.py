@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from jobs.spark.failures import query_errors
 from jobs.spark.progress import with_progress
 from jobs.spark.session import session
+from jobs.storage.stored_files import check_store
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate, compute_effects
 from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, load_file_requests, read_audited_requests
@@ -36,12 +37,13 @@ def backtest(
 
     Raises:
         BadInput: a candidate or the file cannot be read.
-        MutationQuotaError: the tables do not exist, or have no decisions in this period.
+        MutationQuotaError: the tables cannot be reached, do not exist, or have no decisions in this period.
     """
     check_callbacks(settings.quota.callbacks)
     if file is None:
         recorded = CallbackTimeline(settings.quota.callbacks)
-        parsed = parse_candidates(candidates, recorded, settings)  # its errors come before the start of Spark
+        parsed = parse_candidates(candidates, recorded, settings)
+        check_store(settings)  # before the start of Spark
         with what_if_session(settings, NAME) as spark:
             add_recorded_changes(recorded, spark, settings)
             requests = read_audited_requests(spark, settings, until=until)

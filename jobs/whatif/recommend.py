@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from jobs.spark.progress import with_progress
+from jobs.storage.stored_files import check_store
 from jobs.whatif.backtest import evaluate_candidates, what_if_session
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
@@ -41,10 +42,11 @@ def recommend(settings: Settings, options: RecommendOptions) -> Advice:
 
     Raises:
         BadInput: the file cannot be read.
-        MutationQuotaError: the tables do not exist, or no request was charged anything.
+        MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged anything.
     """
     check_callbacks(settings.quota.callbacks)
     if options.file is None:
+        check_store(settings)  # before the start of Spark
         with what_if_session(settings, NAME) as spark:
             return advise(settings, options, read_audited_requests(spark, settings, options.since, options.until))
     table = read_requests(settings, options.file, options.since, options.until)
