@@ -1,16 +1,40 @@
 """The manifests of Kubernetes as tests read them: documents, pods, and the settings that a program gets there."""
 
+import inspect
+import pkgutil
 import re
+from importlib import import_module
 
 import yaml
 
+from jobs import services
 from quota.settings import load_settings
 from tests.support.broker import CERTIFICATE_PEM
 from tests.support.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / "conf" / "kubernetes"
-SERVICES = ("enforce", "audit", "applier", "observe", "gateway", "dashboard")
+
+
+def _probed_services():
+    """Return the names of all programs that answer probes, from the code that starts them."""
+    found = set()
+    for module in pkgutil.iter_modules(services.__path__):
+        code = import_module(f"{services.__name__}.{module.name}")
+        for literal, _ in re.findall(
+            r'ServiceEndpoint\(settings\.metrics, (?:"(\w+)"|(NAME))', inspect.getsource(code)
+        ):
+            found.add(literal or code.NAME)
+        if hasattr(code, "serve_dashboard"):
+            found.add("dashboard")
+    return tuple(sorted(found))
+
+
+PROBED = _probed_services()
+SERVICES = tuple(each for each in PROBED if each != "minutes")
 """Those that run all the time."""
+
+COMMANDS = {"observe": ["observe", "follow"], "push": ["quotas", "push", "--follow"]}
+"""The commands that start them, where these are not their names."""
 
 _FILES = {
     "kafka/password": "secret",

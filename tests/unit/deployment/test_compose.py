@@ -9,12 +9,12 @@ from jsonschema import Draft202012Validator
 
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
-from tests.unit.deployment.manifests import image_environment
+from tests.unit.deployment.manifests import COMMANDS, PROBED, image_environment
 
 FOLDER = CHECKOUT / "conf/containers"
 COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())
 SCHEMA = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
-OWN = ("enforce", "audit", "gateway", "dashboard")
+OWN = tuple(name for name, each in COMPOSE["services"].items() if each["image"].startswith("mutation-quota:"))
 
 
 @pytest.fixture
@@ -38,6 +38,12 @@ def test_the_compose_specification_knows_every_field():
     assert not Draft202012Validator(SCHEMA).is_valid(wrong)
 
 
+def test_every_service_can_be_tried_but_the_one_that_needs_the_brokers_files():
+    assert set(OWN) == {*PROBED} - {"observe"}
+    optional = {name for name in OWN if "profiles" in COMPOSE["services"][name]}
+    assert optional == {"minutes", "applier", "push"}
+
+
 def test_every_image_has_a_version_and_every_volume_and_secret_is_declared():
     for name, service in COMPOSE["services"].items():
         assert ":" in service["image"], name
@@ -55,7 +61,8 @@ def test_a_port_is_published_to_this_machine_alone(name):
 @pytest.mark.parametrize("name", OWN)
 def test_the_programs_take_their_settings(name, settings):
     service, found = COMPOSE["services"][name], settings(name)
-    assert service["command"] == [name]
+    words = COMMANDS.get(name, [name])
+    assert service["command"][: len(words)] == words
     assert found.kafka.bootstrap_servers == "broker:9092"
     assert found.storage.root == "/data"
     assert (found.metrics.port, found.logging.format) == (9404, "json")
@@ -68,7 +75,7 @@ def test_a_service_writes_to_its_volumes_alone_and_has_no_privileges(name):
     service = COMPOSE["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert service.get("volumes", []) == (["data:/data"] if name in {"enforce", "audit"} else [])
+    assert service.get("volumes", []) == (["data:/data"] if name in {"enforce", "audit", "minutes"} else [])
 
 
 def test_published_ports_are_those_that_the_programs_listen_on(settings):
@@ -92,5 +99,8 @@ def test_files_that_are_mounted_are_there_but_for_the_token():
 def test_prometheus_asks_every_service_that_has_metrics(settings):
     (job,) = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())["scrape_configs"]
     (static,) = job["static_configs"]
-    asked = {name: f"{name}:{settings(name).metrics.port}" for name in OWN if name != "dashboard"}
-    assert static["targets"] == list(asked.values())
+    (found,) = job["dns_sd_configs"]
+    served = [name for name in OWN if name != "dashboard"]
+    assert static["targets"] == [f"{name}:9404" for name in served if "profiles" not in COMPOSE["services"][name]]
+    assert found["names"] == [name for name in served if "profiles" in COMPOSE["services"][name]]
+    assert {found["port"], *(settings(name).metrics.port for name in served)} == {9404}
