@@ -10,5 +10,7 @@ class WrittenReport(msgspec.Struct, frozen=True):
     """The file of the page."""
     requests: int
     """The number of requests in it."""
-    period: str
-    """The period of the requests, in words."""
+    start: int = msgspec.field(name="from")
+    """The start of the period, epoch ms."""
+    end: int = msgspec.field(name="to")
+    """The end of the period, epoch ms, not included."""

@@ -65,10 +65,10 @@ def report(
     file.write(page)
     if file.to_stdout:
         return
-    count = sum(figures.total.requests)
+    count, period = sum(figures.total.requests), figures.period
     output.print(
-        WrittenReport(str(file.output_file), count, str(figures.period)),
-        lambda: print(f"Wrote {file.output_file}: {plural(count, 'request')} of {figures.period}."),
+        WrittenReport(str(file.output_file), count, period.start, period.end),
+        lambda: print(f"Wrote {file.output_file}: {plural(count, 'request')} of {period}."),
     )
 
 

@@ -12,6 +12,7 @@ from jobs.report.page import encode_for_html
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.full_disk import fill_disk
+from tests.support.programs import run
 from tests.support.tables import DAY, HOUR, decision, letter, write_tables
 
 NASTY = "</script><script>alert(1)</script><!--"
@@ -58,6 +59,17 @@ def test_it_can_be_of_a_time_and_of_a_user(report, settings):
     page = report("--from", "2026-11-21T01:00", "--to", "2026-11-21T03:00", "--user", "bob")
     assert sum(figures(page)["total"]["admitted"]) == 2
     assert "<bdi>of user &#x27;bob&#x27;</bdi>" in page
+
+
+def test_programs_get_the_period_as_epoch_ms(settings, tmp_path):
+    write_tables(settings, decisions=[decision(DAY, admitted=[3]), decision(DAY + HOUR, admitted=[4])])
+    root = ["--set", f"storage.root={tmp_path / 'root'}"]
+    done = run("report", "--output-file", "page.html", "--json", *root, cwd=tmp_path)
+    written = json.loads(done.stdout)
+    start, end = written.pop("from"), written.pop("to")
+    assert written == {"file": "page.html", "requests": 2}
+    assert start == DAY
+    assert DAY + HOUR < end <= DAY + 2 * HOUR
 
 
 LOAD = {
