@@ -143,7 +143,7 @@ def minutes(once: Once = False, take_over: TakeOver = False, *, where: SettingsO
 
 
 def applier(once: Once = False, *, kafka: TargetOptions) -> None:
-    """Execute admitted changes on the cluster.
+    """Carry out admitted mutations on the cluster.
 
     Creates, grows and deletes topics as decided, each once, and writes the results to the results topic. Of several
     appliers with the same group only the one started last works.
@@ -176,12 +176,12 @@ def gateway(*, kafka: TargetOptions) -> None:
 def run(*, kafka: KafkaOptions) -> None:
     """Run everything at once, with a live view.
 
-    Starts a broker (unless a server is given), the jobs, the gateway and some tenants that send requests. Ctrl-C stops
-    everything.
+    Without a server: starts a broker, the jobs, the page, a gateway and five tenants that send requests. With
+    --bootstrap-server (kafka.bootstrap_servers): the jobs and the page only. Ctrl-C stops everything.
 
     Examples:
       mutation-quota run
-      mutation-quota run --bootstrap-server broker:9092
+      mutation-quota run --bootstrap-server broker:9092 --set storage.root=/tmp/run
     """
     from jobs.sandbox.run import run_live
 

@@ -47,7 +47,7 @@ def parse_period(since: str | None, until: str | None) -> tuple[int | None, int 
         Both times, epoch ms; None for one that is not given.
 
     Raises:
-        BadInput: one of them is not a time, or there is no time between them.
+        BadInput: one of them is not a time, or `--from` is not before `--to`.
     """
     start = None if since is None else parse_time("--from", since)
     end = None if until is None else parse_time("--to", until)

@@ -120,14 +120,14 @@ BATCHES = Metric(
     "mutation_quota_query_batches_total",
     "counter",
     "batches",
-    "done since the checkpoint was begun, by `applier` since it was started",
+    "batches finished since the checkpoint was created (`applier`: since its start)",
     _QUERY,
 )
 STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "when the job was started; `gateway`, `applier`, `observe` and `push` tell it, too",
+    "time at which the job was started; also reported by `gateway`, `applier`, `observe` and `push`",
     _QUERY,
 )
 LAST_BATCH = Metric(
