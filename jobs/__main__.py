@@ -9,7 +9,7 @@ from jobs.services.interrupts import (
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from jobs.cli.observe import commands as observe
 from jobs.cli.options import Overrides, SettingsFile
 from jobs.cli.overview import config, quota_diff, quota_history, quota_resolve, status
 from jobs.cli.overview import topics as topic_overview
+from jobs.cli.program.completion import completion
 from jobs.cli.program.groups import with_groups
 from jobs.cli.program.help import (
     Command,
@@ -123,12 +124,17 @@ SECTIONS: Sections = {
         "recommend": recommend.recommend,
     },
     "Try": {"run": services.run, "demo": services.demo, "broker": services.broker},
+    "Shell": {"completion": completion},
 }
 """All commands, by the sections of the help."""
 
 
 class _Root(SectionedGroup):
     sections = {section: tuple(commands) for section, commands in SECTIONS.items()}  # noqa: RUF012 never changed
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 Typer's own are private
+        """Return the options, without Typer's for the script of the current shell: `completion` prints that of any."""
+        return [each for each in super().get_params(ctx) if "--show-completion" not in each.opts]
 
 
 _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.history}

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import typer
 from typer.main import get_command
 
 from conf.docs.markdown import code, sentence, table
@@ -91,7 +92,12 @@ def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
 
 
 def _options(command: Any) -> list[Any]:  # noqa: ANN401
-    return [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+    parameters = command.get_params(typer.Context(command))
+    return [each for each in parameters if _is_option(each) and "--help" not in each.opts]
+
+
+def _is_option(parameter: Any) -> bool:  # noqa: ANN401
+    return bool(parameter.param_type_name == "option" and not parameter.hidden)
 
 
 def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401

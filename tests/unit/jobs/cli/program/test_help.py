@@ -37,6 +37,7 @@ WITHOUT_KAFKA = {
     ("quotas", "validate"),
     ("broker",),  # starts a broker of its own, as the next one
     ("demo",),
+    ("completion",),
 }
 """The commands that connect to no cluster."""
 GROUPS = {(name,): each for name, each in ROOT.commands.items() if hasattr(each, "commands")}
