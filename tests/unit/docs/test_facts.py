@@ -4,6 +4,7 @@ import re
 import tomllib
 
 import pytest
+from pydantic import ValidationError
 
 from jobs.spark.properties import spark_defaults
 from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
@@ -13,7 +14,13 @@ from tests.support.checkout import CHECKOUT
 DOCS = CHECKOUT / "docs"
 COMPATIBILITY = (DOCS / "reference/compatibility.md").read_text()
 PINNED = dict(line.split("==") for line in (CHECKOUT / "conf/constraints.txt").read_text().splitlines() if "==" in line)
+LOGIN = {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": "p"}
 JARS = dict(re.findall(r"<(\w+)\.version>([\d.]+)<", (CHECKOUT / "conf/jvm/pom.xml").read_text()))
+
+
+def words_of(page):
+    """A page of docs/ on one line."""
+    return " ".join((DOCS / page).read_text().split())
 
 
 def version_of(row):
@@ -51,13 +58,13 @@ def test_python_is_needed_as_the_package_says():
 
 
 def test_the_decision_on_sizes_has_those_of_the_code():
-    page = " ".join((DOCS / "decisions/programs/0006-no-record-may-stop-the-query.md").read_text().split())
+    page = words_of("decisions/programs/0006-no-record-may-stop-the-query.md")
     assert (GROWTH, ENVELOPE) == (6, 8 * 1024)
     assert "at most six times its record and 8 KiB" in page
 
 
 def test_the_page_on_topics_has_the_sizes_and_times_of_the_code():
-    page = " ".join((DOCS / "reference/topics.md").read_text().split())
+    page = words_of("reference/topics.md")
     assert "can be six times as large as the largest request (`limits.max_request_bytes`) plus 8 KiB" in page
     week = str(7 * 24 * 3600 * 1000)
     assert f"`min.compaction.lag.ms={week}`" in page
@@ -75,19 +82,23 @@ def test_entries_of_tables_in_the_shipped_settings_are_called_examples():
 
 def test_the_target_takes_over_what_is_not_set_for_it():
     """As the settings' comment, the settings page and the page on security say."""
-    secured = Settings.model_validate(
-        {
-            "kafka": {
-                "security_protocol": "SASL_SSL",
-                "sasl_mechanism": "PLAIN",
-                "sasl_username": "u",
-                "sasl_password": "p",
-            },
-            "target": {"ssl_endpoint_identification_algorithm": "none"},
-        }
-    )
+    secured = Settings.model_validate({"kafka": LOGIN, "target": {"ssl_endpoint_identification_algorithm": "none"}})
     assert secured.target_connection.security.sasl_username == "u"
     assert "a key that is not set here is as in [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
+    assert "A key that is not set in `[target]` has its value in `[kafka]`." in words_of("reference/settings.md")
+    assert "`[target]`. A key that is not set there has its value in `[kafka]`" in words_of("explanation/security.md")
+
+
+def test_the_target_takes_over_no_login_that_would_be_less_protected():
+    """As the settings page and the page on security say."""
+    with pytest.raises(ValidationError, match=r"kafka.sasl_password is protected by TLS in \[kafka\]"):
+        Settings.model_validate({"kafka": LOGIN, "target": {"security_protocol": "SASL_PLAINTEXT"}})
+    assert "A login is taken over only where it is no less protected than in `[kafka]`" in words_of(
+        "reference/settings.md"
+    )
+    assert "is not taken over either if `[kafka]` has TLS and the target does not" in words_of(
+        "explanation/security.md"
+    )
 
 
 def test_the_readmes_figures_are_those_of_the_experiment():
