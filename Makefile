@@ -166,7 +166,7 @@ clean: ## remove what was installed, kept and built: .venv, .moto, .jars, .data,
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 		|| { echo "Python 3.11 or newer is needed; install it, or name it: make PYTHON=python3.12"; exit 1; }
-	@echo "installing Python packages into $(VENV) (1.7 GB; one to three minutes)"
+	@echo "installing Python packages into $(VENV) (1.8 GB; one to three minutes)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint conf/constraints.txt --editable '.[dev]'
 	@touch $@

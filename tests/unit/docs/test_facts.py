@@ -57,6 +57,13 @@ def test_python_is_needed_as_the_package_says():
     assert "| 3.11 or newer |" in COMPATIBILITY
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/tutorial/first-refusal.md", "Makefile"])
+def test_the_installation_has_the_same_size_and_duration_everywhere(name):
+    text = " ".join((CHECKOUT / name).read_text().split())
+    assert set(re.findall(r"\binstall[^.]*?([\d.]+ GB)", text)) == {"1.8 GB"}
+    assert "one to three minutes" in text
+
+
 def test_the_decision_on_sizes_has_those_of_the_code():
     page = words_of("decisions/programs/0006-no-record-may-stop-the-query.md")
     assert (GROWTH, ENVELOPE) == (6, 8 * 1024)
