@@ -73,6 +73,36 @@ DOCUMENTS: Mapping[str, type[msgspec.Struct]] = {
 }
 """The document of each command that prints data, by the command's words."""
 
+ITEMS: Mapping[str, tuple[str, ...]] = {
+    "backtest": ("outcomes",),
+    "buckets-list": ("buckets",),
+    "config-show": ("settings",),
+    "dead-letters-list": ("dead_letters",),
+    "dead-letters-resend": ("dead_letters",),
+    "dead-letters-show": ("dead_letters",),
+    "decisions-list": ("decisions",),
+    "maintain": ("tables",),
+    "observe-compare": ("differences",),
+    "quotas-alter": ("changes",),
+    "quotas-apply": ("changes",),
+    "quotas-describe": ("quotas",),
+    "quotas-diff": ("changes",),
+    "quotas-drift": ("differences",),
+    "quotas-history": ("changes",),
+    "quotas-pull": ("changes",),
+    "quotas-push": ("changes",),
+    "quotas-rollback": ("changes",),
+    "recommend": ("tenants",),
+    "simulate": ("decisions", "dead_letters"),
+    "tenants-prepare": ("topics",),
+    "topics-alter": ("topics",),
+    "topics-create": ("topics",),
+    "topics-delete": ("topics",),
+    "topics-describe": ("topics",),
+    "topics-list": ("topics",),
+}
+"""The lists of a document of which `--output jsonl` prints an element per line; other documents are one line."""
+
 
 def structs_in(*documents: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
     """Return documents and all structs in them, by their names."""
