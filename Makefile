@@ -24,115 +24,115 @@ TWO := --numprocesses 2 --dist worksteal
 
 help: ## print this
 	@echo "usage: make TARGET"
-	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) ":" } /^[a-z-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) ":" } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ run
 
 setup: $(PACKAGES) $(JARS) ## install what all other targets need, into .venv and .jars
 
-run: setup ## broker, enforce and audit with a live view; Ctrl-C ends it
+run: setup ## everything: broker, jobs, gateway, five tenants, live page
 	@$(BIN)/mutation-quota run
 
-demo: setup ## KIP-599's worked example through Kafka, Spark and Delta, checked
+demo: setup ## KIP-599's worked example, Kafka to Delta, checked; 40 s
 	@$(BIN)/mutation-quota demo
 
 ##@ test
 
-test: setup $(S3_JARS) $(S3_SERVER) ## all tests, by two at a time
+test: setup $(S3_JARS) $(S3_SERVER) ## all tests, two at a time; 15 min
 	@$(BIN)/pytest $(TWO)
 
-test-unit: setup ## the domain and everything else that needs no JVM; about two minutes
+test-unit: setup ## tests that need no JVM; 2 min
 	@$(BIN)/pytest tests/unit
 
-test-spark: setup ## transforms and file-driven streams on Spark
+test-spark: setup ## transforms and streams of files, on Spark; a few minutes
 	@$(BIN)/pytest tests/spark
 
-test-integration: setup $(S3_JARS) $(S3_SERVER) ## the slow part: a real broker, the jobs, Delta
+test-integration: setup $(S3_JARS) $(S3_SERVER) ## the jobs with a real broker and Delta; 10 min
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
 
-test-yarn: setup $(YARN_JARS) ## the package on a real YARN, in cluster mode; about five minutes; not part of `make test`
+test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
 	@$(BIN)/pytest -m yarn tests/yarn
 
 ##@ evidence
 
-bench: setup ## latency, throughput, state and audit beside their limits, into docs/evidence/performance.md; 15 to 25 minutes
+bench: setup ## latency and throughput, into docs; 15 to 25 min
 	@$(BIN)/python -m tests.evidence.bench.performance --out docs/evidence
 
-bench-quick: setup ## the same of less, in three minutes, for the terminal
+bench-quick: setup ## a shorter bench, printed only; 3 min
 	@$(BIN)/python -m tests.evidence.bench.performance --quick
 
-bench-quotas: setup ## what 100,000 quotas cost beside ten; about a minute
+bench-quotas: setup ## the cost of 100,000 quotas, compared with ten; 1 min
 	@$(BIN)/python -m tests.evidence.bench.quotas
 
-bench-tables: setup ## the audit's tables after a day and after a year; about a minute
+bench-tables: setup ## the audit's tables after a day and after a year; 1 min
 	@$(BIN)/python -m tests.evidence.bench.tables
 
-bench-repeats: setup ## what it costs to remember requests, so that they are charged once; about two minutes
+bench-repeats: setup ## the cost of deduplication; 2 min
 	@$(BIN)/python -m tests.evidence.bench.repeats
 
-bench-observe: setup ## an imported request log of ten million lines beside grep; minutes, and 9 GB of disk
+bench-observe: setup ## observe import of ten million lines; minutes, 9 GB of disk
 	@$(BIN)/python -m tests.evidence.bench.observe
 
-observed: setup ## the experiment's storm by the broker's request log, and held by the quotas that follow; some ten minutes
+observed: setup ## the experiment's load, observed and then limited; 10 min
 	@$(BIN)/python -m tests.evidence.observed
 
-request-logs: setup ## request logs of Kafka 2.7 to 4.2 by real brokers, into tests/data; about eight minutes
+request-logs: setup ## request logs of Kafka 2.7 to 4.2, into tests/data; 8 min
 	@$(BIN)/python -m tests.evidence.request_logs
 
-experiment: setup ## KIP-599's own experiment, without a quota and with one; about eleven minutes
+experiment: setup ## KIP-599's experiment, without and with a quota; 11 min
 	@$(BIN)/python -m tests.evidence.experiment
 
-algorithms: $(PACKAGES) ## the token bucket beside the two that KIP-599 rejected, over one burst, into docs/explanation/algorithms.svg; seconds
+algorithms: $(PACKAGES) ## KIP-599's three algorithms compared, into docs; seconds
 	@$(BIN)/python -m tests.evidence.bench.algorithms
 
-storm: setup ## applications far above their quotas, and an applier that is killed; some minutes
+storm: setup ## applications far above their quotas; a few minutes
 	@$(BIN)/python -m tests.evidence.storm
 
-conformance: setup ## buckets and the codec beside Kafka's own classes, and the job beside a real broker; about five minutes
+conformance: setup ## the job compared with Kafka's own classes; 5 min
 	@$(BIN)/python -m tests.evidence.conformance.wire
 	@$(BIN)/python -m tests.evidence.conformance
 
-gateway-conformance: setup $(CLIENTS) ## unmodified clients at the gateway beside a broker that enforces the quotas, into docs; minutes
+gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; minutes
 	@$(BIN)/python -m tests.evidence.gateway --out docs/evidence/gateway
 
-gateway-cost: setup ## the gateway beside a direct connection, into docs; about four minutes
+gateway-cost: setup ## the gateway and a direct connection, into docs; 4 min
 	@$(BIN)/python -m tests.evidence.gateway.cost --out docs/evidence/gateway
 
-gateway-kills: setup ## the gateway killed fifty times under load, into docs; four minutes
+gateway-kills: setup ## the gateway killed 50 times under load, into docs; 4 min
 	@$(BIN)/python -m tests.evidence.gateway.kills --out docs/evidence/gateway
 
-gateway-fuzz: setup ## 100,000 broken and nearly right frames at the gateway; five minutes
+gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 
-chaos: setup $(S3_JARS) $(S3_SERVER) ## the job killed a hundred times, on disk and on S3, and brokers killed; 75 minutes
+chaos: setup $(S3_JARS) $(S3_SERVER) ## jobs (on disk, on S3) and brokers killed; 75 minutes
 	@$(BIN)/python -m tests.evidence.chaos
 
-replay: setup ## random logs cut at random into batches, through Spark; about five minutes
+replay: setup ## random requests in random batches, through Spark; 5 min
 	@$(BIN)/python -m tests.evidence.replay
 
-flood: setup ## garbage at full speed beside good requests; about five minutes
+flood: setup ## invalid records next to valid ones; 5 min
 	@$(BIN)/python -m tests.evidence.flood
 
-guard: $(PACKAGES) ## the cheap ratios of the benchmark, which a change may lose; seconds
+guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
 	@$(BIN)/python -m tests.evidence.bench.guard
 
 ##@ develop
 
-references: $(PACKAGES) ## write what is generated from the code: JSON Schemas, and the pages of docs/reference
+references: $(PACKAGES) ## generate JSON Schemas and the pages of docs/reference
 	@$(BIN)/python -m schemas.json_schemas
 	@$(BIN)/python -m schemas.table_docs
 	@$(BIN)/python -m conf.docs
 
-docs: $(PACKAGES) ## the documentation as a site, in .site; any broken link is an error
+docs: $(PACKAGES) ## build the site of the documentation, in .site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file conf/docs/mkdocs.yml
 
-pictures: $(PACKAGES) ## the pictures of the report and the dashboard in docs/how-to/pictures; needs chromium and chromedriver
+pictures: $(PACKAGES) ## pictures of the report and the dashboard; needs chromium
 	@$(BIN)/python -m tests.browser.pictures
 
-docs-serve: $(PACKAGES) ## the same on http://127.0.0.1:8000, built again with each change; Ctrl-C ends it
+docs-serve: $(PACKAGES) ## serve the site at http://127.0.0.1:8000; Ctrl-C ends it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
 
-lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, and the documentation: links, generated parts, wording
+lint: $(PACKAGES) docs ## check code, types, imports, documentation and wording
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -140,13 +140,13 @@ lint: $(PACKAGES) docs ## ruff, mypy, the direction of imports, and the document
 	@$(BIN)/python -m conf.docs --check
 	@$(BIN)/python -m conf.docs.wording
 
-format: $(PACKAGES) ## let ruff lay out the code
+format: $(PACKAGES) ## format the code with ruff
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-jars: $(JARS) $(if $(S3),$(S3_JARS)) ## the JVM jars of conf/jvm/pom.xml, into .jars; S3=1 adds those of S3
+jars: $(JARS) $(if $(S3),$(S3_JARS)) ## copy the JVM jars into .jars; S3=1 adds those for S3
 
-package: setup $(if $(S3),$(S3_JARS)) ## a wheel, and what spark-submit takes, into dist; NODE_PYTHON=PATH is where the nodes have Python, S3=1 adds the jars of S3
+package: setup $(if $(S3),$(S3_JARS)) ## build dist for spark-submit; takes NODE_PYTHON=PATH, S3=1
 	@rm -rf build dist
 	@mkdir -p dist/conf dist/kafka-clients
 	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
@@ -158,9 +158,9 @@ package: setup $(if $(S3),$(S3_JARS)) ## a wheel, and what spark-submit takes, i
 	@rm -rf build
 	@ls dist
 
-clients: $(CLIENTS) ## the jar of Kafka Streams, for gateway-conformance, into .jars/clients
+clients: $(CLIENTS) ## the jars of Kafka Streams, for gateway-conformance
 
-clean: ## remove what was installed, kept and built: .venv, .moto, .jars, .data, .site, dist
+clean: ## remove .venv, .moto, .jars, .data, .site and dist
 	rm -rf $(VENV) .moto .jars .data .site dist
 
 $(PACKAGES): pyproject.toml conf/constraints.txt

@@ -1,7 +1,7 @@
 """Checks that one idea has one word: `python -m conf.docs.wording` names each word that `vocabulary.toml` avoids.
 
-It reads the prose of pages without code spans and blocks, and in Python code docstrings, comments and texts of several
-words, such as help and messages. Pages of evidence are left out, since programs write them.
+It reads the prose of pages without code spans and blocks, the help of `make`, and in Python code docstrings, comments
+and texts of several words, such as help and messages. Pages of evidence are left out, since programs write them.
 """
 
 import ast
@@ -17,6 +17,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 _CODE = re.compile(r"^(?P<fence> *```+).*?^(?P=fence) *$|``[^`]+``|`[^`\n]+`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+_NO_HELP = re.compile(r"^(?!.*## ).*$|^.*?## ", re.MULTILINE)
 _TEXT = re.compile(r"\w\S* +\S+ +\S")
 
 
@@ -70,8 +71,15 @@ def _findings_in_comments(source: str, wanted: list[Rule]) -> Iterator[Finding]:
             yield from findings_in_prose(token.string, wanted, token.start[0])
 
 
+def findings_in_makefile(text: str, wanted: Iterable[Rule]) -> Iterator[Finding]:
+    """Yield what the help of targets, the text after `##`, says otherwise than the rules."""
+    yield from findings_in_prose(_NO_HELP.sub("", text), wanted)
+
+
 def _findings(path: Path, wanted: list[Rule]) -> Iterator[Finding]:
     text = path.read_text(encoding="utf-8")
+    if path.name == "Makefile":
+        return findings_in_makefile(text, wanted)
     return findings_in_python(text, wanted) if path.suffix == ".py" else findings_in_prose(text, wanted)
 
 
@@ -80,6 +88,7 @@ def _files() -> Iterator[Path]:
     pages = sorted((CHECKOUT / "docs").rglob("*.md"))
     yield from (path for path in pages if CHECKOUT / "docs/evidence" not in path.parents)
     yield CHECKOUT / "conf/mutation-quota.toml"
+    yield CHECKOUT / "Makefile"
     for package in ("quota", "jobs", "schemas", "conf"):
         yield from sorted((CHECKOUT / package).rglob("*.py"))
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from conf.docs import wording
-from conf.docs.wording import findings_in_prose, findings_in_python, rules
+from conf.docs.wording import findings_in_makefile, findings_in_prose, findings_in_python, rules
 from tests.support.checkout import CHECKOUT
 
 RULES = rules()
@@ -44,3 +44,8 @@ def test_docstrings_comments_help_and_messages_of_python_count():
         'raise BadInput(f"{x}: the state is begun anew")\n'
     )
     assert sorted(words(findings_in_python(source, RULES))) == [(1, "anew"), (5, "anew"), (5, "anew"), (6, "anew")]
+
+
+def test_the_help_of_make_counts_and_its_recipes_do_not():
+    text = "# Begun anew.\nrun: setup ## begin anew\n\t@echo begun anew\n"
+    assert words(findings_in_makefile(text, RULES)) == [(2, "anew")]
