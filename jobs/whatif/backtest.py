@@ -96,7 +96,7 @@ def evaluate_candidates(
     if result is None:
         in_period = since is not None or requests.in_period
         raise MutationQuotaError(
-            f"there are no decisions to repeat: {requests.origin} has none"
+            f"there are no decisions to replay: {requests.origin} has none"
             + (" in that period" if in_period else ", run mutation-quota audit first")
         )
     return result

@@ -81,9 +81,9 @@ class ClientQuotaCallback(Protocol):
     """Decides which requests share a quota, and its limit.
 
     Each Python worker creates an instance without arguments, configures it, passes it the quota log up to the
-    moment of a request, and then calls it for that request. Decisions are repeatable only if the results depend on
-    nothing else. Calls come from one thread at a time. If a method raises, the requests concerned become dead letters
-    with the reason.
+    moment of a request, and then calls it for that request. A replay gives the same decisions only if the results
+    depend on nothing else. Calls come from one thread at a time. If a method raises, the requests concerned become dead
+    letters with the reason.
     """
 
     def configure(self, configs: Mapping[str, str]) -> None:

@@ -228,14 +228,14 @@ def test_a_mutation_without_a_decision_in_time_is_told_of_for_ten_minutes(fired,
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 3x30", True)])
-def test_an_address_that_leads_past_the_gateway_is_told_of(fired, values, fires):
+def test_an_address_that_bypasses_the_gateway_is_reported(fired, values, fires):
     summary = (
         "Brokers give clients addresses that bypass the gateway. "
         "The gateway removes them, and clients cannot reach these brokers."
     )
     told = ({"severity": "critical"}, summary)
     series = {"mutation_quota_gateway_foreign_addresses_total": values}
-    fired("MutationQuotaGatewayLedPast", series, [told] if fires else [])
+    fired("MutationQuotaGatewayBypassed", series, [told] if fires else [])
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_settings_that_were_others_then_are_noticed(judge):
 
 
 def test_a_time_without_decisions_is_said(judge):
-    with pytest.raises(MutationQuotaError, match="no decisions to repeat: the table has none in that period"):
+    with pytest.raises(MutationQuotaError, match="no decisions to replay: the table has none in that period"):
         judge(until=START)
 
 
