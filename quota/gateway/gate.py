@@ -45,7 +45,7 @@ class Ports(Interface):
         """Have mutations decided; `Channel.decided` takes the verdict, later."""
 
     def pause(self, ms: int) -> None:
-        """Have `Channel.paused` called after so many ms."""
+        """Have `Channel.paused` called after `ms` milliseconds."""
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""

@@ -49,7 +49,7 @@ def versions(*packages: str) -> str:
 
 
 def terminal(columns: int) -> Console:
-    """Return a console as wide as the terminal; into a file or pipe it writes so many columns."""
+    """Return a console as wide as the terminal, or `columns` wide if standard output is a file or a pipe."""
     return Console(soft_wrap=True, width=None if sys.stdout.isatty() else columns)
 
 

@@ -43,7 +43,7 @@ def replicated(spec: TopicSpec, setting: int, brokers: int) -> TopicSpec:
 
 
 def weaknesses(topic: DescribedTopic, brokers: int) -> Iterator[Weakness]:
-    """Yield what makes a topic less safe than a cluster with so many brokers allows."""
+    """Yield what makes a topic less safe than a cluster of `brokers` brokers allows."""
     replicas, configs = topic.replication_factor, topic.configs
     if replicas < _REPLICAS <= brokers:
         yield Weakness("replication.factor", str(_REPLICAS), str(replicas))

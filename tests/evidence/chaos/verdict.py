@@ -148,7 +148,7 @@ def _check_tokens(verdict, evidence, decisions):
         admitted = tuple(topic["error_code"] == 0 for topic in decision["topics"])
         verdict.refused += admitted.count(False)
         if must is None:
-            verdict.note(TOKENS_WRONG, (position, "is no request"))
+            verdict.note(TOKENS_WRONG, (position, "is not a request"))
         elif decision["tokens"] is not None and must.after is not None and decision["tokens"] > must.after + _ROUNDING:
             verdict.note(REFILLED, (position, decision["tokens"], must))
         elif admitted != must.admitted or not (
