@@ -1,11 +1,13 @@
 """`mutation-quota dashboard`: the live page."""
 
+import ipaddress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jobs.cli.options import KafkaOptions
+from quota.errors import BadInput
 
 
 def dashboard(
@@ -34,6 +36,8 @@ def dashboard(
       mutation-quota dashboard --bootstrap-server kafka:9092
       mutation-quota dashboard --bind 10.1.2.3 --token-file token --allow-changes
     """
+    if bind is not None:
+        _check_address(bind)
     given = {
         "port": port,
         "address": bind,
@@ -44,3 +48,10 @@ def dashboard(
     from jobs.services.dashboard import run_dashboard
 
     run_dashboard(settings)
+
+
+def _check_address(text: str) -> None:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise BadInput(f"--bind {text}: not an IP address") from None

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 from typer.core import TyperCommand, TyperGroup
 
 from jobs.cli.program.help_text import Rows, help_text
+from jobs.cli.program.usage_errors import meant_commands
 
 Command: TypeAlias = Callable[..., None]
 
@@ -52,6 +53,14 @@ class HelpfulGroup(TyperGroup):
     def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's own are private
         """Return the help."""
         return help_text(self, ctx, self.summaries())
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        """Return the command that the arguments begin with; the error for another program's name has ours."""
+        if not ctx.resilient_parsing and args[0] not in self.commands:
+            meant = meant_commands(args[0], self.commands)
+            if meant:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, meant))}?")
+        return super().resolve_command(ctx, args)
 
     def summaries(self) -> Mapping[str, Rows]:
         """Return the commands and their summaries, by heading."""

@@ -1,5 +1,7 @@
 """Errors of arguments as one line: the option, its value, and what is expected."""
 
+import difflib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
@@ -8,9 +10,34 @@ from pydantic import ValidationError
 from jobs.cli.program.help_text import range_text
 from quota.text import printable
 
+_LEAST_LIKENESS = 0.75
+"""The likeness (difflib's ratio) of an option that may have been meant."""
+
+_CONNECTING = {"--bootstrap-server", "--command-config"}
+_READ_STORAGE = {
+    "backtest",
+    "buckets export",
+    "buckets list",
+    "decisions list",
+    "maintain",
+    "minutes",
+    "recommend",
+    "report",
+}
+"""The commands that read the storage root, and connect to no cluster."""
+
+_SHOWN, _SET, _DELETED = {"describe", "get", "list", "show"}, {"add", "alter", "create", "set"}, {"delete", "remove"}
+_SYNONYMS = ((_SHOWN, ("describe", "list", "show")), (_SET, ("alter", "create")), (_DELETED, ("delete",)))
+"""Names of commands in other programs, and ours."""
+
+_DELETING = ("--delete-config", "--reset")
+"""The options by which `alter` deletes something."""
+
 
 def usage_message(error: typer.TyperException) -> str:
     """Return the message of an error, in our words where Typer's are those of its implementation."""
+    if hasattr(error, "possibilities"):
+        return f"{error.message}{_option_advice(error)}"
     parameter: Any = error.param if isinstance(error, typer.BadParameter) else None
     if parameter is None or not error.message:
         return error.format_message()
@@ -19,6 +46,37 @@ def usage_message(error: typer.TyperException) -> str:
         return f"{name} {error.message}"
     value = printable(str(error.__cause__.errors()[0]["input"]))
     return f"{name} {value}: expected {_expected(parameter)}"
+
+
+def meant_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
+    """Return the commands of a group that do what other programs call `word`.
+
+    Args:
+        word: a name that no command of the group has.
+        commands: the group's commands by name.
+    """
+    found = [each for names, ours in _SYNONYMS if word in names for each in ours if each in commands]
+    if word in _DELETED and not found and "alter" in commands:
+        options = _options(commands["alter"])
+        return [f"alter {each}" for each in _DELETING if each in options]
+    return found
+
+
+def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's own are private
+    """Return what to append to the error of an option that a command does not have; empty if nothing is similar."""
+    name, context = error.option_name, error.ctx
+    options = set(_options(context.command)) if context else set()
+    command = context.command_path.partition(" ")[2] if context else ""
+    if name in _CONNECTING and command in _READ_STORAGE:
+        return f"; {command} reads storage.root, not Kafka: use --set storage.root=..."
+    if name == "--config" and "--settings" in options:
+        return "; use --settings FILE"
+    near = difflib.get_close_matches(name, sorted(error.possibilities or ()), cutoff=_LEAST_LIKENESS)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _options(command: Any) -> Iterator[str]:  # noqa: ANN401
+    return (option for each in command.params for option in each.opts)
 
 
 def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's own are private

@@ -44,6 +44,7 @@ from tests.support.programs import run
             "/dev/null: empty; for no quotas, write 'quotas: []' to a YAML file",
         ),
         (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
+        (["dashboard", "--bind", "foo"], "--bind foo: not an IP address"),
     ],
 )
 def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
@@ -51,6 +52,44 @@ def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, e
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (
+            ["buckets", "list", "--bootstrap-server", "b:1"],
+            (
+                "No such option: --bootstrap-server; "
+                "buckets list reads storage.root, not Kafka: use --set storage.root=..."
+            ),
+        ),
+        (
+            ["buckets", "export", "--command-config=client.properties"],
+            (
+                "No such option: --command-config; "
+                "buckets export reads storage.root, not Kafka: use --set storage.root=..."
+            ),
+        ),
+        (["simulate", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server"),
+        (["enforce", "--config", "a.toml"], "No such option: --config; use --settings FILE"),
+        (["--config", "a.toml", "status"], "No such option: --config; use --settings FILE"),
+        (["callback", "alter", "--yes"], "No such option: --yes"),
+        (["quotas", "alter", "--usr", "a"], "No such option: --usr; did you mean --user?"),
+        (["quotas", "list"], "No such command 'list'. Did you mean 'describe'?"),
+        (["quotas", "get"], "No such command 'get'. Did you mean 'describe'?"),
+        (["quotas", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config'?"),
+        (["quotas", "set"], "No such command 'set'. Did you mean 'alter'?"),
+        (["topics", "show"], "No such command 'show'. Did you mean 'describe' or 'list'?"),
+        (["topics", "remove"], "No such command 'remove'. Did you mean 'delete'?"),
+        (["callback", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config' or 'alter --reset'?"),
+        (["quotas", "frobnicate"], "No such command 'frobnicate'."),
+        (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?"),
+    ],
+)
+def test_a_name_of_another_program_is_answered_by_ours(args, error):
+    done = run(*args)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {error}\n")
 
 
 @pytest.mark.parametrize("command", [["topics", "list"], ["topics", "describe"], ["observe", "snapshot"]])
