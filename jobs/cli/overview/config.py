@@ -34,6 +34,7 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
     shown = [each for each in found if each.is_changed or not changed]
 
     def table() -> None:
+        print_text("No settings file." if loaded.file is None else f"Settings file: {_file(loaded)}")
         rows = [[each.name, _text(each.value), _text(each.default), _origin(each)] for each in shown]
         if changed and rows:
             print_table(("SETTING", "VALUE", "DEFAULT", "FROM"), rows, whole=("SETTING",))

@@ -24,6 +24,7 @@ def test_changed_settings_stand_beside_their_defaults(config):
     shown = config("show", "--changed", "--set", "quota.shadow=true", "--set", "storage.options.a=b")
 
     assert [line.split() for line in shown.splitlines()] == [
+        ["No", "settings", "file."],
         ["SETTING", "VALUE", "DEFAULT", "FROM"],
         ["storage.options.a", "********", "-", "--set"],
         ["quota.shadow", "true", "false", "--set"],
@@ -34,6 +35,7 @@ def test_sections_and_single_settings_can_be_chosen(config):
     shown = config("show", "minutes", "quota.shadow")
 
     assert [line.split() for line in shown.splitlines()] == [
+        ["No", "settings", "file."],
         ["SETTING", "VALUE", "FROM"],
         ["quota.shadow", "false", "default"],
         ["minutes.trigger_seconds", "60.0", "default"],
@@ -79,6 +81,7 @@ def test_the_file_that_was_read_is_named(config, tmp_path):
     assert [(each["name"], each["source"]) for each in document["settings"]] == [
         ("topics.partitions", "conf/mutation-quota.toml")
     ]
+    assert config("show", "--changed").startswith(f"Settings file: {document['file']}\nSETTING ")
 
 
 def test_a_name_that_is_no_setting_is_not_found(config):
@@ -86,8 +89,11 @@ def test_a_name_that_is_no_setting_is_not_found(config):
 
 
 def test_a_table_without_entries_is_no_error(config):
-    assert config("show", "storage.options") == "This table has no entries.\n"
-    assert config("show", "quota", "--changed") == "None of these settings differs from its default.\n"
+    for args, line in (
+        (["storage.options"], "This table has no entries."),
+        (["quota", "--changed"], "None of these settings differs from its default."),
+    ):
+        assert config("show", *args) == f"No settings file.\n{line}\n"
 
 
 def test_settings_are_checked_without_a_cluster(config):
@@ -96,5 +102,5 @@ def test_settings_are_checked_without_a_cluster(config):
     )
     counted = json.loads(config("validate", "--set", "quota.shadow=true", "--json"))
     assert (counted["file"], counted["changed"]) == (None, 1)
-    assert counted["settings"] == len(config("show").splitlines()) - 1
+    assert counted["settings"] == len(config("show").splitlines()) - 2
     assert "topics.partitions" in config("validate", "--set", "topics.partitions=none", exit_code=2)
