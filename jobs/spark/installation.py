@@ -41,22 +41,31 @@ def clients_jar(own: str, broker_jars: str) -> Path:
     return Path(own) if own else jars_folder(broker_jars)
 
 
-def jars_in(setting: str) -> list[Path]:
-    """Return the jars in the folder that a setting names (`jars_folder`), in class path order."""
-    return sorted(jars_folder(setting).glob("*.jar"))
+def spark_jars(folder: str) -> list[Path]:
+    """Return the jars of Spark's Kafka connector, in class path order.
+
+    Args:
+        folder: the setting `spark.jars`.
+
+    Raises:
+        BadInput: the folder holds no jars.
+    """
+    return sorted(jars_folder(folder, "spark.jars").glob("*.jar"))
 
 
-def jars_folder(setting: str) -> Path:
-    """Return the folder of jars that a setting names.
+def jars_folder(folder: str, setting: str = "broker.jars") -> Path:
+    """Return a folder of jars as a path.
 
-    A relative path is relative to the checkout, or to the current folder if the package is installed without a
-    checkout.
+    Args:
+        folder: the value of the setting. A relative path is relative to the checkout, or to the current folder if the
+            package is installed without a checkout.
+        setting: its name, for advice.
 
     Raises:
         BadInput: the folder holds no jars.
     """
     root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
-    folder = root / setting
-    if not any(folder.glob("*.jar")):
-        raise BadInput(f"no jars in {folder}; run make jars, or set their folder in the settings")
-    return folder
+    path = root / folder
+    if not any(path.glob("*.jar")):
+        raise BadInput(f"no jars in {path}; run make jars, or set {setting}")
+    return path

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
-from jobs.spark.installation import conf_file, jars_in
+from jobs.spark.installation import conf_file, spark_jars
 from jobs.spark.log_lines import SERVICE_VARIABLE
 from jobs.spark.worker import MEMORY_VARIABLE
 from quota.errors import BadInput
@@ -78,7 +78,7 @@ def spark_properties(
         "spark.driver.memory": spark.driver_memory,
         _JAVA_OPTIONS: _log_options(settings, service),
     }
-    jars = jars_in(spark.jars)
+    jars = spark_jars(spark.jars)
     if settings.storage.is_s3 and not any(fnmatch(jar.name, _S3_JAR) for jar in jars):
         raise BadInput(f"{settings.storage.root}: there is no {_S3_JAR} in {jars[0].parent}; run make jars S3=1")
     overriding = _overriding(settings, spark.conf)

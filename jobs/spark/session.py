@@ -15,7 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.spark.installation import jars_in, java_program
+from jobs.spark.installation import java_program, spark_jars
 from jobs.spark.jvm.class_archive import ClassArchive
 from jobs.spark.jvm.process import Jvm
 from jobs.spark.operator_advice import with_operator_advice
@@ -62,7 +62,7 @@ def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
     """Return the class archive of a program's JVM, if it uses one; the JVM of spark-submit has none."""
     if not settings.spark.class_archives or _SUBMITTED in os.environ:
         return None
-    jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *jars_in(settings.spark.jars)]
+    jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *spark_jars(settings.spark.jars)]
     return ClassArchive(Path(settings.spark.class_archives), name, jars)
 
 
