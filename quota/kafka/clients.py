@@ -34,9 +34,6 @@ _STATE = re.compile(r" \(after \d+ms in state \w+\)")
 _BOOTSTRAP = re.compile(r"^\S+/bootstrap: ")
 """Parts of librdkafka's messages that tell an operator nothing."""
 
-_KAFKA = Connection("")
-"""Any connection of `[kafka]`."""
-
 
 def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, Any]:
     """Return librdkafka's configuration for a cluster.
@@ -100,7 +97,8 @@ def cluster_errors(
         yield
     except KafkaException as error:
         unreachable = error.args[0].code() in _TRANSPORT_ERRORS and config.get("security.protocol") == "PLAINTEXT"
-        advice = hint or ((connection or _KAFKA).advice if unreachable else "")
+        used = connection or Connection(str(config.get("bootstrap.servers", "")))
+        advice = hint or (used.advice if unreachable else "")
         raise ClusterError(f"cannot {action}: {_cause(error, config).removesuffix('.')}{advice}") from None
 
 

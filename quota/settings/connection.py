@@ -1,5 +1,6 @@
 """A connection to a cluster: its servers, TLS and SASL, in the form that each kind of client takes."""
 
+import ipaddress
 from dataclasses import dataclass, field
 
 from quota.settings.security.clients import Security
@@ -40,8 +41,12 @@ class Connection:
     @property
     def advice(self) -> str:
         """Advice to append to the reason why a cluster without TLS and SASL does not answer."""
-        ours = self.servers_from == BOOTSTRAP_SERVERS
-        first = f"{'start it (make run, or mutation-quota broker), or ' if ours else ''}set {self.servers_from}"
+        if not all(_is_loopback(host) for host, _ in self.addresses):
+            first = f"check the address ({self.servers_from}), the network and the listener"
+        elif self.servers_from == BOOTSTRAP_SERVERS:
+            first = f"start it (make run, or mutation-quota broker), or set {self.servers_from}"
+        else:
+            first = f"set {self.servers_from}"
         return f"; {first}; for TLS or SASL also {self.protocol_from}"
 
     def librdkafka(self) -> dict[str, str | float]:
@@ -51,3 +56,11 @@ class Connection:
     def java(self) -> dict[str, str]:
         """Return the properties for Kafka's Java client."""
         return {"bootstrap.servers": self.servers, **self.security.java()}
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, by its name or address alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -95,13 +95,13 @@ def test_a_cluster_that_does_not_answer_is_advised_on_where_the_reason_does_not_
 ):
     monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
     config = CONFIG | {"security.protocol": protocol}
-    hint = "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
+    hint = "; check the address (kafka.bootstrap_servers), the network and the listener; "
     with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config):
         raise UNREACHABLE
     assert (f"cannot read the topic: refused{hint}" in str(raised.value)) == advised
     with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config):
         raise DENIED
-    assert "start it" not in str(raised.value)
+    assert "check the address" not in str(raised.value)
 
 
 def test_advice_names_the_settings_of_the_connection(monkeypatch):
@@ -110,7 +110,8 @@ def test_advice_names_the_settings_of_the_connection(monkeypatch):
     with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config, connection=target):
         raise UNREACHABLE
     assert str(raised.value) == (
-        "cannot read the topic: refused; set --source-server; for TLS or SASL also kafka.security_protocol"
+        "cannot read the topic: refused; check the address (--source-server), the network and the listener; "
+        "for TLS or SASL also kafka.security_protocol"
     )
 
 

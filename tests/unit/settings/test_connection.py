@@ -298,8 +298,15 @@ def test_what_is_no_secret_may_be_seen(name):
     [
         ([], "; set kafka.bootstrap_servers; for TLS or SASL also kafka.security_protocol"),
         (
-            ["kafka.target_servers=t:1"],
+            ["kafka.target_servers=localhost:1"],
             "; set kafka.target_servers; for TLS or SASL also target.security_protocol",
+        ),
+        (
+            ["kafka.target_servers=t:1"],
+            (
+                "; check the address (kafka.target_servers), the network and the listener; "
+                "for TLS or SASL also target.security_protocol"
+            ),
         ),
         (
             ["target.security_protocol=PLAINTEXT"],
@@ -320,6 +327,23 @@ def test_advice_on_the_cluster_that_decides_names_the_settings_of_kafka():
         load("kafka.target_servers=t:1").kafka.connection.advice
         == f"{advice}for TLS or SASL also kafka.security_protocol"
     )
+
+
+@pytest.mark.parametrize(
+    ("servers", "local"),
+    [
+        ("localhost:9092", True),
+        ("127.0.0.2", True),
+        ("[::1]:9092,localhost:9093", True),
+        ("broker:9092", False),
+        ("10.0.0.5:9092", False),
+        ("localhost:9092,broker:9092", False),
+    ],
+)
+def test_only_a_broker_of_this_machine_is_to_be_started(servers, local):
+    advice = load(f"kafka.bootstrap_servers={servers}").kafka.connection.advice
+    assert ("start it (make run, or mutation-quota broker)" in advice) == local
+    assert ("check the address (kafka.bootstrap_servers), the network and the listener" in advice) != local
 
 
 def test_text_around_the_certificates_is_left_out(tmp_path):
