@@ -35,6 +35,11 @@ _TABLES = {
     ("audit", "keep_days"),
 }
 """Free-form tables: settings with arbitrary keys and string values."""
+_EXPECTED = {"int": "an integer", "float": "a number", "bool": "true or false", "string": "a string", "list": "a list"}
+"""What is expected, by the first word of the type of pydantic's error on a value of another type."""
+
+_WRONG_TYPES = {"type", "parsing", "parsing_size", "from_float"}
+"""The other words of the type of such an error."""
 
 _SECTIONS_WITH_SECRETS = {"kafka", "target", "storage"}
 
@@ -211,7 +216,9 @@ def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
     origin = origins[next((known for known in given if known[-1] in message), given[0])]
     if first["type"] == "string_too_short" and not first["input"]:
         return BadInput(f"{'.'.join(path)} is empty ({origin})")
-    reason = message[0].lower() + message[1:]
+    kind, _, problem = first["type"].partition("_")
+    expected = _EXPECTED.get(kind) if problem in _WRONG_TYPES else None
+    reason = f"expected {expected}" if expected else message[0].lower() + message[1:]
     # Its reason names what is wrong with the section.
     got = "" if isinstance(first["input"], dict) else f", got {mask_secrets('.'.join(path), first['input'])!r}"
     return BadInput(f"{'.'.join(path)}: {reason}{got} ({origin})")

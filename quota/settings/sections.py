@@ -106,8 +106,10 @@ class TopicSettings(Section):
     def _names_differ(self) -> Self:
         names = self.names
         for name in names:
-            if names.count(name) > 1 or name in {".", ".."}:
-                raise ValueError(f"{name} is not a valid topic name, or is used twice")
+            if name in {".", ".."}:
+                raise ValueError(f"{name} is not a valid topic name")
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is the name of two topics; each needs its own name")
             if self.by_users is not None and name.startswith(f"{self.by_users}."):
                 raise ValueError(f"{name} would be a user's topic (topics.identity=topic)")
         return self

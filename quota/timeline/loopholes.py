@@ -31,10 +31,10 @@ class Loophole:
         if self.by is not None:
             return (
                 f"{who} gets a full bucket with each new client-id, by the quota of {self.by}; "
-                f'replace that entry by one with "{key}" and no client-id'
+                f'replace that entry by one with "{key}" and no "client"'
             )
         which = " with any client-id that no quota names" if named else ""
-        return f'{who} is unlimited{which}; add an entry with "{key}" and no client-id'
+        return f'{who} is unlimited{which}; add an entry with "{key}" and no "client"'
 
 
 def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:

@@ -55,8 +55,8 @@ class LogEnds:
 def _replica_ends(connection: Connection, topic: str) -> ReplicaEnds | None:
     if not connection.security.is_complete:
         _log.warning(
-            "quota changes that wait for a replica of topic %s are not waited for: [kafka.librdkafka] has properties "
-            "of TLS or SASL, which the check of the replicas cannot use",
+            "requests do not wait for quota changes that replicas of topic %s lack: [kafka.librdkafka] has properties "
+            "of TLS or SASL, which the check of the replicas cannot use; set TLS and SASL in [kafka]",
             topic,
         )
         return None

@@ -52,16 +52,16 @@ def test_what_stops_it_is_told():
     (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
     assert str(found) == (
         "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
-        "the default client-id; replace that entry by one with \"user: 'alice'\" and no client-id"
+        'the default client-id; replace that entry by one with "user: \'alice\'" and no "client"'
     )
     alice, _ = loopholes([QuotaEntity("alice", "app")])
     assert str(alice) == (
         "user 'alice' is unlimited with any client-id that no quota names; "
-        "add an entry with \"user: 'alice'\" and no client-id"
+        'add an entry with "user: \'alice\'" and no "client"'
     )
     (found,) = loopholes([])
     assert str(found) == (
-        'a user whom no quota names is unlimited; add an entry with "user-defaults: true" and no client-id'
+        'a user whom no quota names is unlimited; add an entry with "user-defaults: true" and no "client"'
     )
 
 
