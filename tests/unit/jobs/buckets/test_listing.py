@@ -95,7 +95,7 @@ def test_those_beyond_the_limit_are_counted():
 def test_a_row_has_what_people_ask_for():
     assert bucket_row(to_listed(DEBT, NOW, WINDOW), NOW) == [
         "user 'alice'",
-        "-25.0",
+        "-25",
         "55",
         "5",
         "5 s",
