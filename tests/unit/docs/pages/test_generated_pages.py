@@ -32,6 +32,12 @@ def test_each_setting_has_a_row():
     assert sorted(rows) == sorted([*keys, "enforce.state_partitions", "topics.identity"])  # two have a row above, too
 
 
+def test_the_table_of_readers_has_each_section_once():
+    table, _ = SETTINGS.partition("## Who needs which section")[2].split("\n## ", 1)
+    rows = [line.rsplit("|", 2)[1] for line in table.splitlines() if line.startswith("|")]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(Settings.model_fields)
+
+
 @pytest.mark.parametrize(
     "row",
     [
