@@ -79,6 +79,11 @@ def test_without_a_request_it_says_so_and_draws_its_charts(page):
     assert tiles(page)["Mutations admitted"] == "0"
 
 
+def test_before_the_first_data_it_says_that_it_loads(page):
+    shown = page.execute_script("held.news = null; show(); return document.getElementById('empty').innerText")
+    assert shown == "Loading the last hour…"
+
+
 def test_what_comes_appears_without_a_reload(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)

@@ -57,8 +57,8 @@ function forgetQuiet(news) {
 }
 
 function show() {
-  if (held.news === null) return;
   showEmpty();
+  if (held.news === null) return;
   showTiles();
   showPlots();
   showTenants();
@@ -69,7 +69,9 @@ function show() {
 function showEmpty() {
   const notice = document.getElementById("empty");
   notice.hidden = held.tenants.size > 0 || held.decisions.length > 0;
-  if (!notice.hidden) {
+  if (held.news === null) {
+    setText(notice, "Loading the last hour…");
+  } else if (!notice.hidden) {
     setText(notice, held.news.contact.state === "live"
       ? "No request has been decided in the last hour. As soon as one is, it appears here; this page need not be reloaded."
       : "Nothing is known yet. The topics exist as soon as the deployment's jobs have started (mutation-quota enforce).");
@@ -212,6 +214,7 @@ function begin() {
     const present = now();
     for (const parts of tenants.parts.values()) updateLevel(parts, present);
   }, 500);
+  show();
   listen();
 }
 

@@ -134,6 +134,7 @@ def store_table(tally, verdict):
     rows = [
         ("kills while the job started", tally.starting),
         ("kills after a batch", tally.running),
+        ("compactions of the table of decisions meanwhile", tally.compactions),
         ("start until the first committed batch, median, s", f"{_median(tally.starts):.1f}"),
         ("records on the request topic", verdict.requests),
         ("decisions", verdict.decisions),

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
+from deltalake import DeltaTable
+
 from jobs.enforce.query import NAME as ENFORCE
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.storage.stored_files import numbered, stored_files
@@ -38,6 +40,8 @@ class StoreTally:
     running: int = 0
     starts: list = field(default_factory=list)
     """Times from a start to the first committed batch, seconds."""
+    compactions: int = 0
+    """Upkeeps that compacted the table of decisions."""
 
 
 class StoreKiller:
@@ -122,4 +126,11 @@ def run_store(folder, kills, requests_per_second, tell):
         with traffic.flowing(requests_per_second):
             for _ in range(kills):
                 killer.kill()
-        return killer.tally, verdict_of(settings, log, tell, traffic.acknowledged, options)
+        verdict = verdict_of(settings, log, tell, traffic.acknowledged, options)
+        killer.tally.compactions = _compactions(settings)
+        return killer.tally, verdict
+
+
+def _compactions(settings):
+    table = DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
+    return sum(each["operation"] == "OPTIMIZE" for each in table.history())
