@@ -1,4 +1,4 @@
-"""A flood of what is no request, in short; `make flood` is the long form."""
+"""A flood of invalid records, in short; `make flood` is the long form."""
 
 from collections import Counter
 

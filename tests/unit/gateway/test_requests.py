@@ -1,4 +1,4 @@
-"""What may come of a client, and how much: sizes, numbers, and what is no request."""
+"""Limits on what a client may send: sizes, numbers, and frames that are not valid requests."""
 
 import struct
 
