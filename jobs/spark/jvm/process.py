@@ -123,24 +123,27 @@ class Jvm:
         process = self._process
         if process is None or process.stdin is None:
             return False
-        with suppress(OSError):
-            process.stdin.close()  # the JVM waits for the end of its input
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_SECONDS)
-        ended = process.returncode == 0
-        self.kill()
-        return ended
+        try:
+            with suppress(OSError):
+                process.stdin.close()  # the JVM waits for the end of its input
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
+            return process.returncode == 0
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """Kill the JVM and all processes that it started, wait for their end, and remove its temporary files."""
-        self._signal()
-        if self._process is not None:
-            self._process.wait()
-            if self._process.stdin is not None:
-                with suppress(OSError):
-                    self._process.stdin.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            self._signal()
+            if self._process is not None:
+                self._process.wait()
+                if self._process.stdin is not None:
+                    with suppress(OSError):
+                        self._process.stdin.close()
+        finally:  # also if Ctrl-C interrupts the wait
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
 
     def _on_signal(self, _number: int, frame: FrameType | None) -> None:
         again, self.interrupted = self.interrupted, True
