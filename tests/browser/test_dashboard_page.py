@@ -11,7 +11,7 @@ from jobs.dashboard.server import serve_dashboard
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
 from tests.browser.told_feed import ToldFeed
-from tests.browser.window import console_messages, requested_urls, set_window
+from tests.browser.window import block_urls, console_messages, requested_urls, set_window
 from tests.support.waiting import until
 
 NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
@@ -34,7 +34,8 @@ def page(browser, feed):
 
 
 def text(driver, selector):
-    return driver.find_element(By.CSS_SELECTOR, selector).text
+    """Return the text that is shown, or "" while a page is replaced by the next."""
+    return driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
 
 def rows(driver, table):
@@ -79,9 +80,15 @@ def test_without_a_request_it_says_so_and_draws_its_charts(page):
     assert tiles(page)["Mutations admitted"] == "0"
 
 
-def test_before_the_first_data_it_says_that_it_loads(page):
-    shown = page.execute_script("held.news = null; show(); return document.getElementById('empty').innerText")
-    assert shown == "Loading the last hour…"
+def test_before_the_first_data_it_says_that_it_loads(browser, feed):
+    block_urls(browser, "*/api/stream")
+    with serve_dashboard(load_settings(["dashboard.port=0"], environment={}), feed=feed) as url:
+        browser.get(url)
+        until(lambda: text(browser, "#empty") == "Loading the last hour…")
+        assert text(browser, "#contact") == "Connecting…"
+        block_urls(browser)
+        until(lambda: text(browser, "#empty").startswith("No request has been decided in the last hour."))
+        browser.get("about:blank")
 
 
 def test_what_comes_appears_without_a_reload(page, feed):

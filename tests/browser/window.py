@@ -41,3 +41,9 @@ def requested_urls(driver):
     """Return the URLs requested since the last call."""
     events = [json.loads(each["message"])["message"] for each in driver.get_log("performance")]
     return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
+
+
+def block_urls(driver, *patterns):
+    """Let requests of these URLs fail, and those of no other."""
+    driver.execute_cdp_cmd("Network.enable", {})
+    driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": list(patterns)})
