@@ -57,7 +57,7 @@ The jobs are started as an operator starts them, each with its own JVM, from the
 the audit wrote its tables itself. A start lasts until 50 waiting requests are decided; the two sides alternate, and the
 first round does not count. The two audits run at the same time and write the same decisions, 2,000 per batch, as at 200
 requests/s with a trigger of 10 s; thirty batches warm up, and a run is the following ten.
-[Operations](../how-to/operations.md#starts) and [0015](../decisions/programs/0015-what-a-batch-costs.md) explain the
+[Starts](../how-to/operations/jobs.md#starts) and [0015](../decisions/programs/0015-what-a-batch-costs.md) explain the
 parts of a start and ways to shorten it.""",
     "scale out": """\
 A tenth of that backlog, in six batches, on Spark standalone with executors of one core each. Everything, including

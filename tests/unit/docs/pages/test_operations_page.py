@@ -1,15 +1,15 @@
-"""The runbook names settings that exist."""
+"""The pages on operations name settings that exist."""
 
 import re
 
 from tests.support.checkout import CHECKOUT
 
-PAGE = (CHECKOUT / "docs/how-to/operations.md").read_text()
+PAGES = [each.read_text() for each in (CHECKOUT / "docs/how-to/operations").glob("*.md")]
 
 
 def test_the_settings_that_it_names_are_there():
     settings = (CHECKOUT / "conf" / "mutation-quota.toml").read_text()
-    named = re.findall(r"`(?:enforce|topics|storage|quota)\.(?!yaml)([a-z_]+)", PAGE)
+    named = re.findall(r"`(?:enforce|topics|storage|quota)\.(?!yaml)([a-z_]+)", " ".join(PAGES))
     assert named
     for each in named:
         assert re.search(rf"^(# |\[storage\.){each}\b", settings, re.MULTILINE), each
