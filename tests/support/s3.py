@@ -12,6 +12,16 @@ from tests.support.checkout import CHECKOUT
 from tests.support.waiting import until
 
 SERVER = CHECKOUT / ".moto" / "bin" / "moto_server"
+
+_ONE_CONTINUE = """
+from moto.server import main
+from werkzeug.serving import WSGIRequestHandler
+WSGIRequestHandler.handle_expect_100 = lambda handler: True
+main()
+"""
+"""The server, without one of the two answers that Werkzeug and Python give to `Expect: 100-continue`: now and then, the
+AWS SDK takes the second one for the answer to the upload (getmoto/moto#9975)."""
+
 BUCKET = "quotas"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "the-key", "AWS_SECRET_ACCESS_KEY": "the-secret"}
 
@@ -38,7 +48,8 @@ def s3_server(log):
     if not SERVER.exists():
         pytest.skip("no S3 server; make test-integration installs it")
     with log.open("wb") as output:
-        process = subprocess.Popen([SERVER, "-H", "127.0.0.1", "-p", "0"], stdout=output, stderr=output)
+        command = [SERVER.with_name("python"), "-c", _ONE_CONTINUE, "-H", "127.0.0.1", "-p", "0"]
+        process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         found = until(lambda: re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()))
         with closing(HTTPConnection("127.0.0.1", int(found[1]))) as connection:
