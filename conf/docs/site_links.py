@@ -3,7 +3,7 @@
 Pages link as GitHub wants it, by paths in the repository. The Markdown files at its top become pages of `project/`; any
 other file that is linked, and each file of a linked folder, becomes a page of `source/` with its text. A link to a file
 that does not exist stays as it is, so that the strict build reports it. A page that would load something from another
-host, as diagrams by Mermaid do, fails the strict build too.
+host, as diagrams by Mermaid do, or show a picture that is not there, fails the strict build too.
 """
 
 import logging
@@ -19,7 +19,10 @@ from mkdocs.structure.pages import Page
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 _DOCS, _PROJECT, _SOURCE = "docs/", "project/", "source/"
-_LINK = re.compile(r"(?P<start>\]\()(?P<target>(?![a-z]+:)[^)#\s]+)(?P<end>(?:#[^)\s]*)?\))")
+_LINK = re.compile(
+    r"""(?P<start>\]\(|\b(?:src|srcset|href)=")(?P<target>(?![a-z]+:)[^)"#\s]+)(?P<end>(?:\#[^)"\s]*)?[)"])"""
+)
+_PICTURE = re.compile(r"""<(?:img|source)\b[^>]*?\b(?:src|srcset)="?(?!(?:[a-z]+:)?//|data:)([^">\s#]+)""")
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 _FOREIGN = re.compile(
     r"""<(?:script|img|iframe|source|link (?=[^>]*rel="?(?:stylesheet|preload|preconnect|icon)))[^>]*"""
@@ -70,6 +73,15 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
     del config
     for found in foreign_loads(output):
         logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, found)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Warn of a picture that is not in the site; MkDocs checks those of Markdown alone."""
+    site = Path(config.site_dir)
+    for page in site.rglob("*.html"):
+        for found in _PICTURE.finditer(page.read_text("utf-8")):
+            if not (page.parent / found[1]).is_file():
+                logging.getLogger("mkdocs.hooks").warning("%s: no picture %s", page.relative_to(site), found[1])
 
 
 def foreign_loads(html: str) -> list[str]:

@@ -59,10 +59,11 @@ def main():
             _save(driver, name)
         settings = load_settings(["dashboard.port=0"], environment={}, with_default_file=False)
         with serve_dashboard(settings, feed=_busy_feed(settings)) as url:
-            set_window(driver, _WIDTH, _HEIGHT)
-            driver.get(url)
-            until(lambda: "payments" in driver.find_element("id", "tenants-table").text)
-            _save(driver, "dashboard.png")
+            for scheme, name in (("light", "dashboard.png"), ("dark", "dashboard-dark.png")):
+                set_window(driver, _WIDTH, _HEIGHT, scheme)
+                driver.get(url)
+                until(lambda: "payments" in driver.find_element("id", "tenants-table").text)
+                _save(driver, name)
             driver.get("about:blank")
 
 
