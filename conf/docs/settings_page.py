@@ -9,7 +9,7 @@ from quota.settings import Settings
 _READ_BY = {
     "kafka": "all programs that reach Kafka",
     "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
-    "`observe snapshot`: the programs that reach the cluster whose topics are changed",
+    "`observe snapshot|follow`: the programs that reach the cluster whose topics are changed",
     "storage": "`enforce`, `audit`, `minutes`, `maintain`, and the commands that read the checkpoint or the tables "
     "(`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
     "topics": "all programs that reach Kafka",

@@ -13,8 +13,8 @@ from tests.support.waiting import until
 _BLOCK = re.compile(r"(?:<!-- test: ([^>]*) -->\s+)?```sh\n(.*?)```(?:\s+```text\n(.*?)```)?", re.DOTALL)
 _WAIT, _BACKGROUND = "wait for this output", "in the background until: "
 _ID = re.compile(r"mutation-requests-\d+-\d+")
-_KEPT = re.compile(r"export |[a-z-]+\(\)")
-"""Lines that hold for all later commands of a shell."""
+_KEPT = re.compile(r"^(?:export [^\n]*|[a-z-]+\(\) \{\n.*?\n\})$", re.DOTALL | re.MULTILINE)
+"""What holds for all later commands of a shell: variables and functions."""
 
 _DEADLINE_SECONDS = 120
 _START_SECONDS = 240
@@ -119,7 +119,7 @@ class Session:
             timeout=_DEADLINE_SECONDS,
             check=False,
         )
-        self._kept += "\n".join(filter(_KEPT.match, commands.splitlines())) + "\n"
+        self._kept += "".join(f"{each}\n" for each in _KEPT.findall(commands))
         return done.stdout
 
     def _missing(self, expected, output):

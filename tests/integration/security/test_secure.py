@@ -155,7 +155,7 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
 def test_an_observer_has_what_it_needs_and_no_more(cluster):
     log = cluster.folder / "kafka-request.log"
     log.write_bytes(created("2026-11-22 17:39:55,315", ("observed-topic", 3)))
-    Follower(cluster.settings("observer"), [log], FollowStats(), from_beginning=True).run(threading.Event(), once=True)
+    Follower(cluster.settings("observe"), [log], FollowStats(), from_beginning=True).run(threading.Event(), once=True)
     requests = read_topic(cluster.settings("enforce").kafka.connection, "mutation-requests", 10)
     (request,) = of_topic("observed-topic", requests)
     assert (request["user"], request["observed"]["error_codes"]) == ("alice", [0])

@@ -27,6 +27,7 @@ OLDEST, NEWEST = "1.32", "1.37"
 """Versions of Kubernetes whose schemas are tried."""
 
 FILES = sorted(FOLDER.glob("*.yaml"))
+SECURITY = (CHECKOUT / "docs/explanation/security.md").read_text()
 NATIVE = [each for file in FILES for each in documents(file.stem) if each["kind"] != "ServiceMonitor"]
 
 
@@ -126,6 +127,7 @@ def test_no_secret_is_in_a_manifest_and_each_service_has_one_of_its_own(name, se
     assert all(each.startswith(f"mutation-quota-{name}") for each in secrets)
     found = settings(name).kafka
     assert found.sasl_username == name
+    assert f"--allow-principal User:{name} " in SECURITY  # the page has its ACLs
     assert found.security.sasl_password == "secret"  # noqa: S105 of the test's file
     assert not any("PASSWORD" in each or "SECRET" in each for each in environment_of(name))
 
