@@ -10,7 +10,7 @@ from jobs.spark.failures import QueryFailed
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.secrets import mask_values
-from quota.settings.store_errors import messages_of, store_problem_among
+from quota.settings.store_errors import FREE_SPACE, NO_SPACE, messages_of, store_problem_among
 
 _AGAIN = "then start it again: it continues from its checkpoint, and nothing is lost"
 
@@ -38,9 +38,7 @@ _NO_ACCESS = (
 _UNREADABLE = f"{{root}}/checkpoints could not be read; restore access to it, {_AGAIN}"
 
 _ADVICE = {
-    "No space left on device|Disk quota exceeded|quota of .* is exceeded": (
-        f"no space is left in {{root}} or in Spark's working folder (spark.local.dir); free some, {_AGAIN}"
-    ),
+    NO_SPACE: (f"no space is left in {{root}} or in Spark's working folder (spark.local.dir); free some, {_AGAIN}"),
     "cannot read the quotas in|no records of .* arrived for": (
         "requests cannot be decided without the quotas (waited for enforce.quota_timeout_seconds); "
         f"make all brokers of the quota topic available, {_AGAIN}"
@@ -135,5 +133,5 @@ def _advised(failure: QueryFailed, settings: Settings) -> MutationQuotaError | N
                 servers=settings.kafka.bootstrap_servers,
                 damaged=_DAMAGED_ADVICE.get(failure.name, ""),
             )
-            return MutationQuotaError(f"{failure}; {what_to_do}")
+            return MutationQuotaError(f"{str(failure).removesuffix(FREE_SPACE)}; {what_to_do}")
     return None

@@ -33,6 +33,12 @@ _PROBLEMS = {
 }
 """What to say, by a pattern in the text of Hadoop's or deltalake's error; the first match counts."""
 
+NO_SPACE = "No space left on device|Disk quota exceeded|quota of .* is exceeded"
+"""A pattern of errors of a full disk."""
+
+FREE_SPACE = "; free some space there"
+"""The end of the message about a table that needs more space."""
+
 _FRAME = re.compile(r"\s+(at \S|\.\.\. \d+ more)")
 """A line of a Java stack trace below the message."""
 
@@ -66,8 +72,9 @@ def store_error(root: str, path: str, problem: str, text: str, endpoint: str | N
     if known := store_problem(root, text, endpoint):
         return MutationQuotaError(known)
     options = ", and storage.options" if "://" in root else ""
+    check = f"; check that storage.root is reachable and complete{options}"
     return MutationQuotaError(
-        f"{root}/{path} {problem}: {one_line(text)}; check that storage.root is reachable and complete{options}"
+        f"{root}/{path} {problem}: {one_line(text)}{FREE_SPACE if re.search(NO_SPACE, text) else check}"
     )
 
 

@@ -121,6 +121,16 @@ def processor_seconds(pid):
     return own + sum(processor_seconds(each) for each in child_processes(pid))
 
 
+def thread_states(pid):
+    """Return the state letters of all threads of a process; none if there is no such process."""
+    states = set()
+    with suppress(OSError):
+        for each in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                states.add(each.joinpath("stat").read_text().rpartition(")")[2].split()[0])
+    return states
+
+
 def process_state(pid):
     """Return the state letter of a process as in /proc; None if there is no such process."""
     try:

@@ -6,7 +6,7 @@ import subprocess
 from contextlib import suppress
 
 from tests.support.deployment import as_options
-from tests.support.programs import SPARK_ENVIRONMENT, child_processes, command_line, process_state
+from tests.support.programs import SPARK_ENVIRONMENT, child_processes, command_line, process_state, thread_states
 from tests.support.waiting import until
 
 _POLL_SECONDS = 0.001
@@ -28,6 +28,8 @@ class Job:
         more = [part for each in own for part in ("--set", each)]
         command = command_line("enforce", *as_options(settings), *more, *options)
         self.with_audit = with_audit
+        self._is_frozen = False
+        self._known = []
         self._log = log
         self._began = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
@@ -64,23 +66,33 @@ class Job:
         daemon = self.daemon
         return child_processes(daemon) if daemon else []
 
+    @property
+    def _writers(self):
+        """The processes that write; the workers first, whose steps are the shortest."""
+        return [each for each in (*self.workers, self.daemon, self.jvm) if each]
+
     def freeze(self):
-        """Stop the JVM, and with it all writes to files and topics."""
-        jvm = self.jvm
-        if jvm:
-            _send(jvm, signal.SIGSTOP)
-            until(lambda: process_state(jvm) in {"T", "Z", None}, 10, poll_seconds=_POLL_SECONDS)
+        """Stop the JVM and its workers, and with them all writes to files, tables and topics."""
+        for each in self._known:  # at once: a list of all processes takes longer than some steps
+            _send(each, signal.SIGSTOP)
+        writers = self._writers
+        for each in writers:
+            _send(each, signal.SIGSTOP)
+        until(lambda: all(thread_states(each) <= {"T", "Z"} for each in writers), 10, _POLL_SECONDS)
+        self._is_frozen = True
 
     def thaw(self):
-        """Continue the JVM."""
-        if jvm := self.jvm:
-            _send(jvm, signal.SIGCONT)
+        """Continue all of them."""
+        self._known = self._writers
+        for each in self._known:
+            _send(each, signal.SIGCONT)
+        self._is_frozen = False
 
     def kill(self):
-        """Kill driver and JVM by SIGKILL; the workers end by themselves without a JVM."""
+        """Kill driver and JVM by SIGKILL; the workers end by themselves without a JVM, unless they are frozen."""
         self._driver.send_signal(signal.SIGSTOP)  # so that it starts no further process
         jvm, orphans = self.jvm, [*self.workers, self.daemon]
-        for each in (jvm, self._driver.pid):
+        for each in (*(orphans if self._is_frozen else ()), jvm, self._driver.pid):
             if each:
                 _send(each, signal.SIGKILL)
         self._driver.wait()

@@ -45,6 +45,18 @@ def test_a_commit_that_the_store_refuses_says_what_to_do_too():
     )
 
 
+def test_on_a_full_disk_space_is_to_be_freed():
+    store = TableStore("/srv/root/tables", {})
+    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
+        raise OSError(
+            "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)"
+        )
+    assert str(raised.value) == (
+        "/srv/root/tables/decisions cannot be read or written: Generic LocalFileSystem error: Unable to copy data to "
+        "file: No space left on device (os error 28); free some space there"
+    )
+
+
 def test_an_error_of_several_lines_is_told_in_one_with_its_cause():
     store = TableStore("/srv/root/tables", {})
     with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
