@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tests.support.checkout import CHECKOUT
@@ -13,7 +14,7 @@ from tests.support.waiting import until
 _BLOCK = re.compile(r"(?:<!-- test: ([^>]*) -->\s+)?```sh\n(.*?)```(?:\s+```text\n(.*?)```)?", re.DOTALL)
 _WAIT, _BACKGROUND = "wait for this output", "in the background until: "
 _ID = re.compile(r"mutation-requests-\d+-\d+")
-_KEPT = re.compile(r"^(?:export [^\n]*|[a-z-]+\(\) \{\n.*?\n\})$", re.DOTALL | re.MULTILINE)
+_KEPT = re.compile(r"^(?:export [^\n]*|[a-z-]+\(\) \{(?: [^\n]*|\n.*?\n)\})$", re.DOTALL | re.MULTILINE)
 """What holds for all later commands of a shell: variables and functions."""
 
 _DEADLINE_SECONDS = 120
@@ -68,7 +69,8 @@ class Session:
     def __exit__(self, *_):
         """Stop the services, the last one first, as Ctrl-C does."""
         for service in reversed(self._services):
-            os.killpg(service.pid, signal.SIGINT)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(service.pid, signal.SIGINT)
             try:
                 service.wait(_DEADLINE_SECONDS)
             finally:
