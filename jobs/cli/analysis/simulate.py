@@ -17,9 +17,9 @@ from quota.records.decision import Decision
 from quota.text import format_seconds, format_time, format_tokens
 from schemas.documents.decisions import SimulatedDecisions
 
-_COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "WAIT")
-_NUMBERS = ("LINE", "TOKENS", "WAIT")
-_WHOLE = ("LINE", "REQUESTED", "OUTCOME", "TOKENS", "WAIT")
+_COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
+_NUMBERS = ("LINE", "TOKENS", "THROTTLED")
+_WHOLE = ("LINE", "REQUESTED", "OUTCOME", "TOKENS", "THROTTLED")
 
 
 def simulate(

@@ -16,8 +16,8 @@ from schemas.documents.decisions import Decisions
 if TYPE_CHECKING:
     from quota.records.decision import Decision
 
-_COLUMNS = ("DECISION", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "WAIT")
-_WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "WAIT")
+_COLUMNS = ("DECISION", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "THROTTLED")
+_WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "THROTTLED")
 
 
 def list_decisions(

@@ -36,7 +36,7 @@ def test_a_decision_is_a_line(listed):
         "REQUESTED",
         "USER / CLIENT-ID",
         "OUTCOME",
-        "WAIT",
+        "THROTTLED",
     ]
     assert [each.split() for each in lines] == [
         ["mutation-requests-0-1", "2024-10-04T12:00:00Z", "alice", "/", "app", "ADMITTED", "0", "s"],
