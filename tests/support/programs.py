@@ -112,6 +112,13 @@ def child_processes(parent):
     return found
 
 
+def command_words(pid):
+    """Return the command line of a process as words; none if it has exited, even if its parent has not noticed yet."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+    return []
+
+
 def processor_seconds(pid):
     """Return the processor time of a process and all its descendants, in seconds."""
     try:

@@ -117,7 +117,6 @@ class Killer:
     def kill_part(self, part):
         """Kill a part of the job, which must continue, or exit and continue after a restart."""
         self._await_running()
-        before, _ = self._watch.batches
         match part:
             case Part.JVM:
                 self._job.kill_jvm()
@@ -126,7 +125,8 @@ class Killer:
             case Part.WORKERS:
                 self._until(self._kill_workers, "no Python worker")
             case Part.DAEMON:
-                self._job.kill_daemon()
+                self._until(self._kill_daemon, "no process that forks Python workers")
+        before, _ = self._watch.batches
         self._until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, "no further batch")
         code = self._job.exit_code
         self.tally.parts[part] = "it continued" if code is None else f"it exited ({code}) and continued after a restart"
@@ -137,6 +137,10 @@ class Killer:
     def _kill_workers(self):
         self._check_runs()
         return self._job.kill_workers()
+
+    def _kill_daemon(self):
+        self._check_runs()
+        return self._job.kill_daemon()
 
     def stop(self):
         """Kill the job for the last time."""

@@ -6,7 +6,14 @@ import subprocess
 from contextlib import suppress
 
 from tests.support.deployment import as_options
-from tests.support.programs import SPARK_ENVIRONMENT, child_processes, command_line, process_state, thread_states
+from tests.support.programs import (
+    SPARK_ENVIRONMENT,
+    child_processes,
+    command_line,
+    command_words,
+    process_state,
+    thread_states,
+)
 from tests.support.waiting import until
 
 _POLL_SECONDS = 0.001
@@ -58,7 +65,8 @@ class Job:
     def daemon(self):
         """Id of the process that forks the Python workers; None before it starts."""
         jvm = self.jvm
-        return next(iter(child_processes(jvm)), None) if jvm else None
+        children = child_processes(jvm) if jvm else ()  # a shell of Spark's launcher may remain as a zombie
+        return next((each for each in children if "pyspark.daemon" in command_words(each)), None)
 
     @property
     def workers(self):
@@ -116,9 +124,11 @@ class Job:
         return len(workers)
 
     def kill_daemon(self):
-        """Kill the process that forks the workers."""
-        if daemon := self.daemon:
+        """Kill the process that forks the workers, and return whether there was one."""
+        daemon = self.daemon
+        if daemon:
             _send(daemon, signal.SIGKILL)
+        return daemon is not None
 
     def finish(self, seconds):
         """Wait for the end, and return the exit code."""
