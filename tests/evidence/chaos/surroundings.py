@@ -4,7 +4,7 @@ import random
 import shutil
 import subprocess
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from jobs.enforce.query import start_enforce
@@ -68,7 +68,7 @@ def _fill_disks(spark, base, folder, seconds, chance):
             operator.request(names[-1])
             rest = disk / "rest"
             left = chance.randrange(0, 64 * 1024, 4096)
-            rest.write_bytes(b"x" * max(shutil.disk_usage(disk).free - left, 0))
+            _fill(rest, left)
             for job in (operator.enforce, operator.audit):
                 try:
                     job()
@@ -81,6 +81,12 @@ def _fill_disks(spark, base, folder, seconds, chance):
             operator.audit()
             wrong += _differences(operator, names)
     return len(names), stops, wrong
+
+
+def _fill(path, left):
+    """Write a file that leaves `left` bytes free on its disk, or fewer if Spark's threads write at the same time."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        file.write(b"x" * max(shutil.disk_usage(path.parent).free - left, 0))
 
 
 def _differences(operator, names):
