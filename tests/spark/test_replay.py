@@ -1,4 +1,4 @@
-"""Any cut of the stream gives the same decisions, in short; `make replay` is the long form."""
+"""However the stream is cut into batches, the decisions are the same, in short; `make replay` is the long form."""
 
 from fractions import Fraction
 

@@ -22,7 +22,7 @@ def page(result: Result) -> str:
     """Return the page in Markdown."""
     again = f"python -m tests.evidence.replay --seed {result.seed}"
     return f"""\
-# Any cut of the stream
+# Batches cut at random
 
 `make replay` repeats this experiment and writes this page. `{again}` generates the same logs.
 
