@@ -45,7 +45,8 @@ the other, once in each round together with the job. The leaders of the requests
 cut off: their process is stopped (SIGSTOP), which breaks no connection, until the partitions have other leaders; the
 process then continues as if it were still the leader. While a leader is stopped, no quota is changed, because requests
 may become visible before a quota change during that time, as the [guarantees](../explanation/guarantees.md) explain.
-Afterwards the checks above are made, and each acknowledged record must be in its log once, at its offset.
+Afterwards the checks above are made, and each acknowledged record must be in its log once, at the offset that the
+acknowledgement names. (librdkafka knows no offset for a record whose retry the broker refused as a duplicate.)
 """
 
 _STORE = """\

@@ -31,7 +31,7 @@ class Traffic:
         self._random = random.Random(seed)
         self.sent = 0
         self.acknowledged = []
-        """Topic, partition, offset, key and value of each record that the brokers have acknowledged."""
+        """Topic, partition, offset (None: unknown), key and value of each record that the brokers have acknowledged."""
         self.failed = []
         """Errors of records that were not acknowledged in time."""
         self._changing = threading.Lock()

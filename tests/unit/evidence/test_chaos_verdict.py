@@ -240,6 +240,17 @@ def test_an_acknowledged_record_that_another_leader_does_not_have_is_lost(name, 
     assert verdict.verdict_on(found, given).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
 
 
+def test_a_record_acknowledged_without_an_offset_is_looked_for_in_its_partition():
+    found = with_ids(honest())
+    topic, partition, _, *content = acknowledged(found)[3]  # not JSON: a record that others may equal
+    unplaced = (topic, partition, None, *content)
+    others = [each for each in acknowledged(found) if each[:3] != ("in", 0, 3)]
+    assert verdict.verdict_on(found, [*others, unplaced]).wrong == {}
+    for absent in [(topic, 1, None, *content), (topic, partition, None, b"k", b"v")]:
+        assert verdict.verdict_on(found, [*others, absent]).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
+    assert verdict.verdict_on(found, [*acknowledged(found), unplaced]).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
+
+
 def test_a_request_that_a_retry_wrote_again_is_told():
     found = with_ids(honest())
     twice = replace(found, requests=[*found.requests[:-1], changed(found.requests[-1], request_id="r0")])
