@@ -127,8 +127,8 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     if not scheduled:
         raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
     record = CallbackRecord(scheduled[-1].setting, effective_at=moment, cancelled=True)
-    (entry,) = write_records(settings, [sign(record, settings, comment)])
-    if entry.timestamp >= moment:
+    (timestamp,) = write_records(settings, [sign(record, settings, comment)])
+    if timestamp >= moment:
         raise BadInput(f"too late: the change at {format_time(moment)} has taken effect already")
     output.print(
         CancelledChange(None, moment),

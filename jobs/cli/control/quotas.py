@@ -106,8 +106,8 @@ def cancel(
     scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
     if not scheduled:
         raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}; see quotas describe")
-    (entry,) = write_records(settings, [sign(cancellation_record(scheduled[0]), settings, comment)])
-    if entry.timestamp >= moment:
+    (timestamp,) = write_records(settings, [sign(cancellation_record(scheduled[0]), settings, comment)])
+    if timestamp >= moment:
         raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")
     output.print(
         CancelledChange(entity, moment),

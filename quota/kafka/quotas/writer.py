@@ -3,7 +3,6 @@
 import getpass
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -20,7 +19,6 @@ from quota.records.quota import Quota
 from quota.records.quota_log import (
     CallbackRecord,
     ClusterRecord,
-    QuotaLogEntry,
     QuotaLogRecord,
     QuotaRecord,
 )
@@ -35,12 +33,12 @@ _FLUSH_GRACE_SECONDS = 1.0
 
 
 class _QuotaLogProducer:
-    """A producer of the quota topic, with the acknowledged records and the first error."""
+    """A producer of the quota topic, with the timestamps of acknowledged records and the first error."""
 
     def __init__(self, settings: Settings) -> None:
         self._topic = settings.topics.quotas
         self._timeout = settings.kafka.timeout_seconds
-        self.written: list[QuotaLogEntry] = []
+        self.timestamps: list[int] = []
         self.error: KafkaError | None = None
         config: dict[str, str | float] = {
             "acks": "all",
@@ -52,10 +50,10 @@ class _QuotaLogProducer:
 
     def send(self, record: QuotaLogRecord) -> None:
         """Enqueue a record, waiting while the queue is full; after an error nothing more is sent."""
-        value, on_delivery = codec.encode(record), partial(self._on_delivery, record)
+        value = codec.encode(record)
         while self.error is None:
             try:
-                self._producer.produce(self._topic, key=record.key, value=value, on_delivery=on_delivery)
+                self._producer.produce(self._topic, key=record.key, value=value, on_delivery=self._on_delivery)
             except BufferError:
                 self._producer.poll(_QUEUE_FULL_POLL_SECONDS)
             except KafkaException as error:  # the record is larger than MAX_QUOTA_BYTES
@@ -68,18 +66,18 @@ class _QuotaLogProducer:
         """Wait until all records are acknowledged or have failed."""
         self._producer.flush(self._timeout + _FLUSH_GRACE_SECONDS)
 
-    def _on_delivery(self, record: QuotaLogRecord, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self.written.append(QuotaLogEntry(message.offset() or 0, message.timestamp()[1], record))
+            self.timestamps.append(message.timestamp()[1])
         elif self.error is None:
             self.error = error
 
 
-def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list[QuotaLogEntry]:
+def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list[int]:
     """Write changes, in this order.
 
     Returns:
-        The entries of the log, with the timestamps that the broker gave them (epoch ms).
+        The timestamps that the broker gave them, epoch ms.
 
     Raises:
         ClusterError: not all were acknowledged in time; the message says how many were.
@@ -88,12 +86,12 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
     for record in records:
         producer.send(record)
     producer.flush()
-    written = producer.written
-    if producer.error is not None or len(written) < len(records):
+    timestamps = producer.timestamps
+    if producer.error is not None or len(timestamps) < len(records):
         why = "no answer in time" if producer.error is None else reason(producer.error)
-        done = f"{len(written)} of {len(records)} changes are set" if len(records) > 1 else "the change is not set"
+        done = f"{len(timestamps)} of {len(records)} changes are set" if len(records) > 1 else "the change is not set"
         raise ClusterError(f"{done} (Kafka at {settings.kafka.bootstrap_servers}): {why}")
-    return written
+    return timestamps
 
 
 def write_record(settings: Settings, record: QuotaLogRecord) -> int:
@@ -105,8 +103,8 @@ def write_record(settings: Settings, record: QuotaLogRecord) -> int:
     Raises:
         ClusterError: the change was not acknowledged in time.
     """
-    (entry,) = write_records(settings, [record])
-    return max(entry.timestamp, record.effective_at or 0)
+    (timestamp,) = write_records(settings, [record])
+    return max(timestamp, record.effective_at or 0)
 
 
 def author(settings: Settings) -> str:
@@ -228,12 +226,12 @@ def _write_until_whole(
     """
     next_record = record
     for _ in range(_MAX_ATTEMPTS):
-        (entry,) = write_records(settings, [next_record])
+        (timestamp,) = write_records(settings, [next_record])
         log.read_to_end()
         records = (each.record for each in reversed(log.entries))
         last = next(each for each in records if isinstance(each, type(record)) and each.key == record.key)
         whole = with_whole(last)
         if whole is last:
-            return last, max(entry.timestamp, record.effective_at or 0)
+            return last, max(timestamp, record.effective_at or 0)
         next_record = replace(whole, altered_by=record.altered_by, comment=record.comment, altered_configs=[])
     raise ClusterError(f"{what} is being changed concurrently by others; see quotas history, then try again")
