@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -134,7 +135,8 @@ def stop_session(spark: SparkSession) -> bool:
     if own is not None and own.interrupted:
         _forget(own)
         return False
-    with suppress(Py4JError, OSError):  # the JVM may have exited already
+    with suppress(Py4JError, OSError), warnings.catch_warnings():  # the JVM may have exited already
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
         spark.stop()
     if own is None:  # spark-submit's JVM exits after this process
         return False

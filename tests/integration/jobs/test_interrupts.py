@@ -23,6 +23,16 @@ pytestmark = pytest.mark.skipif(
 
 STEP_SECONDS = 0.5
 DEADLINE_SECONDS = 120
+KILLED_WHILE_STOPPED = """
+import os, signal, sys, threading
+from jobs.spark.session import jvm_pid, session
+from quota.settings import load_settings
+
+with session(load_settings(sys.argv[1:]), "stopped") as spark:
+    jvm = jvm_pid(spark)
+    os.kill(jvm, signal.SIGSTOP)  # so that it does not answer
+    threading.Timer(1, os.kill, (jvm, signal.SIGKILL)).start()
+"""
 TEMPORARY = re.compile(rb"-Djava\.io\.tmpdir=([^\0]+)")
 
 
@@ -99,3 +109,11 @@ def test_a_job_that_is_interrupted_during_its_start_ends_silently_and_leaves_no_
     assert whole.interrupt(signal.SIGTERM)[:2] == (0, "")
     until(lambda: whole.commands() == [])
     interrupt_throughout(seconds, 6, "running: ", *args)
+
+
+def test_a_session_whose_jvm_is_killed_while_it_stops_ends_silently(tmp_path):
+    """As when a signal arrives at that moment."""
+    settings = (f"storage.root={tmp_path}", "spark.master=local[1]")
+    code = [sys.executable, "-c", KILLED_WHILE_STOPPED, *settings]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
