@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 from collections import Counter
 
 import hypothesis
@@ -20,6 +21,10 @@ hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 os.environ.update(SPARK_ENVIRONMENT)
+
+# In the background of a shell Ctrl-C is ignored, also by the commands that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _NUMBERS = itertools.count()
 """Numbers of deployments: the name of a topic does not contain the parameters of a test."""
