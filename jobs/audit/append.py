@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql.pandas.types import to_arrow_type
 
@@ -169,6 +169,8 @@ def _commit(table: DeltaTable, rows: Sequence[pa.RecordBatch], written: MicroBat
         mode="append",
         schema_mode="merge",  # an operator may have added columns
         commit_properties=CommitProperties(app_transactions=marks),
+        # That lists the whole log, at most 19,000 files, with each commit. Upkeep's own commits do it.
+        post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
     )
 
 

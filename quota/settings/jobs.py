@@ -50,7 +50,10 @@ class AuditSettings(Section):
     """Whether the query fails if records were removed from their topics unread. Otherwise they are skipped."""
 
     upkeep_seconds: SecondsOrZero = 300.0
-    """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted. 0: never."""
+    """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted.
+
+    0 for none: then run `mutation-quota maintain` every day.
+    """
 
     keep_days: dict[AuditTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
     """Days, up to 36,500, for which rows of `decisions`, `dead_letters` or `quota_changes` are kept. By default all.
@@ -76,7 +79,7 @@ class MinutesSettings(Section):
     """Time between micro-batches in seconds, up to 86,400. Each recomputes the minutes that received new decisions."""
 
     upkeep_seconds: SecondsOrZero = 300.0
-    """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0: never."""
+    """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0 for none."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     """Days for which rows of `tenant_minutes` are kept, up to 36,500. 0 keeps all."""

@@ -137,6 +137,18 @@ def test_only_the_files_that_may_hold_copies_are_read(settings):
         audit(settings, [decision(9)], number=4)
 
 
+def test_an_append_does_not_clean_the_log_which_would_list_all_of_it(settings):
+    """Upkeep does that; see `test_in_the_long_run`."""
+    audit(settings, [decision(0)])
+    properties = {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 0 seconds"}
+    DeltaTable(settings.storage.table("decisions")).alter.set_table_properties(properties)
+    log = Path(settings.storage.table("decisions"), "_delta_log")
+    before = len(list(log.glob("*.json")))
+    for number in range(1, 6):
+        audit(settings, [decision(number)], number=number)
+    assert len(list(log.glob("*.json"))) == before + 5
+
+
 def test_a_batch_of_several_days_has_a_file_a_day_and_a_commit(settings):
     audit(settings, [decision(each, day=each % 3) for each in range(30)])
     table = DeltaTable(settings.storage.table("decisions"))

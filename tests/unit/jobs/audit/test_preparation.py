@@ -45,7 +45,7 @@ def test_missing_tables_are_created_once(settings):
 BOUNDS = {
     "delta.logRetentionDuration": "interval 2 days",
     "delta.deletedFileRetentionDuration": "interval 2 days",
-    "delta.checkpointInterval": "10",
+    "delta.checkpointInterval": "30",
 }
 
 

@@ -1,20 +1,27 @@
 """Tables of many small files, and time that passes for them."""
 
 import os
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from jobs.audit.append import AuditConfig, MicroBatch, append_records
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DECISIONS
 from jobs.audit.upkeep.plan import OFTEN, keep_days, plan_upkeep
 from jobs.audit.upkeep.work import keep_up
+from quota.records import codec
 from tests.support.factories import decided
-from tests.support.tables import DAY, append_rows, decision_row, names_in
+from tests.support.rows import kafka_rows, record_batch
+from tests.support.tables import DAY, names_in
 
 DAY_MS = 86_400_000
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -31,15 +38,32 @@ class Decisions:
         prepare_tables(settings, names_in(settings))
 
     def commit(self, files, *, day=0):
-        """Append files of one row each, a number of days after `DAY`."""
+        """Append files of one row each, a number of days after `DAY`, as the audit does."""
         for _ in range(files):
             self._rows += 1
-            row = decision_row(decided(1, at=DAY + day * DAY_MS + self._rows, offset=self._rows))
-            append_rows(self.settings, "decisions", row)
+            value = codec.encode(decided(1, at=DAY + day * DAY_MS + self._rows, offset=self._rows))
+            rows = kafka_rows([value], topic="mutation-decisions", timestamps=[DAY])
+            batch = MicroBatch("tests", self._rows)
+            list(append_records(AuditConfig.of(self.settings), batch, iter([record_batch(rows)])))
 
     @property
     def table(self):
         return DeltaTable(self.settings.storage.table("decisions"))
+
+    @property
+    def log(self):
+        """The folder of the table's log."""
+        return self.path / "_delta_log"
+
+    @property
+    def checkpoint(self):
+        """The newest checkpoint."""
+        return max(self.log.glob("*.checkpoint.parquet"))
+
+    @property
+    def tombstones(self):
+        """The removed files that the newest checkpoint names."""
+        return pc.struct_field(pq.read_table(self.checkpoint)["remove"], "path").drop_null().to_pylist()
 
     @property
     def offsets(self):
@@ -64,11 +88,30 @@ class Decisions:
         self.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
 
     def age(self, days):
-        """Have all files of the table be older by some days."""
+        """Have all files of the table be older by some days, and the removals in its log."""
+        milliseconds = round(timedelta(days=days).total_seconds() * 1000)
+        for each in self.log.glob("*.json"):
+            written = each.stat()
+            text = re.sub(
+                r'(?<="deletionTimestamp":)\d+', lambda found: str(int(found[0]) - milliseconds), each.read_text()
+            )
+            each.write_text(text)
+            os.utime(each, (written.st_mtime, written.st_mtime))
+        _age_removals(self.checkpoint, milliseconds)
         for each in self.path.rglob("*"):
             if each.is_file():
                 then = each.stat().st_mtime - timedelta(days=days).total_seconds()
                 os.utime(each, (then, then))
+
+
+def _age_removals(checkpoint, milliseconds):
+    actions = pq.read_table(checkpoint)
+    index = actions.schema.get_field_index("remove")
+    removed = actions["remove"].combine_chunks()
+    older = pc.subtract(removed.field("deletionTimestamp"), milliseconds)
+    fields = [older if field.name == "deletionTimestamp" else removed.field(field.name) for field in removed.type]
+    aged = pa.StructArray.from_arrays(fields, fields=list(removed.type), mask=removed.is_null())
+    pq.write_table(actions.set_column(index, actions.schema.field(index), aged), checkpoint)
 
 
 @pytest.fixture
