@@ -1,6 +1,7 @@
 """Work beside the program: on a thread for as long as a block runs, or in a process that ends with the program."""
 
 import ctypes
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +29,13 @@ def background(work: Callable[[threading.Event], None], name: str, join_seconds:
         thread.join(join_seconds)
 
 
-def end_with_parent(sent: signal.Signals) -> None:
-    """Have the kernel of Linux send a signal to this process when its parent ends, however it ends."""
+def end_with_parent(sent: signal.Signals, parent: int) -> None:
+    """Have the kernel of Linux send a signal to this process when its parent ends, however it ends.
+
+    Args:
+        sent: the signal.
+        parent: the id of the parent, which may have ended already.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, sent)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), sent)

@@ -3,6 +3,7 @@
 It is separate from the audit, because a decision may have to wait for a batch of the audit.
 """
 
+from collections import Counter
 from functools import partial, reduce
 from operator import and_
 
@@ -39,8 +40,16 @@ _CONFLICTS = (ConcurrentAppendException, ConcurrentDeleteDeleteException, Concur
 
 
 @query_errors(NAME)
-def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+def start_minutes(
+    spark: SparkSession, settings: Settings, *, once: bool = False, failures: Counter[str] | None = None
+) -> StreamingQuery:
     """Start the query.
+
+    Args:
+        spark: the session.
+        settings: the settings.
+        once: whether the query ends with the decisions that are there.
+        failures: counts failures of the upkeep, by table.
 
     Raises:
         MutationQuotaError: there is no table of decisions, or the query cannot continue its own table or checkpoint.
@@ -50,7 +59,7 @@ def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False
     missing = missing_tables(settings, [TENANT_MINUTES])
     checkpoint = check_stateless_checkpoint(files, NAME, VERSION, lambda _: -1, missing)
     prepare_tables(settings, files.names, [TENANT_MINUTES])
-    upkeep = Upkeep(settings, NAME, settings.minutes.upkeep_seconds, once=once)
+    upkeep = Upkeep(settings, NAME, settings.minutes.upkeep_seconds, once=once, failures=failures)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     return (
         decisions.writeStream.queryName(NAME)

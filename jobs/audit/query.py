@@ -1,5 +1,6 @@
 """The audit query: decisions, dead letters and quota changes, from their topics into Delta tables."""
 
+from collections import Counter
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,8 +25,16 @@ VERSION = 1
 
 
 @query_errors(NAME)
-def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+def start_audit(
+    spark: SparkSession, settings: Settings, *, once: bool = False, failures: Counter[str] | None = None
+) -> StreamingQuery:
     """Start the query on prepared topics (`quota.kafka.topics.preparation`).
+
+    Args:
+        spark: the session.
+        settings: the settings.
+        once: whether the query ends with the records that are there.
+        failures: counts failures of the upkeep, by table.
 
     Raises:
         MutationQuotaError: the query cannot continue the existing tables or checkpoint.
@@ -37,7 +46,7 @@ def start_audit(spark: SparkSession, settings: Settings, *, once: bool = False) 
     fail = settings.audit.fail_on_data_loss
     check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
-    upkeep = Upkeep(settings, NAME, settings.audit.upkeep_seconds, once=once)
+    upkeep = Upkeep(settings, NAME, settings.audit.upkeep_seconds, once=once, failures=failures)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (

@@ -160,6 +160,14 @@ TRIGGER = Metric(
 )
 STATE_ROWS = Metric("mutation_quota_state_rows", "gauge", "rows", "rows of the query's state, one per bucket", _QUERY)
 STATE_BYTES = Metric("mutation_quota_state_bytes", "gauge", "bytes", "memory used by the query's state", _QUERY)
+UPKEEP_FAILURES = Metric(
+    "mutation_quota_upkeep_failures_total",
+    "counter",
+    "failures",
+    "parts of the upkeep of a Delta table (the daily part, compaction) that failed or took too long; they are tried "
+    "again an hour later",
+    ("table",),
+)
 APPLIED = Metric(
     "mutation_quota_applied_topics_total",
     "counter",

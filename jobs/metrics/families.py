@@ -64,6 +64,11 @@ def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     yield _family(metric.STATE_BYTES, [(name, size) for name, _, size in states if size is not None])
 
 
+def upkeep_family(failures: Mapping[str, int]) -> Family:
+    """Return the failures of the upkeep by the names of tables."""
+    return _family(metric.UPKEEP_FAILURES, [((table,), count) for table, count in dict(failures).items()])
+
+
 def applier_families(stats: ApplierStats) -> Iterator[Family]:
     """Yield the metrics of an applier."""
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}

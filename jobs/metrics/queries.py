@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from prometheus_client.metrics_core import Metric as Family
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.metrics.collector import Work
-from jobs.metrics.families import query_families
+from jobs.metrics.families import query_families, upkeep_family
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.kafka.reading import EndOffsets
 from quota.kafka.timing import Every
@@ -27,6 +28,8 @@ class QueryMetrics(Work):
     """
 
     def __init__(self, settings: Settings) -> None:
+        self.upkeep_failures: Counter[str] = Counter()
+        """The failures of the upkeep by table, which the queries count."""
         self._settings = settings
         self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._queries: Sequence[StreamingQuery] = ()
@@ -62,7 +65,8 @@ class QueryMetrics(Work):
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of the last poll."""
-        return query_families(dict(self._views))
+        yield from query_families(dict(self._views))
+        yield upkeep_family(self.upkeep_failures)
 
 
 def _last_batch(query: StreamingQuery) -> QueryProgress | None:

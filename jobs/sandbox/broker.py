@@ -1,6 +1,7 @@
 """The embedded broker: a real single-node Kafka in KRaft mode, on 127.0.0.1 only, for demos and tests."""
 
 import logging
+import os
 import random
 import shutil
 import signal
@@ -164,7 +165,7 @@ class Broker:
 
     def launch(self) -> None:
         """Start the process of a prepared broker. The kernel stops it when the thread that calls this has ended."""
-        end = partial(end_with_parent, signal.SIGTERM)
+        end = partial(end_with_parent, signal.SIGTERM, os.getpid())
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka", str(self._properties)),

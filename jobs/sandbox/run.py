@@ -71,7 +71,7 @@ def run_live(settings: Settings) -> None:
         reader = stack.enter_context(closing(AnswerReader(settings)))
         metrics, health = QueryMetrics(settings), QueryHealth(settings)
         stack.enter_context(endpoint.following(settings, metrics, health, decides=True))
-        queries = start_queries(spark, settings)
+        queries = start_queries(spark, settings, metrics.upkeep_failures)
         metrics.watch(queries)
         stopping = threading.Event()
         health.watch(spark.sparkContext, queries, stopping)

@@ -31,7 +31,7 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
         endpoint.following(settings, metrics, health),
         stop_signals() as stop,
     ):
-        query = start_audit(spark, settings, once=once)
+        query = start_audit(spark, settings, once=once, failures=metrics.upkeep_failures)
         metrics.watch([query])
         health.watch(spark.sparkContext, [query], stop)
         run_queries(stop, query)
@@ -57,7 +57,7 @@ def run_minutes(settings: Settings, *, once: bool, take_over: bool = False) -> N
         endpoint.following(settings, metrics, health),
         stop_signals() as stop,
     ):
-        query = start_minutes(spark, settings, once=once)
+        query = start_minutes(spark, settings, once=once, failures=metrics.upkeep_failures)
         metrics.watch([query])
         health.watch(spark.sparkContext, [query], stop)
         run_queries(stop, query)

@@ -59,7 +59,10 @@ def run_enforce(
             with query_errors(NAME):
                 reset_checkpoint(Files(spark, settings), NAME)
         with stop_signals() as stop:
-            queries = [start_enforce(spark, settings, once=True)] if once else start_queries(spark, settings)
+            if once:
+                queries = [start_enforce(spark, settings, once=True)]
+            else:
+                queries = start_queries(spark, settings, metrics.upkeep_failures)
             metrics.watch(queries)
             health.watch(spark.sparkContext, queries, stop)
             run_queries(stop, *queries, poll=deployment_monitor(spark, settings, queries))

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
@@ -20,10 +21,10 @@ from schemas.buckets import STATE_VERSION
 _log = logging.getLogger(__name__)
 
 
-def start_queries(spark: SparkSession, settings: Settings) -> list[StreamingQuery]:
-    """Start enforcing, and auditing next to it if the settings say so."""
+def start_queries(spark: SparkSession, settings: Settings, failures: Counter[str]) -> list[StreamingQuery]:
+    """Start enforcing, and auditing next to it if the settings say so; `failures` counts those of its upkeep."""
     # The audit starts first: it has more checks that may fail.
-    audits = [start_audit(spark, settings)] if settings.enforce.with_audit else []
+    audits = [start_audit(spark, settings, failures=failures)] if settings.enforce.with_audit else []
     return [start_enforce(spark, settings), *audits]
 
 

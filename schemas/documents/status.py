@@ -165,6 +165,8 @@ class TableStatus(msgspec.Struct, frozen=True):
     """The size of the files in bytes."""
     committed_at: int | None = None
     """The time of the last commit, epoch ms."""
+    maintained_at: int | None = None
+    """The time of the last daily upkeep, or of the table's creation before the first one, epoch ms."""
 
 
 class EndpointStatus(msgspec.Struct, frozen=True):

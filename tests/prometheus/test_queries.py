@@ -17,6 +17,7 @@ from jobs.metrics.families import (
     observer_families,
     push_families,
     query_families,
+    upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.totals import DecisionTotals
@@ -56,6 +57,7 @@ class Job:
         yield from gateway_families(self._gateway, self._scrapes)
         yield from observer_families(self._observed)
         yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
+        yield upkeep_family({"decisions": self._scrapes})
         yield number_family(metric.QUOTA_RECORDS, self._scrapes)
         yield number_family(metric.FAILURES, self._scrapes)
 
@@ -274,6 +276,23 @@ def test_a_cluster_that_was_not_compared_for_five_minutes_is_told_of(fired, last
     fired(
         "MutationQuotaNotCompared",
         {"mutation_quota_push_last_comparison_timestamp_seconds": f"{last}x60"},
+        [told] if fires else [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "fires"),
+    [("0x60", False), ("0x30 2x30", False), ("0x10 1x10 2x10 3x30", True), ("0x10 2x10 4x30", True)],
+)
+def test_upkeep_that_fails_again_and_again_is_reported_and_a_single_time_is_not(fired, values, fires):
+    """Each time its two parts may fail. The hours between two attempts are minutes here."""
+    told = (
+        {"table": "decisions", "severity": "warning"},
+        "The upkeep of the table decisions fails again and again.",
+    )
+    fired(
+        "MutationQuotaUpkeepFails",
+        {'mutation_quota_upkeep_failures_total{table="decisions"}': values},
         [told] if fires else [],
     )
 

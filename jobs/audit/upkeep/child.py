@@ -32,6 +32,10 @@ _stops: list[threading.Event] = []
 _COMMAND = "from jobs.audit.upkeep.child import main; main()"
 
 
+class InterruptedUpkeep(MutationQuotaError):
+    """Upkeep that was ended because the service stops."""
+
+
 class UpkeepTask(msgspec.Struct, frozen=True):
     """What the process is to do."""
 
@@ -57,14 +61,19 @@ def run_upkeep(task: UpkeepTask) -> UpkeepResult:
     """Carry out the upkeep of a table in a process of its own, and wait for it.
 
     Raises:
-        MutationQuotaError: it failed, had too little memory, took too long, or the service stops. The table is as good
-            as before.
+        InterruptedUpkeep: the service stops.
+        MutationQuotaError: it failed, had too little memory, or took too long. The table is as good as before.
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     pipe = subprocess.PIPE
     # A session of its own, because Ctrl-C is for the query alone.
     with subprocess.Popen(
-        [sys.executable, "-c", _COMMAND], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+        [sys.executable, "-c", _COMMAND, str(os.getpid())],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        env=environment,
+        start_new_session=True,
     ) as process:
         try:
             output, errors = _communicate(process, task)
@@ -73,7 +82,10 @@ def run_upkeep(task: UpkeepTask) -> UpkeepResult:
             raise
     if process.returncode == 0:
         return msgspec.json.decode(output, type=UpkeepResult)
-    raise MutationQuotaError(f"the upkeep of {task.plan.table} failed: {_reason(process.returncode, errors)}")
+    reason = _reason(process.returncode, errors)
+    if process.returncode < 0:
+        reason += f"; {_advice(task.plan.table)}"
+    raise MutationQuotaError(f"the upkeep of {task.plan.table} failed: {reason}")
 
 
 def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[bytes, bytes]:
@@ -86,19 +98,20 @@ def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[by
         except subprocess.TimeoutExpired:
             unsent = None  # the call that follows goes on
             if any(each.is_set() for each in _stops):
-                raise MutationQuotaError(f"the upkeep of {task.plan.table} was interrupted by the stop") from None
+                raise InterruptedUpkeep(f"the upkeep of {task.plan.table} was interrupted by the stop") from None
             if deadline.has_passed:
                 raise MutationQuotaError(
-                    f"the upkeep of {task.plan.table} took longer than {PART_SECONDS:.0f} s"
+                    f"the upkeep of {task.plan.table} took longer than {PART_SECONDS:.0f} s; {_advice(task.plan.table)}"
                 ) from None
 
 
 def main() -> None:
-    """Carry out the task on standard input, and print the result as JSON."""
+    """Carry out the task on standard input, and print the result as JSON; the argument is the parent's process id."""
     signal.alarm(int(2 * PART_SECONDS))  # if the process that waits for it no longer does
+    if sys.platform == "linux":
+        end_with_parent(signal.SIGKILL, int(sys.argv[1]))  # another job may go on at once
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=UpkeepTask)
     if sys.platform == "linux":
-        end_with_parent(signal.SIGKILL)  # another job may go on at once
         # Not RLIMIT_AS: the libraries reserve 1.8 GB of that, unused
         resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     (table,) = (each for each in (*TABLES, TENANT_MINUTES) if each.name == task.plan.table)
@@ -107,6 +120,10 @@ def main() -> None:
     except MutationQuotaError as error:
         sys.exit(str(error))
     sys.stdout.buffer.write(codec.encode(result))
+
+
+def _advice(table: str) -> str:
+    return f"run mutation-quota maintain {table}, which has no such limits"
 
 
 def _reason(code: int, errors: bytes) -> str:

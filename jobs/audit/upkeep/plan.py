@@ -99,8 +99,15 @@ def plan_upkeep(
     dates = pc.unique(files["date"]).drop_null().to_pylist()
     newest = max(dates, default=None)
     compact = list(_dates_to_compact(files, newest, limits))
-    daily = limits is THOROUGH or not timedelta() <= now - _last_daily(table) < _DAY
+    daily = limits is THOROUGH or not timedelta() <= now - last_daily(table) < _DAY
     return UpkeepPlan(name, compact, daily, _first_kept(newest, keep_days, now))
+
+
+def last_daily(table: DeltaTable) -> datetime:
+    """Return the time of the last daily upkeep, or that of the table's creation."""
+    seconds = table.transaction_version(DAILY_MARK)
+    created = (table.metadata().created_time or 0) / 1000
+    return datetime.fromtimestamp(created if seconds is None else seconds, UTC)
 
 
 def live_files(table: DeltaTable) -> pa.Table:
@@ -117,13 +124,6 @@ def _dates_to_compact(files: pa.Table, newest: date | None, limits: FileLimits) 
         limit = limits.newest if row["date"] == newest else limits.older
         if row["date"] is not None and row["bytes_count"] > limit:
             yield CompactedDate(row["date"], row["bytes_count"], row["bytes_sum"])
-
-
-def _last_daily(table: DeltaTable) -> datetime:
-    """Return the time of the last daily upkeep, or that of the table's creation."""
-    seconds = table.transaction_version(DAILY_MARK)
-    created = (table.metadata().created_time or 0) / 1000
-    return datetime.fromtimestamp(created if seconds is None else seconds, UTC)
 
 
 def _first_kept(newest: date | None, keep_days: int | None, now: datetime) -> date | None:

@@ -2,11 +2,12 @@
 
 import logging
 import time
+from collections import Counter
 from datetime import UTC, datetime
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TableSpec
-from jobs.audit.upkeep.child import PART_SECONDS, UpkeepTask, run_upkeep
+from jobs.audit.upkeep.child import PART_SECONDS, InterruptedUpkeep, UpkeepTask, run_upkeep
 from jobs.audit.upkeep.plan import keep_days, plan_upkeep
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
@@ -29,7 +30,15 @@ class Upkeep:
     It takes place between micro-batches, because a query of Spark that changes rows fails if others change them.
     """
 
-    def __init__(self, settings: Settings, query: str, seconds: float, *, once: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        query: str,
+        seconds: float,
+        *,
+        once: bool,
+        failures: Counter[str] | None = None,
+    ) -> None:
         """Plan no upkeep yet.
 
         Args:
@@ -37,37 +46,55 @@ class Upkeep:
             query: the query whose tables are kept up.
             seconds: the time between two upkeeps; 0 for none.
             once: whether the query ends with the records that are there: then it is due after the first batch.
+            failures: counts failures by table.
         """
+        if seconds and settings.health.stalled_seconds < _SECONDS_IN_ALL:
+            _log.warning(
+                "health.stalled_seconds=%g: the upkeep of the tables may delay %s for up to %.0f s, and a probe would "
+                "restart it; set at least that many",
+                settings.health.stalled_seconds,
+                query,
+                _SECONDS_IN_ALL,
+            )
         self._settings = settings
         self._store = TableStore.of(settings)
         self._tables = {table: days for table, days in keep_days(settings).items() if table.query == query}
         self._seconds = seconds
         self._due = dict.fromkeys(self._tables, time.monotonic() + (0.0 if once else seconds))
+        self._failures: Counter[str] = Counter() if failures is None else failures
+        self._failures.update(dict.fromkeys((table.name for table in self._tables), 0))
 
     def after_batch(self) -> None:
         """Carry it out for the tables for which it is due, as far as there is time; the rest waits for a later batch.
 
-        An error is logged, and it is tried again an hour later.
+        An error is logged and counted, and it is tried again an hour later.
         """
         if not self._seconds:
             return
         due = [table for table, due_at in self._due.items() if time.monotonic() >= due_at]
         deadline = Deadline(_SECONDS_IN_ALL)
-        for table in due:
-            if deadline.left() < PART_SECONDS:
-                return
-            if (seconds := self._keep_up(table, deadline)) is not None:
-                self._due[table] = time.monotonic() + seconds
+        try:
+            for table in due:
+                if deadline.left() < PART_SECONDS:
+                    return
+                if (seconds := self._keep_up(table, deadline)) is not None:
+                    self._due[table] = time.monotonic() + seconds
+        except InterruptedUpkeep as error:
+            _log.info("%s; it follows after the next start", error)
 
     def _keep_up(self, table: TableSpec, deadline: Deadline) -> float | None:
-        """Carry it out for a table, and return the seconds until it is due again; None if a part has to wait."""
+        """Carry it out for a table, and return the seconds until it is due again; None if a part has to wait.
+
+        Raises:
+            InterruptedUpkeep: the service stops.
+        """
         now = datetime.now(UTC)
         try:
-            check_store(self._settings)  # deltalake would delay the query for minutes
+            check_store(self._settings)  # deltalake would delay the query for longer
             with self._store.errors(table):  # the plan reads the log, too
                 plan = plan_upkeep(self._store.open(table), table.name, self._tables[table], now)
         except MutationQuotaError as error:
-            return self._retry_after(error)
+            return self._retry_after(table, error)
         seconds: float = self._seconds
         memory, options = in_bytes(self._settings.spark.worker_memory), dict(self._store.options)
         for part in plan.parts:
@@ -75,10 +102,13 @@ class Upkeep:
                 return None
             try:
                 _log.info("%s", run_upkeep(UpkeepTask(self._store.folder, options, part, now, memory)))
+            except InterruptedUpkeep:
+                raise
             except MutationQuotaError as error:
-                seconds = self._retry_after(error)
+                seconds = self._retry_after(table, error)
         return seconds
 
-    def _retry_after(self, error: MutationQuotaError) -> float:
+    def _retry_after(self, table: TableSpec, error: MutationQuotaError) -> float:
+        self._failures[table.name] += 1
         _log.warning("%s; it is tried again in an hour", error)
         return max(self._seconds, _SECONDS_AFTER_FAILURE)

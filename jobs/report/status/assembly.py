@@ -9,8 +9,12 @@ from jobs.report.status.query_rows import query_problems, query_rows
 from jobs.report.status.storage_facts import StorageFacts
 from jobs.report.status.topic_rows import foreign_topics, topic_problems, topic_rows
 from quota.settings import Settings
+from quota.text import format_time
 from schemas.buckets import STATE_VERSION
 from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
+
+_UPKEEP_MS = 2 * 86_400_000
+"""The daily upkeep is late if a table was written so long after the last one. Without new rows there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +90,9 @@ def _table_problems(storage: StorageFacts) -> Iterator[str]:
             yield (
                 f"table {table.name} is missing, and {table.written_by} has run: restore it, or remove "
                 f"checkpoints/{table.written_by}, and {table.written_by} writes all records again"
+            )
+        elif table.committed_at and table.maintained_at and table.committed_at - table.maintained_at > _UPKEEP_MS:
+            yield (
+                f"table {table.name} was last maintained on {format_time(table.maintained_at)}, although it is "
+                f"written: see the warnings of {table.written_by}, and run mutation-quota maintain {table.name}"
             )

@@ -10,6 +10,7 @@ from deltalake.exceptions import TableNotFoundError
 from jobs.audit import minutes, query
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, TENANT_MINUTES, VERSION_PROPERTY, TableSpec
+from jobs.audit.upkeep.plan import last_daily
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
 from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files
@@ -108,6 +109,7 @@ def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
             files = pa.table(opened.get_add_actions(flatten=True))
             (last,) = opened.history(1)
             properties = opened.metadata().configuration
+            maintained = last_daily(opened)
         counts = files.column("num_records") if "num_records" in files.column_names else pa.nulls(files.num_rows)
         status = TableStatus(
             table.name,
@@ -119,6 +121,7 @@ def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
             files=files.num_rows,
             size_bytes=sum(files.column("size_bytes").to_pylist()),
             committed_at=last.get("timestamp"),
+            maintained_at=round(maintained.timestamp() * 1000),
         )
         table.read_version(path, properties)
     except MutationQuotaError as error:

@@ -9,6 +9,7 @@ from jobs.metrics.families import (
     observer_families,
     push_families,
     query_families,
+    upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.totals import DecisionTotals
@@ -120,6 +121,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         *observer_families(FollowStats()),
         *gateway_families(GatewayStats(), 0),
         *push_families(PushStats(compared_at=1.0)),
+        upkeep_family({"decisions": 0}),
     ]
     known = {metric.name.removesuffix("_total"): metric for metric in METRICS}
     for family in families:

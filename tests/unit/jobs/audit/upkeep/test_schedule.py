@@ -1,9 +1,12 @@
 """Upkeep beside a query: when it is due, in a process of its own, and never the end of the query."""
 
 import logging
+import os
+import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,7 @@ from jobs.audit.upkeep.work import UpkeepResult
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.settings import load_settings
+from quota.settings.sections import HealthSettings
 from tests.support.tables import names_in
 from tests.support.waiting import until
 from tests.unit.jobs.audit.upkeep.conftest import NOON
@@ -60,7 +64,8 @@ def test_the_end_of_that_process_says_why(kept, monkeypatch):
     kept.commit(OFTEN.newest + 1)
     end = "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()"
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", end)
-    with pytest.raises(MutationQuotaError, match=r"decisions failed: SIGABRT, memory allocation of 9 bytes failed$"):
+    reason = "decisions failed: SIGABRT, memory allocation of 9 bytes failed; run mutation-quota maintain decisions, "
+    with pytest.raises(MutationQuotaError, match=reason):
         run_upkeep(task(kept))
 
 
@@ -68,7 +73,7 @@ def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
     kept.commit(OFTEN.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     monkeypatch.setattr(jobs.audit.upkeep.child, "PART_SECONDS", 0.2)
-    with pytest.raises(MutationQuotaError, match=r"the upkeep of decisions took longer than 0 s"):
+    with pytest.raises(MutationQuotaError, match="took longer than 0 s; run mutation-quota maintain decisions, "):
         run_upkeep(task(kept))
 
 
@@ -81,12 +86,36 @@ def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
         run_upkeep(task(kept))
 
 
+def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, monkeypatch, caplog):
+    kept.commit(OFTEN.newest + 1)
+    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
+    stop, failures = threading.Event(), Counter()
+    stop.set()
+    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True, failures=failures)
+    with stopping_upkeep(stop), caplog.at_level(logging.INFO):
+        upkeep.after_batch()
+    assert [each.getMessage() for each in caplog.records] == [
+        "the upkeep of decisions was interrupted by the stop; it follows after the next start"
+    ]
+    assert failures.total() == 0
+
+
+def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(kept):
+    kept.commit(OFTEN.newest + 1)
+    another_parent = str(os.getppid())
+    command = [sys.executable, "-c", jobs.audit.upkeep.child._COMMAND, another_parent]  # noqa: SLF001
+    done = subprocess.run(command, input=codec.encode(task(kept)), capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+
+
 def test_its_process_does_not_outlive_the_one_that_waits(kept):
     """As if that one was killed: its child hangs in the middle of the work."""
     kept.commit(OFTEN.newest + 1)
     hang = "import jobs.audit.upkeep.child as c, signal; c.keep_up = lambda *_: (print(1, flush=True), signal.pause());"
     killed = (
-        f"import os, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {hang + 'c.main()'!r}], "
+        f"import os, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {hang + 'c.main()'!r}, "
+        "str(os.getpid())], "
         "stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL); "
         "p.stdin.write(sys.stdin.buffer.read()); p.stdin.close(); "
         "assert p.stdout.read(1) == b'1'; print(p.pid, flush=True); os.kill(os.getpid(), 9)"
@@ -152,9 +181,11 @@ def test_zero_seconds_turn_it_off(kept, clock):
 def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clock, caplog):
     kept.commit(OFTEN.newest + 1)
     (kept.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
-    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
+    failures = Counter()
+    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True, failures=failures)
     with caplog.at_level(logging.WARNING):
         upkeep.after_batch()
+    assert failures == {"decisions": 0, "dead_letters": 1, "quota_changes": 0}
     (record,) = caplog.records
     assert "dead_letters" in record.getMessage()
     assert record.getMessage().endswith("; it is tried again in an hour")
@@ -165,6 +196,14 @@ def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clo
     clock[0] = 3600
     upkeep.after_batch()
     assert len(caplog.records) == 2
+    assert failures["dead_letters"] == 2
+
+
+@pytest.mark.parametrize(("stalled", "seconds", "warned"), [(299, 300.0, True), (300, 300.0, False), (299, 0.0, False)])
+def test_a_probe_that_would_take_upkeep_for_a_hang_is_warned_of(kept, caplog, stalled, seconds, warned):
+    settings = kept.settings.model_copy(update={"health": HealthSettings(stalled_seconds=stalled)})
+    Upkeep(settings, "audit", seconds, once=False)
+    assert [each.getMessage()[:26] for each in caplog.records] == (["health.stalled_seconds=299"] if warned else [])
 
 
 def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health(kept, clock, monkeypatch):

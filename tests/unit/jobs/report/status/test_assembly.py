@@ -227,6 +227,20 @@ def test_a_table_that_is_missing_or_cannot_be_read_is_a_problem(settings):
     assert found.problems[1] == "table dead_letters: it was written by a newer program"
 
 
+@pytest.mark.parametrize(("committed_after", "is_late"), [(47 * 3_600_000, False), (49 * 3_600_000, True)])
+def test_a_table_that_is_written_and_not_maintained_is_a_problem(settings, committed_after, is_late):
+    """By its last commit and not by the clock: without new records there is no upkeep."""
+    table = TableStatus("decisions", "audit", exists=True, committed_at=NOW + committed_after, maintained_at=NOW)
+
+    found = assemble(settings, facts(storage_facts=storage(tables={"decisions": table})))
+
+    late = (
+        "table decisions was last maintained on 2026-11-21T13:00:00.000Z, although it is written: "
+        "see the warnings of audit, and run mutation-quota maintain decisions"
+    )
+    assert found.problems == ([late] if is_late else [])
+
+
 def test_the_lag_of_the_minutes_is_counted_in_commits_of_the_table(settings):
     behind = checkpoint("minutes", 1, positions=None, next_commit=2)
 

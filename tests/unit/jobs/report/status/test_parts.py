@@ -41,6 +41,7 @@ def test_checkpoints_and_tables_are_read_without_a_jvm(left_behind):
     decisions = found.tables["decisions"]
     assert (decisions.version, decisions.schema_version, decisions.rows, decisions.files) == (2, 4, 6, 2)
     assert decisions.committed_at == 1_795_298_937_746
+    assert decisions.maintained_at == 1_795_298_920_089  # its creation
     assert (found.tables["tenant_minutes"].exists, found.tables["tenant_minutes"].error) == (False, None)
 
 
