@@ -1,5 +1,6 @@
 """Opening a Delta table by deltalake, which needs no JVM."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,11 @@ _WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
     "invariants",
 }
 """The features of a table with which deltalake can write it, of those that an operator may turn on."""
+
+_CONFLICT = re.compile("concurrent|Failed to commit|version already exists", re.IGNORECASE)
+"""In errors of commits that another program was quicker than."""
+
+_RUN_AGAIN = "another program has changed the table meanwhile: run it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,11 @@ class TableStore:
         except TableNotFoundError:
             raise missing_error(f"{root}/{path}") from None
         except CommitFailedError as error:
-            known = store_problem(root, str(error), endpoint)
-            raise MutationQuotaError(known or f"{root}/{path} cannot be written: {one_line(str(error))}") from None
+            text = str(error)
+            if known := store_problem(root, text, endpoint):
+                raise MutationQuotaError(known) from None
+            advice = f"; {_RUN_AGAIN}" if _CONFLICT.search(text) else ""
+            raise MutationQuotaError(f"{root}/{path} cannot be written: {one_line(text)}{advice}") from None
         except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
             text = str(error) or type(error).__name__
             raise store_error(root, path, "cannot be read or written", text, endpoint) from None
@@ -108,7 +117,7 @@ def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
     Raises:
         MutationQuotaError: it does not exist, cannot be read, or is not a table of this project, or of a newer program.
     """
-    check_store(settings)  # deltalake tries for three minutes, and tells little
+    check_store(settings)  # deltalake tries for longer, and tells little
     store = TableStore.of(settings)
     path, opened = store.path(table), store.open(table)
     version = table.read_version(path, opened.metadata().configuration)

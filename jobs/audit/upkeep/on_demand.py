@@ -1,7 +1,7 @@
 """The upkeep on demand: of whole tables, in this process."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -44,6 +44,10 @@ class PlannedUpkeep:
         store, now = TableStore.of(settings), datetime.now(UTC)
         return cls(store, now, {table: _plan(settings, store, table, now) for table in tables})
 
+    def only(self, tables: Iterable[TableSpec]) -> Self:
+        """Return the planned upkeep of some of the tables."""
+        return replace(self, plans={table: self.plans[table] for table in tables})
+
     @property
     def steps(self) -> int:
         """The number of steps of `carry_out`."""
@@ -66,7 +70,7 @@ class PlannedUpkeep:
         return sum(count_expired(self.store, table, plan) for table, plan in self.plans.items())
 
     def carry_out(self, before_table: Callable[[str], None], after_step: Callable[[], None]) -> list[UpkeepResult]:
-        """Carry out the upkeep of the tables.
+        """Carry out the upkeep of the tables, at first of `tenant_minutes`, which `minutes_holder` was just asked for.
 
         Args:
             before_table: called with the name of each table before its first step.
@@ -75,11 +79,11 @@ class PlannedUpkeep:
         Raises:
             MutationQuotaError: a table cannot be read or written.
         """
-        results = []
-        for table, plan in self.plans.items():
+        results = {}
+        for table in sorted(self.plans, key=lambda each: each is not TENANT_MINUTES):
             before_table(table.name)
-            results.append(keep_up(self.store, table, plan, self.now, after_step))
-        return results
+            results[table] = keep_up(self.store, table, self.plans[table], self.now, after_step)
+        return [results[table] for table in self.plans]
 
 
 def _plan(settings: Settings, store: TableStore, table: TableSpec, now: datetime) -> UpkeepPlan:

@@ -52,6 +52,7 @@ def maintain(
     if expired := planned.count_expired_rows():
         confirmation.check(output)
         confirmation.confirm(f"Delete {plural(expired, 'row')} for good?")
+        planned = planned.only(_without_held(settings, specs, named=bool(tables)))  # the answer may have taken long
     _print(_carry_out(planned), output, carried_out=True)
 
 

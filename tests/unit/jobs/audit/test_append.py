@@ -259,7 +259,8 @@ def test_a_table_that_others_change_all_the_time_is_told(settings, monkeypatch):
 
     monkeypatch.setattr(jobs.audit.append, "write_deltalake", refuse)
     with pytest.raises(
-        MutationQuotaError, match=r"decisions cannot be written: Concurrent transaction failed: and more$"
+        MutationQuotaError,
+        match=r"decisions cannot be written: Concurrent transaction failed: and more; another program",
     ):
         audit(settings, [decision(2)], number=1)
 

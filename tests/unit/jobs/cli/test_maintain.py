@@ -15,6 +15,8 @@ import jobs.audit.upkeep.on_demand
 from jobs.__main__ import app
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import TENANT_MINUTES
+from jobs.audit.upkeep import work
+from jobs.cli.options import ConfirmOptions
 from jobs.storage.holder import Holder
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
@@ -145,6 +147,38 @@ def test_to_name_the_table_of_a_running_minutes_is_an_error_that_says_what_to_do
     assert isinstance(ran.exception, MutationQuotaError)
     assert "stop it first" in str(ran.exception)
     assert kept.files == {"2026-11-21": 5}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_minutes_that_starts_while_the_operator_is_asked_keeps_its_table(kept, maintain, root, monkeypatch, named):
+    kept.commit(1, day=-400)
+    kept.commit(1)
+    monkeypatch.setattr(ConfirmOptions, "confirm", lambda *_: hold_minutes(root))
+    names = ("decisions", "tenant_minutes") if named else ()
+    ran = maintain(*names, "--yes", "--set", "audit.keep_days.decisions=30", "--json")
+    if named:
+        assert "stop it first" in str(ran.exception)
+        assert kept.offsets == [1, 2]
+    else:
+        assert "the table is left out" in ran.stderr
+        assert "tenant_minutes" not in [each["table"] for each in json.loads(ran.stdout)["tables"]]
+        assert kept.offsets == [2]
+
+
+@pytest.mark.usefixtures("root")
+def test_the_table_of_the_minutes_is_maintained_first_when_no_job_has_it_and_told_last(kept, maintain, monkeypatch):
+    """Its lease was looked at just before."""
+    kept.commit(1)
+    maintained = []
+
+    def keep_up(store, table, *others):
+        maintained.append(table.name)
+        return work.keep_up(store, table, *others)
+
+    monkeypatch.setattr(jobs.audit.upkeep.on_demand, "keep_up", keep_up)
+    told = [each["table"] for each in json.loads(maintain("--json").stdout)["tables"]]
+    assert maintained == ["tenant_minutes", "decisions", "dead_letters", "quota_changes"]
+    assert told == ["decisions", "dead_letters", "quota_changes", "tenant_minutes"]
 
 
 def test_the_minutes_are_maintained_if_their_job_has_ended(kept, maintain, root):
