@@ -15,7 +15,7 @@ from quota.settings.store_errors import store_error
 _STORE_ERRORS = (OSError, DeltaError)
 
 QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "timeout": "5s"}
-"""deltalake's limits for an object store; by default it retries for three minutes."""
+"""deltalake's limits for an object store; `StorageSettings.deltalake` allows it more."""
 
 
 class ReadableFiles(Protocol):

@@ -27,6 +27,26 @@ _DELTALAKE_NAMES = {
 }
 """deltalake's names for Hadoop's S3 properties."""
 
+_OTHER_NAMES = {
+    "access_key_id": "aws_access_key_id",
+    "secret_access_key": "aws_secret_access_key",
+    "session_token": "aws_session_token",
+    "aws_token": "aws_session_token",
+    "token": "aws_session_token",
+    "endpoint": "aws_endpoint",
+    "endpoint_url": "aws_endpoint",
+    "aws_endpoint_url": "aws_endpoint",
+    "region": "aws_region",
+    "default_region": "aws_region",
+    "aws_default_region": "aws_region",
+    "allow_http": "aws_allow_http",
+    "virtual_hosted_style_request": "aws_virtual_hosted_style_request",
+}
+"""deltalake's names for S3 that it also has in other words. It takes them in capitals, too."""
+
+_S3_DEFAULTS = {"retry_timeout": "15s"}
+"""By default, deltalake tries again for three minutes if S3 does not answer, which delays a stop. A try takes 30 s."""
+
 _AMAZON = "amazonaws.com"
 _COMPATIBLE = {"fs.s3a.path.style.access": "true", "fs.s3a.endpoint.region": "us-east-1"}
 """What most servers need that are compatible with S3: buckets in paths instead of host names, and any region."""
@@ -53,6 +73,11 @@ def _check_root(root: str) -> str:
     return root
 
 
+def _known_name(name: str) -> str:
+    """Return the name of deltalake's option for S3 by which the programs here look for it."""
+    return _OTHER_NAMES.get(name.lower(), name.lower())
+
+
 class StorageSettings(Section):
     """Where a deployment stores its checkpoints and Delta tables."""
 
@@ -63,7 +88,7 @@ class StorageSettings(Section):
     """Hadoop properties of the root's file system, such as `fs.s3a.secret.key`. All values are treated as secrets."""
 
     table_options: dict[Name, SecretStr] = {}
-    """deltalake's options for the root's file system that do not follow from `options`, which has those of S3."""
+    """deltalake's options for the root's file system. For S3 they follow from `options`; these here take precedence."""
 
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
     """Time after which a job of another machine that no longer renews its lease is replaced, s; at most 3,600."""
@@ -112,7 +137,10 @@ class StorageSettings(Section):
         if "fs.s3a.path.style.access" in given:
             by_host = given["fs.s3a.path.style.access"].lower() != "true"
             options["aws_virtual_hosted_style_request"] = str(by_host).lower()
-        return options | {name: value.get_secret_value() for name, value in self.table_options.items()}
+        more = {name: value.get_secret_value() for name, value in self.table_options.items()}
+        if not self.is_s3:
+            return options | more
+        return _S3_DEFAULTS | options | {_known_name(name): value for name, value in more.items()}
 
     def _options(self) -> dict[str, str]:
         """Return the options, and what follows from an endpoint that is not Amazon's."""

@@ -110,7 +110,7 @@ def _s3(options: Mapping[str, str]) -> S3FileSystem:
         session_token=options.get("aws_session_token"),
         region=options.get("aws_region"),
         endpoint_override=endpoint or None,
-        force_virtual_addressing=options.get("aws_virtual_hosted_style_request") == "true",
+        force_virtual_addressing=options.get("aws_virtual_hosted_style_request", "").lower() == "true",
     )
 
 

@@ -108,6 +108,7 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
         "spark.hadoop.fs.s3a.path.style.access": "true",
     }
     assert own.deltalake() == {
+        "retry_timeout": "15s",
         "aws_endpoint": "http://127.0.0.1:9000",
         "aws_region": "us-east-1",
         "aws_allow_http": "true",
@@ -117,7 +118,28 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
     assert options("endpoint=s3.eu-central-1.amazonaws.com").hadoop() == {
         "spark.hadoop.fs.s3a.endpoint": "s3.eu-central-1.amazonaws.com"
     }
-    assert options().deltalake() == {}
+    assert options().deltalake() == {"retry_timeout": "15s"}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("AWS_ACCESS_KEY_ID", "aws_access_key_id"),
+        ("secret_access_key", "aws_secret_access_key"),
+        ("AWS_SESSION_TOKEN", "aws_session_token"),
+        ("AWS_ENDPOINT_URL", "aws_endpoint"),
+        ("AWS_DEFAULT_REGION", "aws_region"),
+        ("ALLOW_HTTP", "aws_allow_http"),
+        ("virtual_hosted_style_request", "aws_virtual_hosted_style_request"),
+        ("Retry_Timeout", "retry_timeout"),
+    ],
+)
+def test_options_of_tables_in_s3_have_one_name_however_they_are_written(name, known):
+    """For deltalake, which knows all of these names, and for Arrow, which is told by the one."""
+    given = ["storage.root=s3a://b/r", "storage.options.fs.s3a.access.key=a", f"storage.table_options.{name}=mine"]
+    options = load_settings(given, environment={}, with_default_file=False).storage.deltalake()
+    assert options[known] == "mine"
+    assert len(options) == len({"retry_timeout", "aws_access_key_id", known})
 
 
 @pytest.mark.parametrize("name", ['"fs.s3a.endpoint"', "'fs.s3a.endpoint'"])

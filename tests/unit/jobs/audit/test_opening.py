@@ -1,5 +1,8 @@
 """Tables are opened in a store that may be down, or refuse."""
 
+import socket
+import time
+
 import pytest
 from deltalake.exceptions import CommitFailedError
 
@@ -7,7 +10,8 @@ from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DECISIONS
 from jobs.storage.stored_files import QUICK
 from quota.errors import MutationQuotaError
-from tests.support.object_store import refusing_store, store_settings
+from quota.settings import load_settings
+from tests.support.object_store import refusing_store, store_overrides, store_settings
 
 
 def quick_store(port):
@@ -43,6 +47,33 @@ def test_a_commit_that_the_store_refuses_says_what_to_do_too():
         str(raised.value)
         == "s3a://bucket/root/tables/decisions cannot be written: Transaction failed: version 7 exists"
     )
+
+
+def test_a_store_that_does_not_answer_delays_a_query_for_seconds_and_not_for_minutes():
+    """A server that takes connections, and says nothing. deltalake itself would try again for three minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        overrides = [*store_overrides(silent.getsockname()[1]), "storage.table_options.timeout=1s"]
+        overrides.append("storage.table_options.RETRY_TIMEOUT=2s")
+        settings = load_settings(overrides, environment={}, with_default_file=False)
+        began = time.monotonic()
+        with pytest.raises(MutationQuotaError, match="does not answer"):
+            TableStore.of(settings).open(DECISIONS)
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ("Failed to commit transaction: a concurrent transaction deleted data this operation read", True),
+        ("The transaction includes Remove action with data change but Delta table is append-only", False),
+    ],
+)
+def test_a_commit_that_another_program_was_quicker_than_is_to_be_run_again(text, again):
+    store = TableStore("/srv/root/tables", {})
+    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
+        raise CommitFailedError(text)
+    advice = "; another program has changed the table meanwhile: run it again" if again else ""
+    assert str(raised.value) == f"/srv/root/tables/decisions cannot be written: {text}{advice}"
 
 
 def test_on_a_full_disk_space_is_to_be_freed():
