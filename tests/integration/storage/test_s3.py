@@ -1,5 +1,6 @@
 """A deployment whose storage root is in S3: killed, moved, looked at, and without a second one beside it."""
 
+import json
 import os
 import threading
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from functools import partial
 
 import msgspec
 import pytest
+from deltalake import DeltaTable
 
 from jobs.audit.minutes import start_minutes
 from jobs.buckets.moving import capture_buckets, restore_buckets
@@ -16,16 +18,22 @@ from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, hold_lease
 from jobs.storage.lease_view import LeaseError
 from jobs.storage.starting import reset_checkpoint
+from jobs.storage.stored_files import stored_files
 from quota.kafka.topics.preparation import prepare_topics
+from quota.records import codec
+from quota.settings import load_settings
 from tests.evidence.chaos.evidence import gather
 from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import undisturbed_of
 from tests.evidence.chaos.traffic import Traffic
 from tests.evidence.chaos.verdict import verdict_on
 from tests.support.deployment import as_options
+from tests.support.factories import decided as decision_of
 from tests.support.operator import Operator
 from tests.support.programs import run
-from tests.support.tables import read_table
+from tests.support.rows import kafka_rows
+from tests.support.s3 import BUCKET
+from tests.support.tables import DAY, audit_records, read_table
 from tests.support.topics import end_offsets
 from tests.support.waiting import until
 
@@ -161,6 +169,37 @@ def test_buckets_are_moved_the_state_is_reset_and_minutes_are_summed_up(s3_spark
     operator.request("fourth")
     operator.enforce()
     assert operator.decided["fourth"] == 40.0
+
+
+def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_path):
+    root = f"s3a://{BUCKET}/maintained"
+    where = ("--set", f"storage.root={root}", *server.options())
+    settings = load_settings([each for each in where if each != "--set"], environment={}, with_default_file=False)
+    for offset, day in enumerate([-9, 0, 0, 0]):
+        at = DAY + day * 86_400_000
+        value = codec.encode(decision_of(1, at=at, offset=offset))
+        audit_records(settings, kafka_rows([value], topic="mutation-decisions", timestamps=[at]), number=offset)
+    keep = ("--set", "audit.keep_days.decisions=5")
+
+    def maintain():
+        done = run("maintain", "decisions", "--yes", "--json", *where, *keep, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        (table,) = json.loads(done.stdout)["tables"]
+        return table
+
+    def files():
+        stored = stored_files(settings)
+        folders = [each for each in stored.names("tables/decisions") if each.startswith("date=")]
+        return {each: len(stored.names(f"tables/decisions/{each}")) for each in folders}
+
+    first = maintain()
+    assert (first["rows_deleted"], first["files_compacted"], first["files_removed"]) == (1, 3, 0)
+    assert files() == {"date=2026-11-12": 1, "date=2026-11-21": 4}
+    table = DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    assert maintain()["files_removed"] == 4
+    assert files() == {"date=2026-11-21": 1}
+    assert sorted(each["source"]["offset"] for each in read_table(settings, "decisions")) == [1, 2, 3]
 
 
 def test_of_two_that_create_the_same_file_one_succeeds(s3_spark, in_s3):
