@@ -144,6 +144,9 @@ def _create_local(file: Path, text: str) -> bool:
             out.write(text)
     except FileExistsError:
         return False
+    except OSError:  # a full disk: nobody could tell whose the empty file is
+        file.unlink(missing_ok=True)
+        raise
     return True
 
 

@@ -86,15 +86,14 @@ class Lease:
         Raises:
             LeaseError: another process holds it.
         """
-        while True:
-            found = self._others.newest
+        # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
+        # client that gets no response tries again, and then meets its own file.
+        while not (found := self._others.newest).is_of(self._me):
             if found.text is not None:
                 self._others.check_end(found, take_over=take_over)
             self._renewed_at = self._clock.now()
-            if self._files.create(lease_path(self._query, found.number + 1), self._text()):
-                self._number = found.number + 1
-                if self._is_mine():
-                    break
+            self._files.create(lease_path(self._query, found.number + 1), self._text())
+        self._number = found.number
         if self._files.create(lease_path(self._query, self._number), self._text()):
             _log.warning(
                 "%s overwrites a file that it was to create only: two jobs that start at the same moment are not "
@@ -144,7 +143,7 @@ class Lease:
 
     def _is_mine(self) -> bool:
         found = self._others.newest
-        return found.number == self._number and found.holder is not None and found.holder.run == self._me.run
+        return found.number == self._number and found.is_of(self._me)
 
     def _text(self, *, ended: bool = False) -> str:
         return msgspec.json.encode(replace(self._me, ended=ended)).decode()

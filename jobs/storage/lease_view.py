@@ -64,6 +64,11 @@ class Found(NamedTuple):
         except msgspec.MsgspecError:
             return None
 
+    def is_of(self, holder: Holder) -> bool:
+        """Return whether this run of a job wrote it, and has not released the lease since."""
+        found = self.holder
+        return found is not None and found.run == holder.run and not found.ended
+
 
 class Others(NamedTuple):
     """The processes that may hold the lease of a query."""

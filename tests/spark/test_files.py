@@ -1,5 +1,7 @@
 """The files of a storage root, as Hadoop reaches them."""
 
+import resource
+
 import pytest
 
 from jobs.storage.files import Files
@@ -41,3 +43,16 @@ def test_a_file_is_replaced_whatever_the_local_file_system(spark, base_settings,
         files.write("leases/enforce/1", text)
         assert files.read("leases/enforce/1") == text
     assert [each.name for each in (tmp_path / "leases" / "enforce").iterdir()] == ["1"]
+
+
+def test_a_file_that_cannot_be_written_is_not_left_empty(spark, base_settings, tmp_path):
+    files = Files(spark, make_deployment(base_settings, "full", tmp_path))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # as on a full disk
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            files.create("leases/enforce/1", "text")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert files.create("leases/enforce/1", "text")
+    assert files.read("leases/enforce/1") == "text"

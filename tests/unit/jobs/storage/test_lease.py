@@ -270,6 +270,18 @@ def test_a_store_that_overwrites_what_was_to_be_created_is_told_of(caplog):
     assert "two jobs that start at the same moment are not kept apart there" in caplog.text
 
 
+def test_a_lease_is_acquired_if_the_answer_to_its_creation_is_lost(store, monkeypatch):
+    def create_twice(path, text):  # as a client that gets no answer to its first attempt
+        MemoryFiles.create(store, path, text)
+        return MemoryFiles.create(store, path, str(text.encode(), "utf-8"))
+
+    monkeypatch.setattr(store, "create", create_twice)
+    with held(lease_of(store, here())) as stopped:
+        assert list(store.texts) == ["leases/enforce/1"]
+        assert not stopped.is_set()
+    assert '"ended":true' in store.texts["leases/enforce/1"]
+
+
 def test_a_half_written_file_is_waited_for_and_replaced(store):
     store.texts["leases/enforce/7"] = '{"run": "'
 
