@@ -12,11 +12,9 @@ from quota.errors import MutationQuotaError
 _MAX_REASON_CHARS = 500
 
 _OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
-_PYTHON_ERROR = re.compile(
-    r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+"
-    r"(?:py4j\.protocol\.Py4JJavaError: An error occurred while calling .*\n: )?"  # the JVM's own error follows it
-    r"(\S.*)"
-)
+_PYTHON_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+_PY4J_CALL = re.compile(r"(?:py4j\.protocol\.Py4JJavaError: )?An error occurred while calling .*\n: ")
+"""What py4j writes before the JVM's own error."""
 
 
 class QueryFailed(MutationQuotaError):
@@ -52,6 +50,7 @@ def query_errors(name: str) -> Iterator[None]:
 
 def reason_in(text: str) -> str:
     """Return the most specific line: our own error, a worker's Python error, the last `Caused by`, else the first."""
+    text = _PY4J_CALL.sub("", text)
     ours = _OUR_ERROR.search(text)
     if ours:
         return ours[1]
