@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conf.docs.commands_page import command_sections
-from conf.docs.figures_page import figure_table
+from conf.docs.figures_page import figure_table, sizing_table
 from conf.docs.floors_picture import floors_picture
 from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
@@ -20,6 +20,7 @@ def generated() -> Mapping[str, Mapping[str, str]]:
     """Return the generated sections of each page, by the page's path in docs/."""
     return {
         "evidence/index.md": {"figures": "\n".join(figure_table())},
+        "how-to/operations/jobs.md": {"sizing": "\n".join(sizing_table())},
         "reference/commands.md": {"commands": "\n".join(command_sections())},
         "reference/monitoring/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
