@@ -85,6 +85,9 @@ def page(arms: Sequence[Arm], plan: Plan, quota: StormQuota, settings: Settings)
 
 {_filled(f"{plan.sentence()} The storm's quota: {quota.words(settings)}.")}
 
+Tenant *direct* calls the cluster alone; tenant *decided* first requests a decision for each topic, as every tenant does
+in such a deployment.
+
 ![Each topic creation of the tenants, and the progress of the storm](experiment.svg)
 
 ## Results
