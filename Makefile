@@ -12,7 +12,7 @@ S3_SERVER := .moto/.installed
 MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
 define copy_jars
-	@$(MAVEN) $(1) || { tail -n 5 .jars/maven.log; exit 1; }
+	@$(MAVEN) $(1) >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 endef
 
