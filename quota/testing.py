@@ -82,7 +82,7 @@ class CallbackHarness:
             BadInput: the class cannot be loaded, lacks a method, or rejects the configs.
         """
         self.now = 0
-        """The present time, epoch ms."""
+        """The current time [epoch ms]."""
         self._class_name = f"{callback.__module__}.{callback.__qualname__}"
         callbacks = Callbacks(self._class_name, tuple((configs or {}).items()))
         check_callbacks(callbacks)
@@ -146,7 +146,8 @@ class CallbackHarness:
             at: its timestamp, epoch ms; by default the present time.
 
         Raises:
-            BadRecord: the request is a dead letter; the message is its error, as of a callback that failed.
+            BadRecord: the request is a dead letter; the message is its error, for example that of a callback that
+                failed.
         """
         operation = Operation.CREATE_TOPICS
         source = Source("mutation-requests", 0, self._requests)

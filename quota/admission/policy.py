@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 
 DEFAULT_MAX_BYTES = 1024 * 1024
-"""The maximum size of a request by default: key and value [bytes]."""
+"""The default maximum size of a request, key and value together [bytes]."""
 
 DEFAULT_MAX_TOPICS = 10_000
 DEFAULT_MAX_NAME_CHARS = 1024

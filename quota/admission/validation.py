@@ -20,11 +20,14 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
     """Return the request in a record, with the user that its topic identifies.
 
     Raises:
-        BadRecord: the record is invalid; with a sentence that names the field and the value.
+        BadRecord: the record is invalid; the message names the field and the value.
     """
     if record.size > policy.max_bytes:
         codec.check_text((record.value or b"")[: policy.max_bytes], whole=False)
-        raise BadRecord(f"value: larger than the {policy.max_bytes} bytes that limits.max_request_bytes allows")
+        raise BadRecord(
+            f"value: key and value together are larger than the {policy.max_bytes} bytes "
+            "that limits.max_request_bytes allows"
+        )
     request = read_request(record.value)
     _check_limits(request, policy)
     if request.observed is not msgspec.UNSET:
@@ -35,7 +38,7 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
 
 
 def parse_valid(record: Record, policy: Policy) -> MutationRequest:
-    """Return the request in a record for which `valid_request` has returned one, in a third of its time."""
+    """Return the request of a record that `valid_request` has accepted, without validation: in a third of its time."""
     return _identified(read_request(record.value), record, policy)
 
 

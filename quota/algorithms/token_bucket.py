@@ -1,4 +1,4 @@
-"""The token bucket of KIP-599, which is enforced: it may go negative, and that debt is what throttles.
+"""The token bucket of KIP-599, which is enforced: its tokens may go negative, and the debt sets the throttle time.
 
 Units: rates in partition mutations per second, tokens in partition mutations, times in epoch milliseconds, throttle
 times in milliseconds.
@@ -68,7 +68,7 @@ class TokenBucket:
     window: Window
     """S and W, which determine the burst of a quota without its own."""
     deduplication: Deduplication = NO_DEDUPLICATION
-    """Which repeated requests are charged once."""
+    """For how long, and how many, admitted requests are remembered, so that a repeat is not charged."""
 
     def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> tuple[Bucket | None, Admission]:
         """Charge one request to a bucket; see `Algorithm.admit`."""
@@ -118,7 +118,7 @@ def charge(
 
     Args:
         tokens: the tokens now.
-        stored: the stored tokens from which `tokens` was computed; its size bounds the rounding error.
+        stored: the stored tokens from which `tokens` was computed; their magnitude bounds the rounding error.
         topics: the topics in the request's order.
         quota: the quota, which may limit the debt.
         strict: whether the client knows THROTTLING_QUOTA_EXCEEDED.

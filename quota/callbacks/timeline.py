@@ -149,7 +149,7 @@ class CallbackTimeline:
         return resolution._replace(limit=Limit(resolution.limit.quota, since))
 
     def _since(self, user: str, client_id: str, entity: QuotaEntity | None, at: int) -> int:
-        """Return the moment (epoch ms) since which a limit may have held; only the callback knows the earlier ones.
+        """Return the time (epoch ms) since which a limit is surely unchanged; only the callback knows earlier limits.
 
         That is the latest change that the limit can depend on: of the cluster, of the callback, and of the quotas
         that concern the request, or of any quota where the callback does not name the entity.
@@ -166,7 +166,7 @@ class CallbackTimeline:
         return max(moments, default=BEGINNING)
 
     def _discard_after(self, position: int) -> None:
-        """Discard the instances that have received more events than these."""
+        """Discard the instances that have received more than the first `position` events."""
         for each in [each for each in self._instances if each.position > position]:
             self._discard(each)
 
@@ -215,7 +215,7 @@ class CallbackTimeline:
         return instance
 
     def _advance(self, positioned: _PositionedInstance, position: int) -> None:
-        """Pass the events up to a position on."""
+        """Pass the events before a position to an instance."""
         while positioned.position < position:
             event = self._events[positioned.position]
             positioned.position += 1
@@ -234,7 +234,8 @@ class CallbackTimeline:
             case _CompressedCluster(json):
                 instance.set_cluster(_cluster_decoder.decode(zlib.decompress(json)))
             case QuotaChange(entity, moment=moment) | QuotaCancellation(entity, moment):
-                latest = self.timeline.latest(entity, moment)  # the whole quota, where the change is of some configs
+                # The whole quota, since the change may name only some configs.
+                latest = self.timeline.latest(entity, moment)
                 instance.set_quota(entity, latest.quota if latest else None)
 
     def _discard(self, positioned: _PositionedInstance) -> None:

@@ -20,7 +20,8 @@ from quota.records.request import STRICT_SINCE, MutationRequest, TopicMutation
 from quota.records.result import MutationResult, TopicResult
 
 _MAX_UNDECIDED_IDS = 10_000
-"""Maximum number of requests whose decision still mutes, once, although their call may have failed."""
+"""Maximum number of undecided requests to remember: each decision mutes the client once, even if its call has failed by
+then."""
 
 _Action = Callable[[float], None]
 
@@ -44,7 +45,7 @@ class Effects:
     on_outcome: Callable[[Call, TopicMutation, TopicOutcome], None]
     """Report the outcome of a topic to the application, once for each topic."""
     on_proceeded: Callable[[Call, list[TopicMutation]], None]
-    """Note that topics are carried out without a decision (fail open)."""
+    """Report that topics are carried out without a decision (fail open)."""
 
 
 @dataclass(frozen=True, slots=True)

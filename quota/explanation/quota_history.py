@@ -33,7 +33,7 @@ class QuotaHistory:
 
         Args:
             entries: the records in the log's order.
-            callbacks: the callback settings, as the jobs have them.
+            callbacks: the callback settings of the jobs.
         """
         self._quotas = CallbackTimeline(callbacks)
         self._changes = [(entry, to_change(entry.record, entry.timestamp)) for entry in entries]

@@ -1,4 +1,4 @@
-"""The addresses of brokers in their answers, which must be the gateway's own: clients would connect past it."""
+"""The broker addresses in responses, which must be the gateway's own; otherwise clients would bypass it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from quota.wire.api_keys import ApiKey, ErrorCode
 from quota.wire.protocol import Protocol
 
 NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR})
-"""The APIs whose answers name addresses in any version."""
+"""The APIs whose responses contain broker addresses in every version."""
 
 _NO_NODE = {"nodeId": -1, "host": "", "port": -1}
 
@@ -25,7 +25,7 @@ class Addresses:
 
     @property
     def rewritten(self) -> bool:
-        """Whether answers are rewritten."""
+        """Whether responses are rewritten."""
         return not self._is_identity
 
     @property
@@ -38,21 +38,21 @@ class Addresses:
         return [each for each in told if each not in self._by_told]
 
     def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:
-        """Replace the addresses in the body of an answer.
+        """Replace the broker addresses in the body of a response.
 
         Brokers whose addresses are not known are left out, so that clients wait for them as for brokers that are down.
 
         Args:
             protocol: the codecs.
             key: one of `NAMING_BROKERS`.
-            version: the version of the answer.
-            body: the answer behind its header.
+            version: the version of the response.
+            body: the response without its header.
 
         Returns:
             The body, and the addresses left out.
 
         Raises:
-            Malformed: the body is no such answer.
+            Malformed: the body is not a response of this API and version.
         """
         codec = protocol.response(key, version)
         if key == ApiKey.FIND_COORDINATOR:
@@ -77,7 +77,7 @@ class Addresses:
         return kept, foreign
 
     def _coordinators(self, answer: dict[str, Any]) -> tuple[bool, list[Address]]:
-        """Replace the addresses in an answer to FindCoordinator; return whether it changed, and those left out."""
+        """Replace the addresses in a FindCoordinator response; return whether it changed, and the removed addresses."""
         changed, foreign = False, []
         for each in answer.get("coordinators", [answer]):
             told = each.get("host", ""), each.get("port", -1)

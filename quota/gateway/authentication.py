@@ -11,7 +11,7 @@ class Authentication:
     __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "session_ends_at", "user")
 
     def __init__(self, subject_claim: str, margin_ms: int) -> None:
-        """Begin without a user.
+        """Start without a user.
 
         Args:
             subject_claim: the claim of an OAUTHBEARER token that names the user.
@@ -25,16 +25,17 @@ class Authentication:
         self.user: str | None = None
         """The principal's name, once the broker has accepted it."""
         self.session_ends_at: int | None = None
-        """When the broker closes the connection unless the client authenticates again [ms]; None if it never does."""
+        """The time at which the broker closes the connection unless the client re-authenticates [ms, the caller's
+        clock]; None if it never does."""
 
     def handshake(self, request: Message) -> None:
-        """Take a SaslHandshake."""
+        """Process a SaslHandshake request."""
         self._mechanism = request["mechanism"]
 
     def handshake_answered(self, answer: Message) -> Message:
-        """Take the broker's answer to a SaslHandshake; return that for the client.
+        """Process the broker's SaslHandshake response; return the response for the client.
 
-        A mechanism whose exchange does not name the user is not enabled, whatever the broker says.
+        A mechanism whose exchange does not name the user is refused, even if the broker enables it.
         """
         mechanisms = [each for each in answer["mechanisms"] if each in MECHANISMS]
         if answer["errorCode"]:
@@ -45,7 +46,7 @@ class Authentication:
         return {**answer, "mechanisms": mechanisms}
 
     def authenticate(self, request: Message) -> None:
-        """Take a SaslAuthenticate.
+        """Process a SaslAuthenticate request.
 
         Raises:
             AuthenticationRefused: it must not reach the broker.
@@ -54,7 +55,7 @@ class Authentication:
             self._exchange.hear_client(request["authBytes"])
 
     def authenticated(self, answer: Message, now: int) -> Message:
-        """Take the broker's answer to a SaslAuthenticate at `now` [ms]; return that for the client.
+        """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client.
 
         Raises:
             AuthenticationRefused: the broker has accepted a client whose name could not be read, or another user.
@@ -77,5 +78,5 @@ class Authentication:
 
 
 def refusal(error: AuthenticationRefused) -> Message:
-    """Return the answer to a SaslAuthenticate that is refused."""
+    """Return the response to a refused SaslAuthenticate request."""
     return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

@@ -1,4 +1,4 @@
-"""A client's channel: the connection of a client, and the connection to a broker that belongs to it."""
+"""A channel: a client's connection, and the gateway's connection to a broker on behalf of this client."""
 
 import struct
 from collections.abc import Callable
@@ -23,14 +23,14 @@ _CORRELATION_ID_BYTES = 4
 _MAX_READ_BYTES = 8 * 1024 * 1024
 """The maximum size of a request that is read whole."""
 _MAX_ELEMENTS = 20_000
-"""The maximum number of elements of its arrays: reading them must not keep other clients waiting."""
+"""The maximum number of array elements in such a request: decoding it blocks all other clients."""
 
 
 class Channel:
-    """Passes requests and answers on, in order, and intercepts mutations.
+    """Forwards requests and responses, in order, and intercepts mutations.
 
     `from_client`, `from_broker`, `decided`, `paused` and `resume` are its inputs. Each may raise `ChannelError`,
-    `Malformed` or `Unwritable`: what was sent before is to be delivered, and then both connections are to be closed.
+    `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections.
     """
 
     __slots__ = (
@@ -63,14 +63,14 @@ class Channel:
     # The inputs
 
     def from_client(self, data: bytes) -> None:
-        """Take bytes from the client."""
+        """Process bytes received from the client."""
         passed = self._requests.add(data)
         if passed:
             self._pipeline.to_broker.append(passed)
         self._advance()
 
     def from_broker(self, data: bytes) -> None:
-        """Take bytes from the broker."""
+        """Process bytes received from the broker."""
         was_full = self._pipeline.is_full
         try:
             self._pipeline.take(data)
@@ -80,26 +80,26 @@ class Channel:
             self._advance()
 
     def decided(self, verdict: Verdict) -> None:
-        """Take the verdict on what was asked."""
+        """Continue the mutation in progress with the verdict on its `Ask`."""
         self._go_on(verdict)
 
     def paused(self) -> None:
-        """Go on after a pause."""
+        """Continue the mutation in progress after a pause."""
         self._go_on(None)
 
     def resume(self) -> None:
-        """Begin the request that was held, when its channel is neither busy nor muted."""
+        """Start the held request; call this when the channel is neither busy nor muted."""
         self._waiting, self._accepted = False, True
         self._advance()
 
     def close(self) -> None:
-        """Forget what is under way."""
+        """Discard the request in progress, and remove the channel from the mutes."""
         self._gate.mutes.close(self, self._client, self._ports.now())
         if self._flow is not None:
             self._flow.close()
             self._flow = None
 
-    # What the surroundings see
+    # State, for the server
 
     @property
     def user(self) -> str | None:
@@ -108,7 +108,7 @@ class Channel:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes held of the client's requests."""
+        """The number of buffered bytes of the client's requests."""
         return len(self._requests)
 
     @property
@@ -118,24 +118,27 @@ class Channel:
 
     @property
     def is_full(self) -> bool:
-        """Whether requests are held back because too many answers are outstanding."""
+        """Whether requests are held back because too many responses are outstanding."""
         return self._pipeline.is_full
 
     @property
     def is_receiving(self) -> bool:
-        """Whether the end of a request that is passed on is still to come."""
+        """Whether a request is being forwarded that has not arrived completely."""
         return self._requests.is_passing
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way: no request, and no answer that is to come. A mute may hold the next request."""
+        """Whether no request is in progress and no response is outstanding.
+
+        A channel whose next request is held by a mute counts as idle.
+        """
         if self._flow is not None or self.is_receiving or not self._pipeline.is_idle:
             return False
         return not self._waiting or self._gate.mutes.muted(self, self._ports.now())
 
     @property
     def is_mutating(self) -> bool:
-        """Whether a mutation is under way."""
+        """Whether a mutation is in progress."""
         return self._flow is not None
 
     # Requests
@@ -148,7 +151,7 @@ class Channel:
             self._flush()
 
     def _next_request(self) -> bool:
-        """Process the next request; return false if it is not there yet, or has to wait."""
+        """Process the next request; return false if it has not arrived, or has to wait."""
         header = self._requests.peek(authenticated=self.user is not None)
         if header is None:
             return False
@@ -180,7 +183,7 @@ class Channel:
         return True
 
     def _end(self, throttle_time_ms: int = 0) -> None:
-        """End the request under way; the next one that is held is due at once, or after the mute."""
+        """End the request in progress; the next held request is due immediately, or after the mute."""
         self._gate.mutes.answered(self, self._client, throttle_time_ms, self._ports.now())
 
     def _relay(self, header: RequestHeader) -> bool:
@@ -207,14 +210,14 @@ class Channel:
         last = self._gate.protocol.apis[ApiKey.API_VERSIONS].max_version
         if header.api_version <= last:
             self._pipeline.forward(header, frame, self._on_api_versions_answer)
-        else:  # as brokers answer a version that they do not know
+        else:  # the response of a broker to an unsupported version
             known = [{"apiKey": int(ApiKey.API_VERSIONS), "minVersion": 0, "maxVersion": last}]
             answer = {"errorCode": int(ErrorCode.UNSUPPORTED_VERSION), "apiKeys": known}
             self._pipeline.answer(header._replace(api_version=0), answer)
         self._end()
 
     def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
-        """Take away the permission to create the topics that are asked for."""
+        """Clear `allowAutoTopicCreation`, so that the request creates no topics."""
         message = self._read(header, frame)
         if message["allowAutoTopicCreation"]:
             self._pipeline.call(header, {**message, "allowAutoTopicCreation": False}, self._on_brokers_answer)
@@ -263,7 +266,7 @@ class Channel:
                 self._flush()
 
     def _step(self, result: Message | Verdict | None) -> None:
-        """Go on with the mutation under way."""
+        """Advance the mutation in progress."""
         if self._flow is None:
             return
         try:
@@ -295,9 +298,9 @@ class Channel:
 
     def _on_api_versions_answer(self, request: RequestHeader, frame: bytes) -> None:
         if len(frame) < _CORRELATION_ID_BYTES + _ERROR_CODE.size:
-            raise Malformed("an answer to ApiVersions that ends early")
+            raise Malformed("the ApiVersions response is truncated")
         (error,) = _ERROR_CODE.unpack_from(frame, _CORRELATION_ID_BYTES)
-        if error == ErrorCode.UNSUPPORTED_VERSION:  # in version 0, whatever was asked for
+        if error == ErrorCode.UNSUPPORTED_VERSION:  # always in version 0, whatever version was requested
             request = request._replace(api_version=0)
         body = frame[self._pipeline.body_of(request, frame) :]
         self._pipeline.send_body(request, self._gate.offered.rewrite(request.api_version, body))

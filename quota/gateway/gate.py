@@ -1,4 +1,4 @@
-"""What all channels of a gateway share, and what a channel needs of its surroundings."""
+"""The state that all channels of a gateway share, and the interface of a channel to the server."""
 
 from dataclasses import dataclass, field
 from typing import Protocol as Interface
@@ -15,7 +15,7 @@ from quota.wire.protocol import Protocol
 
 @dataclass(frozen=True)
 class Gate:
-    """What all channels of a gateway share."""
+    """The state that all channels of a gateway share."""
 
     protocol: Protocol
     offered: OfferedApis
@@ -33,7 +33,7 @@ class Gate:
 
 
 class Ports(Interface):
-    """What a channel needs of its surroundings."""
+    """The interface of a channel to the server: connections, decisions, timers and the clock."""
 
     def to_client(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -42,10 +42,10 @@ class Ports(Interface):
         """Send bytes to the broker."""
 
     def ask(self, question: Ask) -> None:
-        """Have mutations decided; `Channel.decided` takes the verdict, later."""
+        """Request a decision; the server later calls `Channel.decided` with the verdict."""
 
     def pause(self, ms: int) -> None:
-        """Have `Channel.paused` called after `ms` milliseconds."""
+        """Call `Channel.paused` after `ms` milliseconds."""
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""

@@ -1,4 +1,4 @@
-"""A client's requests as they arrive: what may come, and how much."""
+"""A client's incoming requests: which ones are accepted, and up to which size."""
 
 import struct
 
@@ -15,7 +15,8 @@ _BEFORE_AUTHENTICATION = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, 
 _MAX_UNAUTHENTICATED_BYTES = 512 * 1024
 """Kafka's default of `sasl.server.max.receive.size`."""
 _HEAD_SIZES = (1024, 2 * MAX_HEADER)
-"""Bytes to look for the head of a request in: most are short, the longest has a long transactional id."""
+"""The prefix sizes in which the head of a request is searched [bytes]: most are short; a long transactional id makes it
+long."""
 
 
 class RequestStream(FrameStream):
@@ -28,10 +29,10 @@ class RequestStream(FrameStream):
         self._gate = gate
 
     def peek(self, *, authenticated: bool) -> RequestHeader | None:
-        """Return the header of the next request, without its client id; None if it is not there yet.
+        """Return the header of the next request, without its client id; None if it has not arrived.
 
         Raises:
-            ChannelError: it is too small or too large, not offered, or must not come before authentication.
+            ChannelError: it is too small or too large, not offered, or not allowed before authentication.
         """
         length = self.length
         if length is None:
@@ -51,16 +52,16 @@ class RequestStream(FrameStream):
         """Check the size of the next request.
 
         Raises:
-            ChannelError: it has more than `most` bytes, or too few to be one.
+            ChannelError: it has more than `most` bytes, or fewer than the smallest request.
         """
         length = self.length or 0
         if not _LEAST_BYTES <= length <= most:
             raise ChannelError("size", f"a request of {length} bytes; {_LEAST_BYTES} to {most} are allowed")
 
     def read_head(self) -> tuple[RequestHeader, int] | None:
-        """Return the header of the next request, and a Produce request's acks; None if they are not there yet.
+        """Return the header of the next request and its acks (1 if it is not Produce); None if they have not arrived.
 
-        A Produce request with acks=0 has no answer.
+        A Produce request with acks=0 has no response.
 
         Raises:
             Malformed: the request ends within them.
@@ -73,5 +74,5 @@ class RequestStream(FrameStream):
                 if acks is not None:
                     return header, acks
         if self.is_complete or len(prefix) == size:
-            raise Malformed("a request that ends within its head")
+            raise Malformed("a request is truncated within its header")
         return None

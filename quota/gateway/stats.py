@@ -1,4 +1,4 @@
-"""Counts of a gateway's work, which other threads may read while it runs."""
+"""The counters of a gateway, which other threads may read while it runs."""
 
 import logging
 from bisect import bisect_left
@@ -42,21 +42,21 @@ class GatewayStats:
     undecided: int = 0
     """Requests without a decision in time."""
     late: int = 0
-    """Decisions that came after their time."""
+    """Decisions that arrived after the timeout."""
     muted: int = 0
     """Times that a channel was muted."""
     muted_ms: int = 0
     """The sum of these mutes [ms]."""
     foreign_addresses: int = 0
-    """Addresses in brokers' answers that bypass the gateway, and were removed."""
+    """Addresses in brokers' responses that would bypass the gateway, and were removed."""
     decision_seconds: float = 0.0
-    """The sum of the times from a question to its decision [s]."""
+    """The sum of the times from a mutation request to its decision [s]."""
     is_serving: bool = False
     """Whether new connections are accepted."""
     turned_at: float = 0.0
-    """The last time that the event loop was seen to go round, by the monotonic clock [s]; 0 before it serves."""
+    """The time at which the event loop last ran, by the monotonic clock [s]; 0 before it serves."""
     broker_failure: str = ""
-    """Why no broker answers, as of the last look; empty if one does."""
+    """Why no broker answers, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address] = field(default_factory=set)
 

@@ -41,8 +41,8 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
     librdkafka's own log stays quiet: errors that matter reach the caller as exceptions.
 
     Raises:
-        BadInput: librdkafka does not take a property of the settings, or there is no function for tokens.
-        ClusterError: the function for tokens returns none.
+        BadInput: librdkafka rejects a property of the settings, or the token function cannot be loaded.
+        ClusterError: the token function returns no token.
     """
     if connection.security.more_librdkafka:
         _check_properties(connection)
@@ -53,8 +53,8 @@ def login_config(connection: Connection) -> dict[str, Any]:
     """Return the servers and the security of librdkafka's configuration for a cluster.
 
     Raises:
-        BadInput: there is no such function for tokens.
-        ClusterError: the function for tokens returns none.
+        BadInput: the token function cannot be loaded.
+        ClusterError: the token function returns no token.
     """
     security = connection.security
     return connection.librdkafka() | ({_CALLBACK: TokenFunction(security)} if security.token_function else {})
@@ -62,7 +62,7 @@ def login_config(connection: Connection) -> dict[str, Any]:
 
 @lru_cache
 def _check_properties(connection: Connection) -> None:
-    """Check by a client that is thrown away that librdkafka takes the further properties of the settings."""
+    """Check, with a temporary client, that librdkafka accepts the further properties of the settings."""
     more = dict(connection.security.more_librdkafka)
     try:
         AdminClient({**login_config(connection), "log_level": 2})
@@ -103,7 +103,7 @@ def cluster_errors(
 
 
 def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | None = None) -> T:
-    """Make a call again until it succeeds.
+    """Make a call, and retry it until it succeeds.
 
     Args:
         call: the call to a cluster.

@@ -1,7 +1,8 @@
-"""Records and the place up to which a program has come, written in one transaction.
+"""Records and the position of a program, written in one transaction.
 
-A place is a record of the compacted topic of places. A program that starts reads its place and continues from there.
-The broker then rejects all further writes of an earlier program of its group.
+A place is a record of the compacted places topic: the input offsets up to which a program has processed. A program that
+starts reads its place and continues from there. The broker then rejects all further writes of an earlier program of its
+group.
 """
 
 import logging
@@ -63,11 +64,11 @@ class PlacedWriter:
 
         Args:
             settings: the cluster, its time limit, and the topic of places.
-            program: what the program is called in errors.
+            program: the program's name in errors.
             group: the transactional id, and the key of the place.
             max_bytes: the size of the largest batch of records.
-            transaction_seconds: after this time without an end the broker ends a transaction. Until then those who read
-                its topics wait for it, if the program has died.
+            transaction_seconds: the broker aborts a transaction that is open for longer. If the program has died,
+                readers (read_committed) wait until then.
 
         Raises:
             ClusterError: the cluster does not answer in time.
@@ -99,7 +100,7 @@ class PlacedWriter:
         return place
 
     def begin(self, place: bytes) -> None:
-        """Begin a transaction, with the place that holds once it is committed.
+        """Begin a transaction, with the place that applies once it is committed.
 
         The next `check_not_fenced` or `commit` waits for the broker and reports whether another program took over.
 
@@ -175,4 +176,4 @@ class PlacedWriter:
         errors from within the call, and would call the callback with the error already set.
         """
         if self.producer.flush(max(self._timeout, _MIN_TIMEOUT_SECONDS)):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not accept records"))  # noqa: SLF001
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the cluster does not accept records in time"))  # noqa: SLF001

@@ -18,12 +18,12 @@ MARK = b"Completed request:"
 """The beginning of the message of a line."""
 
 _OPERATIONS = {19: Operation.CREATE_TOPICS, 20: Operation.DELETE_TOPICS, 37: Operation.CREATE_PARTITIONS}
-"""By API key."""
+"""The operations by API key."""
 
 _NAMES = re.compile(rb'(?:TE_TOPICS|TE_PARTITIONS)"')
 """The ends of the names of the three APIs: twice as fast to look for as the names."""
 NO_ANSWER = -1
-"""The error code of a topic for which there is no answer, as where the connection was lost (UNKNOWN_SERVER_ERROR)."""
+"""The error code of a topic without a response, for example because the connection was lost (UNKNOWN_SERVER_ERROR)."""
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id of a topic that is given by its name."""
@@ -36,7 +36,7 @@ class LoggedTopic(msgspec.Struct, frozen=True, array_like=True):
     """None if the topic was given by id, and the response does not have its name."""
     topic_id: str | None
     count: int
-    """CREATE_TOPICS: the partitions asked for, or -1 for the default; CREATE_PARTITIONS: those to be there then."""
+    """CREATE_TOPICS: the requested partitions, or -1 for the default; CREATE_PARTITIONS: the requested total."""
     assigned: int
     """The number of partitions with assigned brokers; 0 where the cluster assigns them."""
     error_code: int
@@ -52,7 +52,7 @@ class LoggedRequest(msgspec.Struct, frozen=True, array_like=True):
     correlation_id: int
     client_id: str | None
     principal: str
-    """As `User:alice`."""
+    """Such as `User:alice`."""
     connection: str
     forwarded: bool
     """Whether a broker has forwarded it to the controller, which has logged it."""
@@ -144,7 +144,7 @@ def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
         time: reads the times of its log.
 
     Raises:
-        BadRecord: it is not a whole line of a request log, or of another layout.
+        BadRecord: the line is truncated, or has another layout.
     """
     head, mark, message = line.partition(MARK)
     if not mark:

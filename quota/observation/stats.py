@@ -1,4 +1,4 @@
-"""Counts of a follower of logs, which other threads may read while it runs."""
+"""The counters of `observe follow`, which other threads may read while it runs."""
 
 from dataclasses import dataclass
 
@@ -24,11 +24,11 @@ class FollowStats:
     too_large: int = 0
     """Requests that are larger than `limits.max_request_bytes`, and left out."""
     behind_bytes: int = 0
-    """What is written of the logs and not read yet."""
+    """The bytes of the logs that are not read yet."""
     reopened: int = 0
-    """Times that it went on because the cluster did not answer."""
+    """The number of times that it restarted from its positions because the cluster did not answer."""
     turned_at: float = 0.0
-    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
     waits_for: str = ""
     """Why it waits for a cluster that does not answer; empty if it does not wait."""
 

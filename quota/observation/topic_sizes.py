@@ -12,7 +12,7 @@ _IDS_SINCE = 7
 
 
 def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
-    """Return whether a mutation was carried out; after a timeout it may still be.
+    """Return whether a mutation was, or after a timeout may still be, carried out.
 
     With ZooKeeper it continues, and the response to a creation has the topic's id; a KRaft controller aborts it.
     """
@@ -23,7 +23,7 @@ def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
 
 
 class TopicSizes:
-    """The numbers of partitions of topics; requests are to come in the order of time."""
+    """The numbers of partitions of topics; requests must be passed in the order of time."""
 
     def __init__(self, known: Mapping[str, int] | None = None, default_partitions: int | None = None) -> None:
         """Start with the topics that exist before the first request.
@@ -41,7 +41,10 @@ class TopicSizes:
         return topic.name or self._names.get(topic.topic_id or "") or f"topic-id:{topic.topic_id}"
 
     def cost(self, request: LoggedRequest, topic: LoggedTopic) -> int | None:
-        """Return what a topic of a request costs [mutations], and take note of what was done; None if not known."""
+        """Return the cost of a topic of a request [mutations], None if it is unknown.
+
+        A mutation that was carried out is recorded.
+        """
         name = self.name(topic)
         done = is_done(request, topic) and not request.validate_only
         match request.operation:

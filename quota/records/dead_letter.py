@@ -44,7 +44,7 @@ def read_dead_letter(value: bytes | None) -> DeadLetter:
     """Parse a record of the dead letters topic.
 
     Raises:
-        BadRecord: with a sentence that names the field and the value.
+        BadRecord: the record is not a dead letter; the message names the field and the value.
     """
     return codec.decode(value, _decoder)
 

@@ -35,7 +35,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time over which a quota may be used at once.
+    """The window S * W of a quota, which determines its default burst.
 
     `num` is `controller.quota.window.num` (S, samples), `size_seconds` is `controller.quota.window.size.seconds` (W);
     the defaults are Kafka's.

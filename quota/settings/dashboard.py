@@ -32,7 +32,8 @@ class DashboardSettings(Section):
     """Whether the page can set and remove quotas, in addition to showing them."""
 
     max_decisions: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
-    """Number of decisions of the last hour, 100 to 1,000,000, that can be explained and tried again."""
+    """Number of decisions of the last hour, 100 to 1,000,000, that can be explained, and decided again with another
+    quota."""
 
     @property
     def token(self) -> str:

@@ -21,7 +21,7 @@ class ListedSetting:
     """A setting in force."""
 
     name: str
-    """Section and key; of a table also the name of the entry."""
+    """Section and key; for a table also the name of the entry."""
     value: Value
     default: Value | None
     """None for an entry of a table, which has no default."""

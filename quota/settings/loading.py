@@ -36,7 +36,7 @@ _TABLES = {
 }
 """Free-form tables: settings with arbitrary keys and string values."""
 _EXPECTED = {"int": "an integer", "float": "a number", "bool": "true or false", "string": "a string", "list": "a list"}
-"""What is expected, by the first word of the type of pydantic's error on a value of another type."""
+"""The expected value, by the first word of the type of pydantic's error."""
 
 _WRONG_TYPES = {"type", "parsing", "parsing_size", "from_float"}
 """The other words of the type of such an error."""
@@ -53,7 +53,7 @@ _Entry: TypeAlias = tuple[str, _Path, Any]  # origin, path, value
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings, and where those that were given come from."""
+    """Settings, and the origins of those that were given."""
 
     settings: Settings
     origins: Mapping[_Path, str]

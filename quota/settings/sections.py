@@ -93,7 +93,7 @@ class TopicSettings(Section):
         """Return the topic of a user's requests.
 
         Raises:
-            BadInput: the user's name makes no valid topic name.
+            BadInput: the user's name cannot be part of a topic name.
         """
         return self.requests if self.by_users is None else topic_of(user, self.by_users)
 
@@ -168,7 +168,8 @@ class LimitSettings(Section):
     """Limits of a single request. A record above them is a dead letter."""
 
     max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
-    """Maximum size of a request (key and value) in bytes, 1,024 to 8,388,608. Topics of answers need six times it."""
+    """Maximum size of a request (key and value) in bytes, 1,024 to 8,388,608. Topics of answers need six times as
+    much."""
 
     max_topics: Count = DEFAULT_MAX_TOPICS
     """Maximum number of topics in a request."""
@@ -187,10 +188,12 @@ class ClientSettings(Section):
     """Client-id of requests. Empty for `client.id`."""
 
     applied_by: Literal["client", "applier", "nobody"] = "client"
-    """Who carries admitted mutations out: the client with its own rights, an applier, or nobody (left to a gateway)."""
+    """Who carries admitted mutations out: the client with its own permissions, an applier, or nobody (left to a
+    gateway)."""
 
     when_silent: Literal["closed", "open"] = "closed"
-    """Behaviour without a decision: fail `closed`, with an error at the time limit, or `open`, and go on without it."""
+    """Behaviour without a decision: fail `closed`, with an error at the time limit, or `open`, and proceed without
+    it."""
 
     open_after_ms: Count = 10_000
     """Time in ms that a client that fails open waits for a decision."""
@@ -216,7 +219,7 @@ class MetricsSettings(Section):
 
 
 class HealthSettings(Section):
-    """What services answer to `/healthz`."""
+    """The health that services report at `/healthz`."""
 
     stalled_seconds: Seconds = 600.0
     """Time in seconds, above 0 and up to 86,400, without progress, after which a service is not healthy."""

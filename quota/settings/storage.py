@@ -29,7 +29,7 @@ _DELTALAKE_NAMES = {
 
 _AMAZON = "amazonaws.com"
 _COMPATIBLE = {"fs.s3a.path.style.access": "true", "fs.s3a.endpoint.region": "us-east-1"}
-"""What most servers need that are compatible with S3: buckets in paths instead of host names, and any region."""
+"""The options that most S3-compatible servers need: path-style access, and any region."""
 
 
 def query_folder(name: str) -> str:
@@ -49,7 +49,9 @@ def table_folder(name: str) -> str:
 
 def _check_root(root: str) -> str:
     if _ESCAPED.search(root):
-        raise ValueError("a percent sign and two hexadecimal digits mean one character to some programs; rename it")
+        raise ValueError(
+            "some programs decode a percent sign and two hexadecimal digits as one character; rename the folder"
+        )
     return root
 
 
@@ -66,7 +68,7 @@ class StorageSettings(Section):
     """deltalake's options for the root's file system that do not follow from `options`, which has those of S3."""
 
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
-    """Time after which a job of another machine that no longer renews its lease is replaced, s; at most 3,600."""
+    """Time in seconds, 3 to 3,600, after which a lease that a job on another machine no longer renews expires."""
 
     @property
     def url(self) -> str:

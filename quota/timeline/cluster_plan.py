@@ -52,8 +52,8 @@ class Difference:
 def wanted_rates(timeline: QuotaTimeline, at: int) -> dict[QuotaEntity, float | None]:
     """Return the rates that a cluster should have as of `at` (epoch ms), in a stable order.
 
-    Entities whose quota was removed have None, and so have those in shadow, whose quota is not to be enforced. Left
-    out are entities that the log does not have yet, and names that Kafka's protocol cannot carry.
+    Entities whose quota was removed have None, and so have those in shadow, whose quota is not to be enforced. Entities
+    that the log does not have yet, and names that Kafka's protocol cannot carry, are left out.
     """
     return {
         change.entity: None if change.quota is None or change.quota.shadow else change.quota.rate
@@ -75,11 +75,11 @@ def differences(wanted: Wanted, present: Rates) -> list[Difference]:
 
 
 def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps by which the log takes over what a cluster has, from `at` (epoch ms) on.
+    """Return the steps that set the quotas of the log to those of a cluster, from `at` (epoch ms) on.
 
-    Options that a cluster does not have stay where the rate stays, and where it changes; a quota that the brokers
-    enforce is not in shadow. Scheduled changes stay, and so do quotas of entities whose
-    rate on the cluster is invalid (NaN or infinite).
+    Options that brokers do not have (burst, bound on debt) are kept, even if the rate changes; a quota that the brokers
+    enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the cluster is invalid
+    (NaN or infinite).
     """
     return list(_pull_steps(present, timeline, at))
 

@@ -113,7 +113,7 @@ def _record(node: yaml.Node, name: str) -> QuotaRecord:
     parts = (_part(fields, "user", name), _part(fields, "client", name))
     if parts == (UNSET, UNSET):
         raise _error(
-            name, node.start_mark, "whose quota? give user, user-defaults, client, client-defaults or two of them"
+            name, node.start_mark, "no entity: give user or user-defaults, client or client-defaults, or one of each"
         )
     if "controller_mutation_rate" not in fields:
         raise _error(name, node.start_mark, "controller_mutation_rate: missing")

@@ -27,7 +27,7 @@ def read_quotas_of_entities(content: bytes, name: str) -> list[QuotaRecord]:
     """Parse a file with one quota for each entity, YAML or JSON lines.
 
     JSON lines may also hold scheduled changes (`effective_at`), as `quotas describe` prints them: one for each entity
-    and time, a removal among them.
+    and time, including removals.
 
     Args:
         content: the file's bytes.

@@ -39,7 +39,7 @@ class Advice(msgspec.Struct, frozen=True):
     tenants: list[TenantAdvice]
     """The tenants, those with the most requested mutations first."""
     got: str
-    """The name of the outcome before: as recorded, or without quotas."""
+    """The name of the outcome that these quotas are compared with: as recorded, or without quotas."""
     before: Totals
     """The totals before, of all requests including those of exempt users."""
     after: Totals

@@ -1,4 +1,4 @@
-"""A bucket as Kafka's controller keeps it, with its differences from ours by name.
+"""A bucket as Kafka's controller implements it, and the names of its differences from ours.
 
 The rules are those of Kafka's `TokenBucket`, `ControllerMutationQuotaManager` and KRaft's controller; their names are
 in docs/explanation/differences-from-kafka.md.
@@ -11,7 +11,7 @@ from quota.records.quota import Quota, Window
 from quota.records.request import Mode, MutationRequest
 
 _EXPIRES_MS = 3_600_000
-"""The time after its last charge after which Kafka forgets a bucket [ms]."""
+"""The time since the last charge after which Kafka drops a bucket [ms]."""
 
 _EQUAL = 1e-6
 """Tokens that differ by less are the same."""
@@ -51,7 +51,7 @@ class KafkaBucket:
     charged_at: int = 0
     rate: float = 0.0
     causes: set[Difference] = field(default_factory=set)
-    """The rules by which it holds other tokens than our bucket does now."""
+    """The rules that explain why its tokens now differ from our bucket's."""
 
     def answer(self, request: MutationRequest, quota: Quota, window: Window, now: int) -> KafkaAnswer:
         """Return how the controller answers at `now` [epoch ms], without a charge."""
@@ -90,7 +90,7 @@ class KafkaBucket:
         return {rule for rule, holds in rules.items() if holds}
 
     def fill(self, cause: Difference) -> None:
-        """Make it full, for a reason."""
+        """Fill the bucket, and record the cause."""
         if self.tokens is not None:
             self.tokens = None
             self.causes.add(cause)

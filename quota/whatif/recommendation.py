@@ -147,7 +147,7 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
 
 
 def _fill_level(budget: float, widths: Sequence[float], limits: Sequence[float]) -> float:
-    """Return the level to which a budget fills vessels of these widths and maximum contents (max-min fairness)."""
+    """Return the level L at which sum(min(L * width, limit)) equals the budget (weighted max-min fairness)."""
     remaining, width_left = budget, sum(widths)
     level = 0.0
     for limit, width in sorted(zip(limits, widths, strict=True), key=lambda pair: pair[0] / pair[1]):

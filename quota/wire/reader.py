@@ -21,7 +21,7 @@ _NAMES = {
 }
 
 Read = Callable[[bytes, int, int], tuple[dict[str, Any], int]]
-"""Of bytes, an offset and the greatest number of elements: a message and the offset behind it.
+"""A function of bytes, an offset and the maximum number of elements; it returns the message and the offset after it.
 
 It may raise Malformed, IndexError, struct.error and UnicodeDecodeError.
 """
@@ -145,7 +145,7 @@ def _read_array(source: Source, field: Field, path: str) -> str:
     result = source.name()
     _read_length(source, compact=field.compact, short=False)
     with source.block("if n >= 0:"):
-        least = max(1, field.element_least)  # as Kafka, which takes no count above the bytes that are left
+        least = max(1, field.element_least)  # as in Kafka, which rejects a count above the number of remaining bytes
         with source.block(f"if n > left or n * {least} > size - at:"):
             source.add(f"charge(n, {least}, size - at, left)")
         source.add("left -= n")

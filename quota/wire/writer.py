@@ -21,10 +21,8 @@ _NAMES = {
 _NULL = b"\xff\xff\xff\xff"  # -1
 
 Write = Callable[[Mapping[str, Any]], bytearray]
-"""Of a message, its bytes.
-
-It may raise Unwritable, struct.error, and what else comes of a value of another type.
-"""
+"""A function that returns the bytes of a message. It may raise Unwritable, and for a value of another type
+struct.error, TypeError, AttributeError, ValueError or OverflowError."""
 
 
 def make_writer(message: Struct, title: str, last: str | None = None) -> Write:
@@ -46,7 +44,7 @@ def _write_struct(source: Source, message: Struct, value: str, path: str) -> Non
     source.add(f"{get} = {value}.get")
     for field in message.refused:
         with source.block(f"if {_is_set(source, field, f'{get}({field.name!r}, {_default(source, field)})')}:"):
-            source.add(f"raise Unwritable({path + field.name + ' is set, which this version lacks'!r})")
+            source.add(f"raise Unwritable({path + field.name + ' is set, but this version does not have it'!r})")
     _write_fields(source, message.fields, get, path)
     if message.tagged:
         _write_tagged(source, message.tagged, get, path)

@@ -11,7 +11,7 @@ class ScheduledCallback(msgspec.Struct, frozen=True):
     callback: CallbackSetting | None
     """The callback after the change; null for the one in the settings."""
     effective_at: int
-    """The time from which it will hold, epoch ms."""
+    """The time at which it takes effect, epoch ms."""
 
 
 class Callback(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class CallbackChange(msgspec.Struct, frozen=True):
     callback: CallbackSetting | None
     """The callback after the change; null for the one in the settings."""
     since: int | None
-    """The time from which it holds, epoch ms; null if nothing had to change."""
+    """The time at which it took effect, epoch ms; null if nothing had to change."""
 
 
 class PublishedCluster(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class PublishedCluster(msgspec.Struct, frozen=True):
     published: bool
     """Whether the metadata was written; false if it has not changed."""
     since: int | None
-    """The time from which it holds, epoch ms; null if it has not changed."""
+    """The time at which it took effect, epoch ms; null if it has not changed."""
     topics: int
     """The number of topics."""
     partitions: int

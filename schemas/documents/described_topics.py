@@ -41,7 +41,7 @@ class DescribedPartition(msgspec.Struct, frozen=True):
 
 
 class TopicCosts(msgspec.Struct, frozen=True):
-    """What changes of a topic cost."""
+    """The costs of changing a topic."""
 
     growth_per_partition: int
     """The mutations that a partition to add costs."""
@@ -63,7 +63,7 @@ class DescribedTopic(msgspec.Struct, frozen=True):
     configs: dict[str, str | None] | None
     """The configs that are set on the topic itself; null if this principal may not read them."""
     costs: TopicCosts
-    """What changes of the topic cost."""
+    """The costs of changing the topic."""
     partitions: list[DescribedPartition]
     """The partitions."""
 

@@ -24,4 +24,5 @@ class Maintenance(msgspec.Struct, frozen=True):
     tables: list[MaintainedTable]
     """The tables."""
     carried_out: bool
-    """Whether the tables were changed; false for a dry run, whose numbers say what would be done."""
+    """Whether the tables were changed; false for a dry run, whose numbers are those of the changes that would be
+    made."""

@@ -14,15 +14,15 @@ class ListedQuota(msgspec.Struct, frozen=True, kw_only=True):
     controller_mutation_rate: float | None
     """Partition mutations per second; null for the scheduled removal of a quota."""
     controller_mutation_burst: float | None
-    """Partition mutations; null for a burst of window.num * window.size.seconds of the rate."""
+    """Partition mutations; null for the default, rate * quota.window_num * quota.window_size_seconds."""
     max_debt_ms: int | None
     """The longest time in ms that a single request may throttle its tenant; null for no bound."""
     shadow: bool
     """Whether requests over the quota are only reported, and admitted."""
     since: int | None
-    """The time from which the quota holds, epoch ms; null for a scheduled change."""
+    """The time from which the quota has been in force, epoch ms; null for a scheduled change."""
     effective_at: int | None
-    """The time from which a scheduled change will hold, epoch ms; null for a quota in force."""
+    """The time at which a scheduled change takes effect, epoch ms; null for a quota in force."""
 
 
 class Quotas(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class QuotaConfigs(msgspec.Struct, frozen=True):
     controller_mutation_rate: float
     """Partition mutations per second."""
     controller_mutation_burst: float | None
-    """Partition mutations; null for a burst of window.num * window.size.seconds of the rate."""
+    """Partition mutations; null for the default, rate * quota.window_num * quota.window_size_seconds."""
     max_debt_ms: int | None
     """The longest time in ms that a single request may throttle its tenant; null for no bound."""
     shadow: bool
@@ -55,7 +55,7 @@ class PlannedChange(msgspec.Struct, frozen=True):
     after: QuotaConfigs | None
     """The quota after the change; null for none."""
     effective_at: int | None = None
-    """The time from which the change will hold, epoch ms; null for at once."""
+    """The time at which the change takes effect, epoch ms; null for an immediate change."""
 
 
 class QuotaChanges(msgspec.Struct, frozen=True):
@@ -176,7 +176,7 @@ class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
     burst: float | None
     """Partition mutations at once; null for unlimited."""
     since: int | None
-    """The time from which the quota holds, epoch ms; null if unknown."""
+    """The time from which the quota has been in force, epoch ms; null if unknown."""
     shadow: bool
     """Whether requests over the quota are only reported, and admitted."""
     bucket: dict[str, str] | None
@@ -197,7 +197,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: int
     """The time at which the change was written, epoch ms."""
     effective_at: int
-    """The time from which the change holds, epoch ms."""
+    """The time at which the change takes effect, epoch ms."""
     kind: str
     """`quota`, `cancel`, `bucket_reset`, `callback`, `callback_cancel` or `cluster`."""
     entity: QuotaEntity | None = None

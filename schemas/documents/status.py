@@ -46,7 +46,7 @@ class StorageStatus(msgspec.Struct, frozen=True):
 
 
 class ConfigDifference(msgspec.Struct, frozen=True):
-    """A setting of a topic that is not as the jobs create it."""
+    """A config of a topic that differs from the value with which the jobs create it."""
 
     config: str
     """The name of the config, or `partitions`."""
@@ -78,11 +78,11 @@ class TopicStatus(msgspec.Struct, frozen=True):
     cleanup_policy: str | None = None
     """`delete`, `compact` or both."""
     retention_ms: int | None = None
-    """The time in ms that records are retained; -1 for ever."""
+    """The time in ms that records are retained; -1 for no limit."""
     timestamp_type: str | None = None
     """`LogAppendTime` or `CreateTime`."""
     differences: list[ConfigDifference] | None = None
-    """The settings that are not as the jobs create them; not all of them do harm."""
+    """The configs that differ from those with which the jobs create the topic; not all differences do harm."""
 
 
 class PartitionLag(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ class QueryStatus(msgspec.Struct, frozen=True):
     running_by: str | None = None
     """The source of this information."""
     last_batch: BatchStatus | None = None
-    """The last batch that is finished; of the applier, `started_at` is when it has stored its position last."""
+    """The last finished batch; for the applier, `started_at` is the time at which it last stored its position."""
     open_batch: BatchStatus | None = None
     """The batch that is started and not finished."""
     lag: int | None = None
@@ -175,7 +175,7 @@ class EndpointStatus(msgspec.Struct, frozen=True):
     error: str | None = None
     """Why it cannot be read; null if it can."""
     ready: bool | None = None
-    """Whether its job does its work (`/readyz`)."""
+    """Whether its job is ready (`/readyz`)."""
     jobs: list[str] | None = None
     """The names of its jobs: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `push`, `observe`."""
     reason: str | None = None
@@ -186,7 +186,7 @@ class Status(msgspec.Struct, frozen=True):
     """The state of a deployment."""
 
     at: int
-    """When it was asked for, epoch ms."""
+    """The time of this status, epoch ms."""
     ok: bool
     """Whether there is no problem."""
     problems: list[str]

@@ -1,4 +1,4 @@
-"""CreateTopics: what it costs is validated by the cluster first."""
+"""CreateTopics: the cluster validates the request before its cost is charged."""
 
 from typing import Any
 

@@ -29,28 +29,29 @@ from quota.records.request import TopicMutation
 from quota.wire.api_keys import ErrorCode
 
 _DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
-"""What the controller answers about a topic that is not there, or about which the client may not ask."""
+"""The controller's errors for a topic that does not exist, or that the client may not alter: its deletion is forwarded
+uncharged."""
 
 
 class Deletion(MutationOperation):
     """DeleteTopics: a topic costs the partitions that it has.
 
-    The cluster cannot validate a deletion. What it would refuse, because the topic is not there, may not be deleted or
-    is named twice, is passed on uncharged, and gets the cluster's own answer. This is done before waiting for a
-    decision, since such a topic could be created in that time.
+    The cluster cannot validate a deletion. Topics that it would refuse, because they do not exist, may not be deleted
+    or are named twice, are forwarded uncharged and get the cluster's own error. They are forwarded before the decision
+    is awaited, since such a topic could be created in the meantime.
     """
 
     results = "responses"
 
     def __init__(self, request: ClientRequest, default_partitions: int, recent: RecentTopics, now: int) -> None:
-        """Take a request."""
+        """Create the operation; see `MutationOperation`."""
         super().__init__(request, default_partitions, recent, now)
         self._field = "topicNames" if "topicNames" in request.message else "topics"
         self._found: list[ExistingTopic] = []
         """The topics that are charged."""
 
     def check(self) -> Check:
-        """Ask for the topics, their partitions, and whether the client may delete them."""
+        """Look up the topics, their partitions, and whether the client may delete them."""
         wanted = [(each, _identity(each)) for each in self._request.message[self._field]]
         known, unknown = yield from self._find({identity for _, identity in wanted})
         times = Counter((known[each].name, each[0] is None) for _, each in wanted if each in known)
@@ -79,7 +80,7 @@ class Deletion(MutationOperation):
         return self._with(waited_ms, **{self._field: topics}) if topics else None
 
     def refuse(self, index: int, error: int, message: str | None) -> Answer:
-        """Return the answer for a topic, by name and id whichever it was asked for by, as a broker does."""
+        """Return the result of a refused topic, with both name and id as from a broker, whichever the request had."""
         topic = self._found[index]
         return {"name": topic.name, "topicId": topic.topic_id, "errorCode": int(error), "errorMessage": message}
 
@@ -96,10 +97,10 @@ class Deletion(MutationOperation):
     def _find(
         self, wanted: AbstractSet[Identity]
     ) -> Generator[Call | Pause, dict[str, Any], tuple[dict[Identity, ExistingTopic], dict[Identity, Answer]]]:
-        """Return the topics that the client may delete, and the answers for those whose cost cannot be known in time.
+        """Return the topics that the client may delete, and the error results of those whose cost is not known in time.
 
-        A topic is found that is named by a name alone or by an id alone. The controller is asked about a name that the
-        broker does not know; it cannot be asked about an id.
+        Only topics given by name alone or by id alone are looked up. The controller is asked about names that the
+        broker does not know; it cannot be asked about ids.
         """
         names = sorted(name for name, topic_id in wanted if name is not None and topic_id == NO_ID)
         ids = sorted(topic_id for name, topic_id in wanted if name is None and topic_id != NO_ID)
@@ -124,14 +125,14 @@ class Deletion(MutationOperation):
 
 
 def _is_deleted(name: str, times: Mapping[tuple[str, bool], int], *, by_id: bool) -> bool:
-    """Return whether Kafka deletes a topic for one of the ways in which a request names it.
+    """Return whether Kafka deletes a topic for one reference to it, by name or by id.
 
-    A name that is given twice does not count, and a name beside ids makes all of them invalid.
+    A name that is given twice is ignored, and a topic that is given both by name and by id is not deleted.
 
     Args:
         name: the topic.
-        times: how often it is named by its name (False) and by its id (True).
-        by_id: the way.
+        times: the number of references to each topic, by (name, whether by id).
+        by_id: whether this reference is by id.
     """
     names, ids = times[name, False], times[name, True]
     return ids == 1 and names != 1 if by_id else names == 1 and ids == 0

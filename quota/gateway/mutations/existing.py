@@ -12,18 +12,18 @@ Identity = tuple[str | None, bytes]
 """A topic's name, or its id; the other one is None or `NO_ID`."""
 
 METADATA_VERSION = 12
-"""The version of Metadata that the gateway asks in: the first that finds topics by their ids."""
+"""The Metadata version that the gateway uses: the first that looks topics up by id."""
 _CREATE_PARTITIONS_VERSION = 3
 _DELETE_BIT = 1 << 6
 """`AclOperation.DELETE` among the authorized operations of Metadata."""
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _TOPICS_A_CALL = 50
-"""Reading an answer about many partitions must not keep other clients waiting."""
+"""The maximum number of topics in a call: decoding a response with many partitions blocks all other clients."""
 _PAUSES_MS = (10, 640)
 """The first pause before a broker is asked again, and the longest one; each is twice as long as the one before."""
 
 _LAG_MS = 5000
-"""A broker learns of a new topic some ms after the controller has created it; some seconds later if it is busy."""
+"""How long a broker's metadata may lag behind the controller: some ms normally, some seconds under load."""
 SHORT_LAG_MS = 600
 """The same for topics that may not exist; the client's error for a missing topic is delayed by this time."""
 
@@ -37,12 +37,11 @@ def describe(
     """Return the topics that exist and may be seen.
 
     Args:
-        recent: what clients have changed lately, which the broker may not know yet.
-        now: the present time, as in `recent`.
+        recent: recent changes by clients, which the broker may not know yet.
+        now: the current time [ms], by the clock of `recent`.
         names: the names to find.
         ids: the ids to find.
-        wait_ms: for how long the broker is asked again for topics that it does not know, without the time that the
-            answers take.
+        wait_ms: how long to poll the broker for topics that it does not know [ms], not counting the calls themselves.
     """
     asked: list[Identity] = [(name, NO_ID) for name in names]
     asked += [(None, topic_id) for topic_id in ids]
@@ -79,10 +78,10 @@ def _ask_broker(
 
 
 def ask_controller(names: Sequence[str]) -> Generator[Call, dict[str, Any], dict[str, Answer]]:
-    """Return what the controller answers for each topic when it is asked whether that could grow to one partition.
+    """Return the controller's result for each topic of a validate-only CreatePartitions request with a count of 1.
 
-    The controller knows its topics, where a broker's metadata lags. A topic that exists cannot (`is_there`); the
-    question is only validated, in any case.
+    Unlike a broker's metadata, the controller does not lag. It returns INVALID_PARTITIONS for an existing topic
+    (`is_there`), and changes nothing in any case, since the request is only validated.
     """
     if not names:
         return {}
@@ -94,27 +93,27 @@ def ask_controller(names: Sequence[str]) -> Generator[Call, dict[str, Any], dict
 
 
 def is_there(told: Answer) -> bool:
-    """Return whether a topic exists by the controller's answer."""
+    """Return whether a topic exists, from the controller's result."""
     return bool(told["errorCode"] == ErrorCode.INVALID_PARTITIONS)
 
 
 def unresolved(told: Answer) -> Answer:
-    """Return the client's answer for a topic that the broker has not come to know, by the controller's answer."""
+    """Return the result for the client of a topic that the broker still does not know, from the controller's result."""
     return _not_known_yet(told["name"]) if is_there(told) else told
 
 
 def _not_known_yet(name: str) -> Answer:
-    sentence = "the broker does not know the topic yet, so that the cost is not known; nothing was changed"
+    sentence = "the broker does not know the topic yet, so its cost is unknown; nothing was changed, retry"
     return {"name": name, "errorCode": int(ErrorCode.REQUEST_TIMED_OUT), "errorMessage": sentence}
 
 
 def lag_ms(timeout_ms: int) -> int:
-    """Return for how long to ask a broker for topics that the controller knows, by the request's time limit [ms]."""
+    """Return how long to poll a broker for topics that the controller knows [ms]: up to half the request's timeout."""
     return min(_LAG_MS, timeout_ms // 2)
 
 
 def _pauses(wait_ms: int, calls: int) -> Iterator[int]:
-    """Yield pauses [ms] that come to `wait_ms`, and 0; they are longer where asking again takes many calls."""
+    """Yield pauses [ms] that add up to `wait_ms`, then 0; they are longer if each poll takes many calls."""
     pause, longest = (each * calls for each in _PAUSES_MS)
     while wait_ms > 0:
         yield min(pause, wait_ms)
@@ -124,7 +123,7 @@ def _pauses(wait_ms: int, calls: int) -> Iterator[int]:
 
 
 def _corrected(told: dict[str, Any], changed: ExistingTopic | None) -> ExistingTopic:
-    """Return a topic of the broker's answer, with the partitions of a growth that the broker does not know yet."""
+    """Return a topic from the broker's response, with partitions that were added but are not in its metadata yet."""
     may_delete = bool(told["topicAuthorizedOperations"] & _DELETE_BIT)
     topic = ExistingTopic(told["name"], told["topicId"], len(told["partitions"]), may_delete)
     if changed is None or changed.topic_id not in {NO_ID, topic.topic_id}:

@@ -1,7 +1,7 @@
-"""The mutations of one client's request, from its arrival to its answer.
+"""The mutations of one client's request, from its arrival to its response.
 
-The cluster validates them first, so that what would fail anyway is answered with the cluster's own error and is not
-charged. The others are decided, and only admitted topics are passed on, in the version of the client's request.
+The cluster validates them first, so that topics that would fail anyway get the cluster's own error and are not charged.
+The others are decided, and only admitted topics are passed on, in the version of the client's request.
 """
 
 from collections.abc import Callable, Generator
@@ -26,7 +26,8 @@ from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
 from quota.wire.api_keys import ApiKey, ErrorCode
 
 WhenSilent = Literal["closed", "open", "again"]
-"""What happens without a decision: an error, going on without it, or error 89 so that the client tries again."""
+"""The behaviour without a decision: `closed` returns an error, `open` proceeds without one, `again` returns error 89 so
+that the client retries."""
 
 _OPERATIONS: dict[ApiKey, type[MutationOperation]] = {
     ApiKey.CREATE_TOPICS: Creation,
@@ -56,11 +57,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision on what was asked, or why there is none."""
+    """The decision on an `Ask`, or the reason why there is none."""
 
     decision: Decision | None
     waited_ms: int
-    """The time since it was asked [ms]."""
+    """The time since the `Ask` [ms]."""
     invalid: str = ""
     """The reason of the dead letter, if the request became one."""
     age_ms: int = 0
@@ -68,7 +69,10 @@ class Verdict:
 
     @property
     def throttle_ms(self) -> int:
-        """What remains of the throttle time of the decision [ms]; as of a broker's that held the request back."""
+        """The remaining throttle time of the decision [ms].
+
+        The time for which the response was held back counts, as on a broker.
+        """
         if self.decision is None:
             return 0
         passed = min(max(self.age_ms, 0), self.waited_ms)
@@ -76,12 +80,13 @@ class Verdict:
 
 
 Steps = Generator[Call | Pause | Ask, Any, MutationAnswer]
-"""What to do next: a `Call` is answered with its message, an `Ask` with a `Verdict`; at last the client's answer."""
+"""The steps of a mutation: a `Call` is sent its response message, an `Ask` its `Verdict`, a `Pause` None; the return
+value is the client's response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for all clients' mutations."""
+    """The settings that apply to all clients' mutations."""
 
     when_silent: WhenSilent = "closed"
     decision_timeout_ms: int = 10_000
@@ -94,26 +99,26 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What becomes of the topics that were asked for."""
+    """The outcome of the requested topics."""
 
     admitted: frozenset[int]
-    """Their indexes."""
+    """The indexes of the admitted topics."""
     throttle_ms: int = 0
     error: int = 0
     """The error of the others."""
     message: str | None = None
     counted: tuple[str, str] = ("admitted", "refused")
-    """What the admitted topics and the others are counted as."""
+    """The outcomes by which the admitted topics and the others are counted."""
 
 
 def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Callable[[], int]) -> Steps:
     """Carry out the admitted mutations of a request.
 
     Args:
-        request: a request to create, grow or delete topics, not just to validate that, with at least one topic.
-        rules: what holds for all clients.
-        recent: what clients have changed lately.
-        clock: returns the time, as in `recent`.
+        request: a request to create, grow or delete at least one topic, not validate-only.
+        rules: the settings that apply to all clients.
+        recent: recent changes by clients.
+        clock: returns the time [ms], by the clock of `recent`.
     """
     arrived_at = clock()
     operation = _OPERATIONS[request.key](request, rules.default_partitions, recent, arrived_at)
@@ -144,7 +149,7 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
 
 
 def _ask(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> Ask:
-    """Return the question, `before_ms` after the request has arrived."""
+    """Return the request for a decision, `before_ms` after the client's request arrived."""
     asked = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
@@ -165,7 +170,8 @@ def _outcome(verdict: Verdict, topics: list[TopicMutation], request: ClientReque
     decision = verdict.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        return _Outcome(admitted, verdict.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # Kafka's has no text
+        # Kafka's error has no message.
+        return _Outcome(admitted, verdict.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     if verdict.invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, verdict.invalid, ("admitted", "invalid"))
     if rules.when_silent == "open":
@@ -173,7 +179,7 @@ def _outcome(verdict: Verdict, topics: list[TopicMutation], request: ClientReque
     if rules.when_silent == "again" and request.is_strict:
         return _Outcome(frozenset(), _TRY_AGAIN_MS, ErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=_SILENT)
     sentence = (
-        f"no decision on this mutation in {verdict.waited_ms} ms, so it was not begun; "
+        f"no decision on this mutation in {verdict.waited_ms} ms, so nothing was changed; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"
     )
     return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

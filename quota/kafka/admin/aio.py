@@ -20,7 +20,10 @@ class AIOQuotaAdminClient:
     """
 
     def __init__(self, conf: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
-        """Create a client with the configuration of `QuotaAdminClient`."""
+        """Create a client with the configuration of `QuotaAdminClient`.
+
+        Errors of the configuration (BadInput, ClusterError) are raised when the `async with` block is entered.
+        """
         self._conf = {**(conf or {}), **kwargs}
         self._connected: QuotaAdminClient | None = None
 

@@ -13,7 +13,7 @@ from quota.records.request import Operation, TopicMutation
 
 
 class QuotaAdminClient(AdminClient):
-    """An AdminClient whose `create_topics`, `create_partitions` and `delete_topics` keep to the quotas.
+    """An AdminClient whose `create_topics`, `create_partitions` and `delete_topics` obey the quotas.
 
     Each sends one request to the request topic, waits for its decision, and returns a dict of futures by topic. A
     future completes with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota refused it,

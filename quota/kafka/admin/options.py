@@ -79,7 +79,7 @@ class ClientOptions:
 
 
 def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration for the cluster that decides: the target's, unless the settings have a security."""
+    """Return the configuration for the cluster that decides: the target's, unless `[kafka]` sets TLS or SASL."""
     if not SecuritySettings.model_fields.keys() & settings.kafka.model_fields_set:
         return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
     plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}
@@ -101,7 +101,7 @@ def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
     if token and token.subject:
         return token.subject
     raise BadInput(
-        "client.user is missing: the principal that brokers know this client by, which "
+        "client.user is missing: set it to the principal by which brokers know this client, which "
         f"{'its token' if token else 'its configuration'} does not say"
     )
 

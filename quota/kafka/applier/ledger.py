@@ -48,7 +48,7 @@ _done_decoder = msgspec.json.Decoder(_DoneDecision)
 
 
 def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
-    """Return the positions in a record of the topic of places, by partition; None if it is no applier's."""
+    """Return the positions in a record of the places topic, by partition; None if it is not an applier's record."""
     try:
         return codec.decode(message.value(), _offsets_decoder)
     except BadRecord:
@@ -86,7 +86,7 @@ class Ledger:
                     self.mark_done(done.decision_id, done.timestamp)
 
     def mark_done(self, decision_id: str, timestamp: int) -> bool:
-        """Mark a decision as done, and return whether it was before.
+        """Mark a decision as done; return whether it already was.
 
         Args:
             decision_id: the decision.
@@ -128,7 +128,7 @@ class Ledger:
         return AppliedOffset(stored.offset, min(stored.maybe_until, end))
 
     def begin(self, offsets: Mapping[int, AppliedOffset]) -> None:
-        """Begin a batch, with the offsets that hold once it is committed.
+        """Begin a batch, with the offsets that apply once it is committed.
 
         The next `check_not_fenced` or `commit` waits for the broker and reports whether another applier took over.
 
@@ -157,13 +157,16 @@ class Ledger:
         self._writer.abort()
 
     def _encoded(self, result: MutationResult) -> bytes:
-        """Return a result that fits its topic: the messages of thousands of failed topics may be too much."""
+        """Return a result that fits into its topic: if it is too large, without error messages or without topics."""
         short = [msgspec.structs.replace(topic, error_message=None) for topic in result.topics]
         for topics in (result.topics, short):
             encoded = codec.encode(msgspec.structs.replace(result, topics=topics))
             if len(encoded) <= max_answer_bytes(self._settings):
                 return encoded
-        _log.error("%s: its result is larger than limits.max_request_bytes permits, and is not written", result.source)
+        _log.error(
+            "%s: its result is larger than limits.max_request_bytes permits, and is written without its topics",
+            result.source,
+        )
         return codec.encode(msgspec.structs.replace(result, topics=[]))
 
 

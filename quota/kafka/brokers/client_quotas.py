@@ -1,4 +1,4 @@
-"""The quotas of clients as a cluster has them (KIP-546), of which `controller_mutation_rate` alone is read and set."""
+"""A cluster's client quotas (KIP-546); only `controller_mutation_rate` is read and set."""
 
 import asyncio
 import math
@@ -28,7 +28,8 @@ _CLIENT_ID = "mutation-quota"
 
 _MAX_ELEMENTS = 20_000_000
 _MAX_CHANGES = 1_000
-"""Of one request: a controller refuses what makes more than ten thousand records."""
+"""The maximum number of entities in a request: a controller refuses a request that results in more than 10,000
+records."""
 
 _POLL_SECONDS = 0.1
 
@@ -37,7 +38,7 @@ class ClusterQuotas:
     """The rates that are set on a cluster, by entity. Each call uses a new connection."""
 
     def __init__(self, connection: Connection, protocol: Protocol, timeout_seconds: float) -> None:
-        """Take a cluster, which is connected to when it is asked.
+        """Store the connection; each call opens a new one.
 
         Args:
             connection: the cluster.
@@ -49,7 +50,7 @@ class ClusterQuotas:
         self._timeout = timeout_seconds
 
     def read(self) -> dict[QuotaEntity, float]:
-        """Return the rates, which may be NaN or infinite: Kafka takes that.
+        """Return the rates [mutations/s]; they may be NaN or infinite, which Kafka accepts.
 
         Entities without a rate, and those of other kinds than users and client-ids, are left out.
 
@@ -96,7 +97,7 @@ class ClusterQuotas:
         refused = self.alter(rates)
         missing = {entity: rate for entity, rate in rates.items() if entity not in refused}
         deadline = Deadline(self._timeout)
-        while missing:  # brokers learn of it from the controller a moment later
+        while missing:  # brokers learn of a change from the controller with a delay
             present = self.read()
             missing = {entity: rate for entity, rate in missing.items() if present.get(entity) != rate}
             if missing and deadline.has_passed:
@@ -115,7 +116,7 @@ class ClusterQuotas:
             )
 
     def ask(self, action: str, ask: Ask[T]) -> T:
-        """Ask the first broker that can be reached.
+        """Call the first broker that can be reached, and return the result.
 
         Args:
             action: what is done, for errors: "cannot `action` Kafka at …".
@@ -139,7 +140,7 @@ class ClusterQuotas:
                     await log_in(calls, security)
                     return await ask(calls, broker)
             except FAILURES as error:
-                if not isinstance(error, OSError | EOFError):  # the others would say the same
+                if not isinstance(error, OSError | EOFError):  # the other brokers would return the same error
                     raise ClusterError(f"{action} {where}: {failure_reason(error).removesuffix('.')}") from None
                 unreachable.append(f"{where}: {failure_reason(error)}")
         advice = "" if security.has_tls or security.has_sasl else self.connection.advice
@@ -165,11 +166,11 @@ class ClusterQuotas:
 
 
 def check_answer(answer: Mapping[str, Any], operation: str) -> None:
-    """Check that an answer, or a part of one, is no error.
+    """Check that a response, or a part of one, is not an error.
 
     Args:
         answer: has `errorCode` and `errorMessage`.
-        operation: what the principal has to be allowed on the cluster.
+        operation: the ACL operation that the principal needs on the cluster.
 
     Raises:
         ClusterError: it is one.

@@ -1,4 +1,4 @@
-"""Counts of what a service has pushed, which other threads may read while it runs."""
+"""The counters of `quotas push --follow`, which other threads may read while it runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,13 +14,13 @@ class PushStats:
     pushed: int = 0
     """Quotas set or removed on the cluster because the log had changed."""
     repaired: int = 0
-    """Quotas set or removed there because somebody had changed them."""
+    """Quotas set or removed on the cluster because somebody had changed them there."""
     differing: Mapping[str, int] = field(default_factory=dict)
     """Quotas that differ, by the kind of difference, as of the last comparison."""
     compared_at: float | None = None
     """The end of the last comparison [s since the epoch]."""
     turned_at: float = 0.0
-    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
     waits_for: str = ""
     """Why it waits for a cluster that does not answer; empty if it does not wait."""
 
@@ -28,6 +28,6 @@ class PushStats:
         return f"quotas: {self.pushed} pushed, {self.repaired} repaired, {sum(self.differing.values())} differ"
 
     def compare(self, differences: Iterable[Difference], now: float) -> None:
-        """Take what a comparison has found."""
+        """Record the differences that a comparison found, at `now` [s since the epoch]."""
         self.differing = Counter(each.kind for each in differences)
         self.compared_at = now

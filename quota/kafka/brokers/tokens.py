@@ -1,4 +1,4 @@
-"""Access tokens, for logins that librdkafka and Java do not make for us, and for their users' names."""
+"""Access tokens for connections that neither librdkafka nor Java opens, and for the name of a client's user."""
 
 import base64
 import ssl
@@ -43,7 +43,7 @@ class Token:
 
     value: str = field(repr=False)
     principal: str = ""
-    """The principal, if it is known besides the token."""
+    """The principal, if it is known independently of the token's claims."""
     extensions: Mapping[str, str] = field(default_factory=dict)
     """SASL extensions for the brokers."""
 
@@ -76,7 +76,7 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
         timeout_seconds: how long the server may take to connect, and to answer.
 
     Raises:
-        ClusterError: the server cannot be reached, or refuses; the message says what it says. A redirect is refused.
+        ClusterError: the server cannot be reached, or refuses; the message contains its error. A redirect is refused.
     """
     url = credentials.token_endpoint_url
     try:
@@ -107,11 +107,11 @@ def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
     match cause:
         case ssl.SSLCertVerificationError(verify_message=message):
-            return f"certificate verify failed: {message}; sasl_oauthbearer_ca_location names the authority to trust"
+            return f"certificate verify failed: {message}; set sasl_oauthbearer_ca_location to the CA to trust"
         case TimeoutError():
             return "no answer"
         case BadStatusLine() | IncompleteRead() if not isinstance(cause, OSError):
-            return "the answer is not HTTP, or breaks off"
+            return "the response is not HTTP, or is truncated"
         case msgspec.MsgspecError():
             return "the answer has no access_token; this is not a token endpoint"
         case OSError(strerror=str(text)):
@@ -121,7 +121,7 @@ def _reason(error: Exception) -> str:
 
 
 def _redirect(answer: HTTPError) -> str:
-    """Return where the answer of a token server leads, without the query; empty if it leads nowhere."""
+    """Return the error for a redirect by a token server, with the target but its query; empty if it is no redirect."""
     location = answer.headers.get("Location", "").partition("?")[0]
     if answer.code not in _REDIRECTS or not location:
         return ""
@@ -130,7 +130,7 @@ def _redirect(answer: HTTPError) -> str:
 
 
 def _refusal(answer: HTTPError) -> str:
-    """Return what the answer of a token server says; empty if it says nothing."""
+    """Return the OAuth error in a token server's response; empty if there is none."""
     try:
         refusal = msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Refusal)
     except (OSError, HTTPException, msgspec.MsgspecError):
@@ -144,7 +144,7 @@ def _shown(text: str) -> str:
 
 
 def credentials_in(config: Mapping[str, Any]) -> ClientCredentials | None:
-    """Return the client credentials in librdkafka's configuration; None if tokens are not had by them.
+    """Return the client credentials in librdkafka's configuration; None if tokens are obtained in another way.
 
     Raises:
         ClusterError: the file of the certificates to trust cannot be read.

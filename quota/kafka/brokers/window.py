@@ -8,14 +8,14 @@ from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 
 _BROKER = 4
-"""The kind of resource that a broker is."""
+"""The resource type BROKER of DescribeConfigs."""
 
 _NUM, _SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
 _CLIENT_ID = "mutation-quota"
 
 
 def read_window(cluster: ClusterQuotas) -> Window:
-    """Return the window of one of a cluster's brokers, which all should have alike, and the controllers, too.
+    """Return the window of one broker of a cluster; all brokers and controllers should have the same.
 
     Raises:
         ClusterError: no broker can be reached, or it does not return its configs.
@@ -29,7 +29,7 @@ def read_window(cluster: ClusterQuotas) -> Window:
         if broker in nodes:
             return await _describe(calls, nodes[broker])
         if not nodes:
-            raise ClusterError("it names no brokers")
+            raise ClusterError("its metadata contains no brokers")
         address, node = next(iter(nodes.items()))  # only the broker itself returns its configs
         async with connected(address, tls_context(security), cluster.protocol, _CLIENT_ID) as own:
             await log_in(own, security)

@@ -77,7 +77,7 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
     """Write changes, in this order.
 
     Returns:
-        The timestamps that the broker gave them, epoch ms.
+        The timestamps that the broker set [epoch ms].
 
     Raises:
         ClusterError: not all were acknowledged in time; the message says how many were.
@@ -98,7 +98,7 @@ def write_record(settings: Settings, record: QuotaLogRecord) -> int:
     """Write one change.
 
     Returns:
-        The moment from which it holds: the timestamp that the broker gave it (epoch ms), or a later `effective_at`.
+        The time (epoch ms) at which it takes effect: the timestamp set by the broker, or a later `effective_at`.
 
     Raises:
         ClusterError: the change was not acknowledged in time.
@@ -134,7 +134,7 @@ def alter_quota(
         change: returns the record, with its `altered_configs`, for the quota that the entity has at that moment.
 
     Returns:
-        The last record of the entity, and the moment from which it holds.
+        The last record of the entity, and the time at which it takes effect [epoch ms].
 
     Raises:
         ClusterError: the topic cannot be read or written.
@@ -166,7 +166,8 @@ def alter_callback(
             only some configs.
 
     Returns:
-        The last record of the callback, and the moment from which it holds; None if nothing has to change.
+        The last record of the callback, and the time at which it takes effect [epoch ms], None if nothing has to
+        change.
 
     Raises:
         BadInput: another change is scheduled, which would undo this one.

@@ -95,7 +95,7 @@ def _encoding_problem(topic: TopicMutation | TopicDecision) -> str | None:
     configs = {} if topic.configs is msgspec.UNSET else topic.configs
     for text in (topic.name, *configs.keys(), *configs.values()):
         if "\0" in text:
-            return f"a name, config or value has a zero character: {text[:100]!r}"
+            return f"a name, config or value contains a NUL character: {text[:100]!r}"
         if len(text.encode()) > _MAX_STRING_BYTES:
             return f"a name, config or value is longer than {_MAX_STRING_BYTES} bytes: {text[:100]!r}..."
     return None

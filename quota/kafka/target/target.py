@@ -1,4 +1,4 @@
-"""The cluster that mutations are carried out on, each at most once in effect, however often it is tried."""
+"""The cluster on which mutations are carried out; each takes effect at most once, even if it is retried."""
 
 import itertools
 import logging
@@ -36,7 +36,7 @@ _Answers = dict[str, TopicResult | Retry]
 
 
 class Stopped(Exception):
-    """The target was stopped in the middle: mutations may have been carried out whose results are unknown."""
+    """The target was stopped during the tasks: some mutations may have been carried out without a known result."""
 
 
 class Target:
@@ -129,7 +129,7 @@ class Target:
         return answer
 
     def _attempt(self, tasks: Sequence[Task], seconds: float) -> _Answers:
-        """Make one attempt; whatever fails in it concerns these tasks alone."""
+        """Make one attempt; a failure concerns only these tasks."""
         try:
             answers = self._before_call(tasks, seconds)
             called = [task for task in tasks if task.name not in answers]

@@ -11,11 +11,11 @@ QUOTAS_RETAINED_MS = 7 * 24 * 3600 * 1000
 """How long the quota topic retains every change, before compaction leaves only the last one of each entity."""
 
 _RESULTS_RETAINED_MS = 7 * 24 * 3600 * 1000
-"""How long the results topic retains what an applier recognizes repeated decisions by: a decision that was written
-twice is carried out once, however long the enforcing query was down in between, up to this time."""
+"""How long the results topic retains results, by which an applier recognizes a decision that was written twice: it is
+carried out once, even if the enforcing query was down for up to this time in between [ms]."""
 
 _PLACES_SEGMENT_BYTES = 16 * 1024 * 1024
-"""Segments of the places topic are small, since only its latest records are of use."""
+"""Segments of the places topic are small, since only its latest records are needed."""
 
 _STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 
@@ -63,6 +63,6 @@ def requests_spec(settings: Settings, name: str) -> TopicSpec:
 
 
 def user_topic_names(names: Iterable[str], settings: Settings) -> list[str]:
-    """Return those topics that are a user's own for requests, sorted."""
+    """Return the users' own request topics among `names`, sorted."""
     by_users = settings.topics.by_users
     return [] if by_users is None else sorted(name for name in names if user_of(name, by_users) is not None)

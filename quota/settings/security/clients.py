@@ -11,7 +11,7 @@ _MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
 """The property of the mechanism; librdkafka has two names for it."""
 
 _SECURITY = ("security.", "sasl.", "ssl.", "https.")
-"""How the properties begin that change how a client connects."""
+"""The prefixes of properties that change how a client connects."""
 
 _PASSWORD_MODULES = {
     "PLAIN": "plain.PlainLoginModule",

@@ -52,9 +52,9 @@ _OWNED = frozenset(
         "plugin.library.paths",
     }
 )
-"""What the jobs determine, under all names of each: which topics there are, which records are read, in which order and
-how often one is written and when it counts as written, the memory that records take, and code that sees all records.
-Spark refuses some of them, too."""
+"""The properties that the jobs set themselves, under all their names. They determine topics, the records that are read,
+the order, retries and acknowledgement of writes, memory, and code that sees all records. Spark refuses some of them,
+too."""
 
 _OWNED_PREFIXES = ("enable.", "partitioner.")  # librdkafka's `partitioner` may be that of Java's producers
 _FREE = frozenset({"enable.ssl.certificate.verification", "enable.metrics.push"})

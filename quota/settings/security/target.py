@@ -1,4 +1,4 @@
-"""The security of connections to the target cluster, and what it takes over from `[kafka]`."""
+"""The security of connections to the target cluster, and what it inherits from `[kafka]`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +20,8 @@ _BELONGS_TO = {
     "ssl_key_password": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password_file"),
     "ssl_key_password_file": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password"),
 }
-"""The keys of `[target]` that keep a value of `[kafka]` out: a password is of no use to another user, nor a certificate
-to another key, and a secret must not be sent for or to somebody whom it does not belong to."""
+"""For each key, the keys of `[target]` that prevent its inheritance: a password belongs to a user, and a certificate to
+a key, and a secret must not be sent to another server or for another user."""
 
 
 _LOGIN_SECRETS = (
@@ -36,16 +36,15 @@ _LOGIN_SECRETS = (
 class TargetSettings(SecuritySettings):
     """Security of connections to the target cluster. A key that is not set here has its value in `[kafka]`.
 
-    A password is only taken over with its user name, and a certificate, its key and the key's password only together.
-    No login is taken over where it would be less protected than in `[kafka]`: without TLS, or by PLAIN in place of
-    SCRAM.
+    A password is only inherited with its user name, and a certificate, its key and the key's password only together.
+    No login is inherited if it would be less protected than in `[kafka]`: without TLS, or with PLAIN instead of SCRAM.
     """
 
     def inherited(self, kafka: SecuritySettings) -> dict[str, Any]:
         """Return the keys that have their values in `[kafka]`, with these values.
 
-        Keys that the protocol or the mechanism has no use for are left out. Properties are taken over only where
-        nothing is set here: they would override it.
+        Keys that the protocol or the mechanism does not use are left out. Properties are inherited only if nothing is
+        set here: they would override it.
         """
         by_token = self._mechanism(kafka) == MECHANISM
         unused = ["sasl_username", "sasl_password"] if by_token else ["sasl_oauthbearer_"]
@@ -69,7 +68,7 @@ class TargetSettings(SecuritySettings):
         return self.model_copy(update=self.inherited(kafka))
 
     def problems_with(self, kafka: SecuritySettings) -> Iterator[str]:
-        """Yield what does not fit together, with the keys that have their values in `[kafka]`.
+        """Yield the inconsistencies, including those with inherited keys.
 
         Raises:
             ValueError: a file cannot be read.
@@ -82,7 +81,7 @@ class TargetSettings(SecuritySettings):
             yield "; ".join([problem, *(f"{' and '.join(keys)} is {reason}" for reason, keys in reasons.items())])
 
     def _kept_out(self, kafka: SecuritySettings) -> dict[str, str]:
-        """Return the keys of `[kafka]` that are not taken over for the sake of secrets, each with the reason."""
+        """Return the keys of `[kafka]` that are not inherited, to protect secrets, each with the reason."""
         kept_out = dict.fromkeys(_LOGIN_SECRETS, reason) if (reason := self._weakness(kafka)) else {}
         for key, owners in _BELONGS_TO.items():
             if not self.model_fields_set.isdisjoint(owners):
@@ -92,9 +91,9 @@ class TargetSettings(SecuritySettings):
     def _weakness(self, kafka: SecuritySettings) -> str:
         """Return why logins of `[kafka]` are not for the target; empty if they are."""
         if has_tls(kafka.security_protocol) and not has_tls(self._protocol(kafka)):
-            return f"protected by TLS in [kafka], and not taken over for {self._protocol(kafka)}"
+            return f"protected by TLS in [kafka], and not inherited for {self._protocol(kafka)}"
         if kafka.sasl_mechanism.startswith("SCRAM") and self._mechanism(kafka) == "PLAIN":
-            return "never sent by SCRAM, and not taken over for PLAIN, which sends it"
+            return "never sent by SCRAM, and not inherited for PLAIN, which sends it"
         return ""
 
     def _protocol(self, kafka: SecuritySettings) -> str:
