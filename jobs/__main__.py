@@ -102,7 +102,7 @@ SECTIONS: Sections = {
         ),
         "explain": explain.explain,
         "report": report.report,
-        "decisions": Group("List the decisions that the audit has kept.", {"list": decisions.list_decisions}),
+        "decisions": Group("List the decisions that the audit has stored.", {"list": decisions.list_decisions}),
         "maintain": maintain.maintain,
         "dead-letters": Group(
             "List, show and resend invalid requests.",

@@ -110,9 +110,9 @@ def resend(
 ) -> None:
     """Resend requests after the cause is removed.
 
-    Sends a corrected record, or records as they were when the cause lay elsewhere (a callback that failed). Name them
-    by their ids, or select them with --from and --error. They are decided at the current time. If one of them is still
-    invalid, none is sent.
+    Sends a corrected record, or the unchanged records if they were not the cause (a callback failed, for example).
+    Name them by their ids, or select them with --from and --error. They are decided at the current time. If one of them
+    is still invalid, none is sent.
 
     Examples:
       mutation-quota dead-letters resend mutation-requests-0-17 --value fixed.json

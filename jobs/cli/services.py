@@ -73,7 +73,7 @@ def enforce(
         typer.Option(
             "--reset-state",
             help="Discard the state: start with full buckets from the oldest request, which forgives all debts. "
-            "The old checkpoint is kept aside.",
+            "The old checkpoint is set aside.",
         ),
     ] = False,
     buckets: Annotated[

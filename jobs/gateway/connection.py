@@ -11,8 +11,8 @@ from jobs.gateway.listeners import Listener
 from jobs.gateway.questions import Questions
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
-from quota.gateway.gate import ChannelError, Gate
-from quota.gateway.mutations.mutate import Ask, Verdict
+from quota.gateway.context import ChannelError, GatewayContext
+from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _MAX_HELD_BYTES = 64 * 1024
 class Surroundings(Interface):
     """The interface of the server that a connection needs."""
 
-    gate: Gate
+    gate: GatewayContext
     questions: Questions
 
     def opened(self, connection: "ClientConnection") -> str | None:
@@ -130,7 +130,7 @@ class ClientConnection(asyncio.Protocol):
             self._broker.resume_reading()
         self._read_as_far_as_allowed()
 
-    # quota.gateway.gate.Ports
+    # quota.gateway.context.ChannelIO
 
     def to_client(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -146,9 +146,9 @@ class ClientConnection(asyncio.Protocol):
         if self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self._connect_to_broker())
 
-    def ask(self, question: Ask) -> None:
+    def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        self._surroundings.questions.ask(question, self._decided)
+        self._surroundings.questions.ask(request, self._decided)
 
     def pause(self, ms: int) -> None:
         """Wait for some time."""
@@ -217,8 +217,8 @@ class ClientConnection(asyncio.Protocol):
         if held != self._held and self._surroundings.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together hold too much of requests that have not arrived whole")
 
-    def _decided(self, verdict: Verdict) -> None:
-        self.run(self.channel.decided, verdict)
+    def _decided(self, reply: DecisionReply) -> None:
+        self.run(self.channel.decided, reply)
 
     def _read_as_far_as_allowed(self) -> None:
         held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 _CLIENT_ID = "mutation-quota-gateway"
 
 
-async def told_addresses(
+async def advertised_addresses(
     brokers: Sequence[Address], security: Security, context: ssl.SSLContext | None, protocol: Protocol, seconds: float
 ) -> dict[int, Address]:
     """Return the addresses that brokers advertise, by node id.
@@ -38,24 +38,24 @@ async def told_addresses(
         ClusterError: no broker answers, or they do not accept the credentials.
         BadInput: a broker is too old, or clients would lose their identity.
     """
-    told: dict[int, Address] = {}
+    advertised: dict[int, Address] = {}
     failures = []
     for host, port in brokers:
         try:
             async with asyncio.timeout(seconds):
                 if context is None or security.has_sasl:
-                    told |= await _ask((host, port), security, context, protocol)
+                    advertised |= await _ask((host, port), security, context, protocol)
                 else:
-                    told |= await _ask_unless_certificates_count((host, port), security, context, protocol)
+                    advertised |= await _ask_unless_certificates_count((host, port), security, context, protocol)
         except FAILURES as error:
             if isinstance(error, BadInput):
                 raise
-            failures.append(f"cannot ask {host}:{port} which addresses clients are told: {failure_reason(error)}")
-    if not told:
+            failures.append(f"cannot read the addresses that {host}:{port} advertises: {failure_reason(error)}")
+    if not advertised:
         raise ClusterError("; ".join(failures))
     for failure in failures:
         _log.warning("%s", failure)
-    return told
+    return advertised
 
 
 async def _ask(

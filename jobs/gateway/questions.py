@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from quota.errors import BadInput
-from quota.gateway.mutations.mutate import Ask, Verdict
+from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest
 from quota.gateway.stats import GatewayStats
 from quota.kafka.requests import ReceivedAnswer, rejected_id
 from quota.kafka.timing import now_ms
@@ -27,7 +27,7 @@ _MAX_UNDECIDED = 10_000
 ID_PREFIX = "gateway-"
 """The prefix of the request ids of all gateways."""
 
-Tell = Callable[[Verdict], None]
+Tell = Callable[[DecisionReply], None]
 
 
 @dataclass(eq=False, slots=True)
@@ -61,8 +61,8 @@ class Questions:
         """Return the number of questions without an answer."""
         return len(self._waiting)
 
-    def ask(self, ask: Ask, tell: Tell) -> None:
-        """Request a decision on mutations; `tell` gets the verdict later, or a timeout."""
+    def ask(self, ask: DecisionRequest, tell: Tell) -> None:
+        """Request a decision on mutations; `tell` gets the reply later, or a timeout."""
         request_id = self._undecided.id_of(ask.content) or _new_id(ask)
         question = self._waiting.get(request_id)
         is_new = question is None
@@ -118,7 +118,7 @@ class Questions:
         waited_ms = _since(question.asked_at)
         for tell, timer in question.tell:
             timer.cancel()
-            tell(Verdict(decision, waited_ms, invalid, age_ms))
+            tell(DecisionReply(decision, waited_ms, invalid, age_ms))
 
     def _expire(self, request_id: str, tell: Tell) -> None:
         question = self._waiting[request_id]
@@ -130,7 +130,7 @@ class Questions:
         if not self._silent:
             self._silent = True
             _log.warning("no decision in time; check that mutation-quota enforce is running")
-        tell(Verdict(None, _since(question.asked_at)))
+        tell(DecisionReply(None, _since(question.asked_at)))
 
 
 class _Undecided:
@@ -160,7 +160,7 @@ class _Undecided:
         return True
 
 
-def _new_id(ask: Ask) -> str:
+def _new_id(ask: DecisionRequest) -> str:
     return ID_PREFIX + (ask.content.hex() if ask.once else uuid.uuid4().hex)
 
 

@@ -14,7 +14,7 @@ from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
 from jobs.gateway.questions import Questions
 from quota.errors import BadInput
-from quota.gateway.gate import Gate
+from quota.gateway.context import GatewayContext
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 
@@ -33,7 +33,9 @@ _MAX_HELD_BYTES = 128 * 1024 * 1024
 class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
-    def __init__(self, gate: Gate, questions: Questions, settings: GatewaySettings, encryption: Encryption) -> None:
+    def __init__(
+        self, gate: GatewayContext, questions: Questions, settings: GatewaySettings, encryption: Encryption
+    ) -> None:
         self.gate = gate
         self.questions = questions
         self._settings = settings

@@ -246,14 +246,14 @@ GATEWAY_TOPICS = Metric(
     "counter",
     "topics",
     "topics of intercepted requests: `admitted` or `refused` by a decision, `failed` by the cluster's validation, "
-    "`invalid` by a dead letter; without a decision `undecided`, or `went_on` if the gateway fails open",
+    "`invalid` by a dead letter; without a decision `undecided`, or `proceeded` if the gateway fails open",
     ("operation", "mode", "outcome"),
 )
 GATEWAY_DECISION = Metric(
     "mutation_quota_gateway_decision_seconds",
     "histogram",
     "s",
-    "time from the question to its decision, by the gateway's clock",
+    "time from the mutation request to its decision, by the gateway's clock",
 )
 GATEWAY_AWAITED = Metric(
     "mutation_quota_gateway_awaited_decisions", "gauge", "decisions", "decisions that are awaited now"
@@ -283,7 +283,7 @@ GATEWAY_FOREIGN = Metric(
     "mutation_quota_gateway_foreign_addresses_total",
     "counter",
     "addresses",
-    "addresses in brokers' answers that would bypass the gateway, and are left out",
+    "addresses in brokers' responses that would bypass the gateway, and are removed",
 )
 FAILURES = Metric(
     "mutation_quota_metrics_failures_total",

@@ -23,8 +23,8 @@ from quota.timeline.cluster_plan import KINDS
 _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 _MODES = ("strict", "permissive")
-_FATES = ("admitted", "refused", "failed", "invalid", "undecided", "went_on")
-"""The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationAnswer`)."""
+_FATES = ("admitted", "refused", "failed", "invalid", "undecided", "proceeded")
+"""The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationResponse`)."""
 
 
 def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Iterator[Family]:

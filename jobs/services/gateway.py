@@ -9,7 +9,7 @@ from jobs.background import background
 from jobs.gateway.contact import follow_brokers
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.probe import told_addresses
+from jobs.gateway.probe import advertised_addresses
 from jobs.gateway.questions import ID_PREFIX, Questions
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.gateway import NAME, GatewayMetrics
@@ -18,7 +18,7 @@ from jobs.metrics.health.gateway import GatewayHealth
 from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
 from jobs.spark.installation import clients_jar
-from quota.gateway.gate import Gate
+from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
@@ -56,10 +56,12 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
     encryption = make_encryption(own, target.security)
     protocol = Protocol.of_jar(clients_jar(own.kafka_clients, settings.broker.jars))
     brokers = [broker for _, broker in own.ports] or target.addresses
-    told = await told_addresses(brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds)
-    listeners, addresses = plan_listeners(own, told)
+    advertised = await advertised_addresses(
+        brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds
+    )
+    listeners, addresses = plan_listeners(own, advertised)
     prepare_topics(settings, [settings.topics.requests, settings.topics.decisions, settings.topics.dead_letters])
-    gate = Gate(
+    gate = GatewayContext(
         protocol=protocol,
         offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
         addresses=addresses,

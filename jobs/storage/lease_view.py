@@ -107,7 +107,7 @@ class Others(NamedTuple):
             if not told:
                 told = True
                 _log.warning(
-                    "%s: %s may still run here; waiting for a sign of it, at most %.0f s",
+                    "%s: %s may still run here; waiting until its lease is renewed or expires, at most %.0f s",
                     self.query,
                     holder or "another process",
                     self.seconds,

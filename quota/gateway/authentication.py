@@ -1,7 +1,7 @@
 """A client's authentication, in the messages of SaslHandshake and SaslAuthenticate that pass through the gateway."""
 
 from quota.gateway.sasl import MECHANISMS, AuthenticationRefused, SaslExchange
-from quota.wire.api_keys import ErrorCode
+from quota.wire.api_keys import KafkaErrorCode
 from quota.wire.codec import Message
 
 
@@ -32,18 +32,18 @@ class Authentication:
         """Process a SaslHandshake request."""
         self._mechanism = request["mechanism"]
 
-    def handshake_answered(self, answer: Message) -> Message:
+    def on_handshake_response(self, response: Message) -> Message:
         """Process the broker's SaslHandshake response; return the response for the client.
 
         A mechanism whose exchange does not name the user is refused, even if the broker enables it.
         """
-        mechanisms = [each for each in answer["mechanisms"] if each in MECHANISMS]
-        if answer["errorCode"]:
-            return {**answer, "mechanisms": mechanisms}
+        mechanisms = [each for each in response["mechanisms"] if each in MECHANISMS]
+        if response["errorCode"]:
+            return {**response, "mechanisms": mechanisms}
         if self._mechanism not in MECHANISMS:
-            return {**answer, "errorCode": int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": mechanisms}
+            return {**response, "errorCode": int(KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": mechanisms}
         self._exchange = SaslExchange(self._mechanism, self._subject_claim)
-        return {**answer, "mechanisms": mechanisms}
+        return {**response, "mechanisms": mechanisms}
 
     def authenticate(self, request: Message) -> None:
         """Process a SaslAuthenticate request.
@@ -52,31 +52,31 @@ class Authentication:
             AuthenticationRefused: it must not reach the broker.
         """
         if self._exchange is not None:
-            self._exchange.hear_client(request["authBytes"])
+            self._exchange.on_client_message(request["authBytes"])
 
-    def authenticated(self, answer: Message, now: int) -> Message:
+    def on_authenticate_response(self, response: Message, now: int) -> Message:
         """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client.
 
         Raises:
             AuthenticationRefused: the broker has accepted a client whose name could not be read, or another user.
         """
-        if self._exchange is None or answer["errorCode"]:
+        if self._exchange is None or response["errorCode"]:
             self._exchange = None
-            return answer
-        user = self._exchange.hear_broker(answer["authBytes"])
+            return response
+        user = self._exchange.on_broker_message(response["authBytes"])
         if user is None:
-            return answer
+            return response
         if self.user is not None and user != self.user:
             raise AuthenticationRefused("the user of a connection cannot change")
         self.user, self._exchange = user, None
-        lifetime_ms = answer.get("sessionLifetimeMs", 0)
+        lifetime_ms = response.get("sessionLifetimeMs", 0)
         if lifetime_ms <= 0:
             self.session_ends_at = None
-            return answer
+            return response
         self.session_ends_at = now + lifetime_ms
-        return {**answer, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
+        return {**response, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
 
 
 def refusal(error: AuthenticationRefused) -> Message:
     """Return the response to a refused SaslAuthenticate request."""
-    return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}
+    return {"errorCode": int(KafkaErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

@@ -83,20 +83,20 @@ class OfferedApis:
             self._rewritten[version, body] = known
         return known
 
-    def of_broker(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+    def of_broker(self, response: Mapping[str, Any]) -> dict[str, Any]:
         """Return a broker's ApiVersions response, reduced to the versions that the gateway offers.
 
         Brokers advertise Produce v0, because librdkafka compresses only then (KAFKA-18659).
         """
         kept = []
-        for api in answer["apiKeys"]:
+        for api in response["apiKeys"]:
             first, last = self._ranges.get(api["apiKey"], (0, -1))
             first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
             if first <= last:
                 first = api["minVersion"] if api["apiKey"] == ApiKey.PRODUCE else first
                 kept.append({**api, "minVersion": first, "maxVersion": last})
-        features = [self._feature(each) for each in answer.get("finalizedFeatures", ())]
-        return {**answer, "apiKeys": kept, "finalizedFeatures": features}
+        features = [self._feature(each) for each in response.get("finalizedFeatures", ())]
+        return {**response, "apiKeys": kept, "finalizedFeatures": features}
 
     def _feature(self, feature: dict[str, Any]) -> dict[str, Any]:
         """Return a finalized feature as clients may use it: `transaction.version` up to 1 if Produce is limited."""

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from quota.gateway.context import ChannelError
 from quota.gateway.frames import FrameStream
-from quota.gateway.gate import ChannelError
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request, write_response
 from quota.wire.primitives import Malformed
@@ -16,9 +16,9 @@ Handler = Callable[[RequestHeader, bytes], None]
 """Takes the header of a request and a whole frame: the request, or the broker's response."""
 
 _INT = struct.Struct(">i")
-_MAX_ANSWER_BYTES = 256 * 1024 * 1024
+_MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """The maximum size of a response that is decoded [bytes]."""
-_MAX_ANSWER_ELEMENTS = 1_000_000
+_MAX_RESPONSE_ELEMENTS = 1_000_000
 """The maximum number of array elements in such a response: a topic of 10,000 partitions has 70,000."""
 _MAX_EXPECTED = 1000
 """The maximum number of outstanding responses: the state of a request takes more memory than a short request."""
@@ -35,11 +35,11 @@ class _Expected(NamedTuple):
 class Pipeline:
     """The two directions of a channel; `to_broker` and `to_client` collect the bytes to be sent."""
 
-    __slots__ = ("_answers", "_expected", "_protocol", "to_broker", "to_client")
+    __slots__ = ("_expected", "_protocol", "_responses", "to_broker", "to_client")
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
-        self._answers = FrameStream()
+        self._responses = FrameStream()
         self._expected: deque[_Expected] = deque()
         self.to_broker: list[bytes] = []
         self.to_client: list[bytes] = []
@@ -71,7 +71,7 @@ class Pipeline:
         self.to_broker.append(write_request(header, body, self._protocol))
         self.expect(header, handle)
 
-    # Answers
+    # Responses
 
     def take(self, data: bytes) -> None:
         """Process bytes received from the broker.
@@ -80,15 +80,15 @@ class Pipeline:
             ChannelError: a response is not the one expected next, or is too large.
             Malformed: a response cannot be decoded.
         """
-        passed = self._answers.add(data)
+        passed = self._responses.add(data)
         if passed:
             self.to_client.append(passed)
-            if not self._answers.is_passing:
-                self._end_answer()
-        while self._next_answer():
+            if not self._responses.is_passing:
+                self._end_response()
+        while self._next_response():
             pass
 
-    def answer(self, header: RequestHeader, message: Message) -> None:
+    def respond(self, header: RequestHeader, message: Message) -> None:
         """Send the gateway's own response to a request, after the responses to all requests before it."""
         frame = self._frame(header, message)
         if self._expected:
@@ -104,14 +104,14 @@ class Pipeline:
         """Send the response to the oldest outstanding request, as an encoded body; to be called by its handler."""
         self.to_client.append(write_response(header, body, self._protocol))
 
-    def read_answer(self, header: RequestHeader, frame: bytes) -> Message:
+    def read_response(self, header: RequestHeader, frame: bytes) -> Message:
         """Decode a response frame.
 
         Raises:
             Malformed: it is not a response to this request.
         """
         codec = self._protocol.response(header.api_key, header.api_version)
-        return codec.read(frame, self.body_of(header, frame), _MAX_ANSWER_ELEMENTS)
+        return codec.read(frame, self.body_of(header, frame), _MAX_RESPONSE_ELEMENTS)
 
     def body_of(self, header: RequestHeader, frame: bytes) -> int:
         """Return the offset of the body in a response frame.
@@ -128,14 +128,14 @@ class Pipeline:
         body = self._protocol.response(header.api_key, header.api_version).write(message)
         return write_response(header, body, self._protocol)
 
-    def _next_answer(self) -> bool:
+    def _next_response(self) -> bool:
         """Process the next response; return false if it has not arrived."""
-        length = self._answers.length
+        length = self._responses.length
         if length is None:
             return False
         if length < _INT.size:
             raise ChannelError("answer", f"the broker sent a response of {length} bytes")
-        prefix = self._answers.prefix(_INT.size)
+        prefix = self._responses.prefix(_INT.size)
         if len(prefix) < _INT.size:
             return False
         (correlation_id,) = _INT.unpack(prefix)
@@ -143,22 +143,22 @@ class Pipeline:
             raise ChannelError("answer", f"the broker sent an unexpected response (correlation id {correlation_id})")
         request, handle, _ = self._expected[0]
         if handle is None:
-            self.to_client.append(self._answers.pass_on())
-            if self._answers.is_passing:
+            self.to_client.append(self._responses.pass_on())
+            if self._responses.is_passing:
                 return False
-        elif length > _MAX_ANSWER_BYTES:
+        elif length > _MAX_RESPONSE_BYTES:
             raise ChannelError(
                 "answer",
-                f"the response to API {request.api_key} has {length} bytes, at most {_MAX_ANSWER_BYTES} are accepted",
+                f"the response to API {request.api_key} has {length} bytes, at most {_MAX_RESPONSE_BYTES} are accepted",
             )
-        elif not self._answers.is_complete:
+        elif not self._responses.is_complete:
             return False
         else:
-            handle(request, self._answers.take())
-        self._end_answer()
+            handle(request, self._responses.take())
+        self._end_response()
         return True
 
-    def _end_answer(self) -> None:
+    def _end_response(self) -> None:
         """Remove the completed response, and send the gateway's own responses that come next."""
         self._expected.popleft()
         while self._expected and self._expected[0].ready:

@@ -2,8 +2,8 @@
 
 import struct
 
+from quota.gateway.context import ChannelError, GatewayContext
 from quota.gateway.frames import FrameStream
-from quota.gateway.gate import ChannelError, Gate
 from quota.wire.api_keys import ApiKey
 from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
 from quota.wire.primitives import Malformed
@@ -22,11 +22,11 @@ long."""
 class RequestStream(FrameStream):
     """The requests of one client."""
 
-    __slots__ = ("_gate",)
+    __slots__ = ("_context",)
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, context: GatewayContext) -> None:
         super().__init__()
-        self._gate = gate
+        self._context = context
 
     def peek(self, *, authenticated: bool) -> RequestHeader | None:
         """Return the header of the next request, without its client id; None if it has not arrived.
@@ -37,14 +37,14 @@ class RequestStream(FrameStream):
         length = self.length
         if length is None:
             return None
-        self.check_size(self._gate.max_request_bytes if authenticated else _MAX_UNAUTHENTICATED_BYTES)
+        self.check_size(self._context.max_request_bytes if authenticated else _MAX_UNAUTHENTICATED_BYTES)
         start = self.prefix(_START.size)
         if len(start) < _START.size:
             return None
         key, version, correlation_id = _START.unpack(start)
         if not authenticated and key not in _BEFORE_AUTHENTICATION:
             raise ChannelError("unauthenticated", f"API {key} before authentication")
-        if key != ApiKey.API_VERSIONS and not self._gate.offered.offers(key, version):
+        if key != ApiKey.API_VERSIONS and not self._context.offered.offers(key, version):
             raise ChannelError("not_offered", f"API {key} in version {version}, which is not offered")
         return RequestHeader(key, version, correlation_id, None)
 
@@ -68,7 +68,7 @@ class RequestStream(FrameStream):
         """
         for size in _HEAD_SIZES:
             prefix = self.prefix(size)
-            header = read_request_header(prefix, self._gate.protocol)
+            header = read_request_header(prefix, self._context.protocol)
             if header is not None:
                 acks = acks_of_produce(prefix, header) if header.api_key == ApiKey.PRODUCE else 1
                 if acks is not None:

@@ -46,7 +46,7 @@ class SaslExchange:
         self._rounds = 0
         self._user: str | None = None
 
-    def hear_client(self, auth_bytes: bytes) -> None:
+    def on_client_message(self, auth_bytes: bytes) -> None:
         """Process a message of the client.
 
         Raises:
@@ -58,7 +58,7 @@ class SaslExchange:
         elif self._rounds == 1:
             self._user = _plain_user(auth_bytes) if self._mechanism == "PLAIN" else _scram_user(auth_bytes)
 
-    def hear_broker(self, auth_bytes: bytes) -> str | None:
+    def on_broker_message(self, auth_bytes: bytes) -> str | None:
         """Process a broker's response without an error; return the user once the exchange is complete.
 
         Raises:

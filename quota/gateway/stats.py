@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from quota.gateway.limited import OPERATIONS
-from quota.gateway.mutations.operations import MutationAnswer
+from quota.gateway.mutations.operations import MutationResponse
 from quota.records.request import STRICT_SINCE
 from quota.text import plural
 from quota.wire.address import Address
@@ -38,7 +38,7 @@ class GatewayStats:
     broker_bytes: int = 0
     """Bytes from brokers."""
     mutations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Topics by operation, mode and outcome (see `MutationAnswer.topics`)."""
+    """Topics by operation, mode and outcome (see `MutationResponse.topics`)."""
     undecided: int = 0
     """Requests without a decision in time."""
     late: int = 0
@@ -56,19 +56,19 @@ class GatewayStats:
     turned_at: float = 0.0
     """The time at which the event loop last ran, by the monotonic clock [s]; 0 before it serves."""
     broker_failure: str = ""
-    """Why no broker answers, as of the last check; empty if one does."""
+    """Why no broker responds, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address] = field(default_factory=set)
 
-    def add_mutation(self, request: RequestHeader, answer: MutationAnswer) -> None:
+    def add_mutation(self, request: RequestHeader, response: MutationResponse) -> None:
         """Count the topics of a client's request."""
         operation = OPERATIONS[ApiKey(request.api_key)]
         mode = "strict" if request.api_version >= STRICT_SINCE[operation] else "permissive"
-        for outcome, topics in answer.topics.items():
+        for outcome, topics in response.topics.items():
             self.mutations[operation.value.lower(), mode, outcome] += topics
-        if answer.mute_ms:
+        if response.mute_ms:
             self.muted += 1
-            self.muted_ms += answer.mute_ms
+            self.muted_ms += response.mute_ms
 
     def add_decision(self, seconds: float) -> None:
         """Count a decision that came in time, and how long it took [s]."""

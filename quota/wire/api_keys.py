@@ -26,7 +26,7 @@ class ApiKey(enum.IntEnum):
     STREAMS_GROUP_HEARTBEAT = 88
 
 
-class ErrorCode(enum.IntEnum):
+class KafkaErrorCode(enum.IntEnum):
     """Error codes of Kafka's protocol that our programs read or return."""
 
     NONE = 0

@@ -47,7 +47,11 @@ BUILTIN = Protocol(
             Topics=_fields(
                 Name="string",
                 Partitions=_fields(
-                    PartitionIndex="int32", ErrorCode="int16", Timestamp="int64", Offset="int64", LeaderEpoch="int32"
+                    PartitionIndex="int32",
+                    ErrorCode="int16",
+                    Timestamp="int64",
+                    Offset="int64",
+                    LeaderEpoch="int32",
                 ),
             ),
         ),

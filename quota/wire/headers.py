@@ -64,10 +64,10 @@ def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | Non
         client_id = _client_id(frame[at : at + length])
         at += length
     if api.flexible_since is not None and version >= api.flexible_since:
-        behind = _behind_tags(frame, at)
-        if behind is None:
+        after = _after_tags(frame, at)
+        if after is None:
             return None
-        at = behind
+        at = after
     return RequestHeader(key, version, correlation_id, client_id, at)
 
 
@@ -82,7 +82,7 @@ def read_response_header(frame: bytes, request: RequestHeader, protocol: Protoco
     (correlation_id,) = _INT.unpack_from(frame)
     at: int | None = _INT.size
     if _flexible_response(request, protocol):
-        at = _behind_tags(frame, _INT.size)
+        at = _after_tags(frame, _INT.size)
     return None if at is None else ResponseHeader(correlation_id, at)
 
 
@@ -143,7 +143,7 @@ def _client_id(value: bytes) -> str:
         raise Malformed(f"the client id is not UTF-8 ({error.reason})") from None
 
 
-def _behind_tags(frame: bytes, at: int) -> int | None:
+def _after_tags(frame: bytes, at: int) -> int | None:
     """Return the offset after the tagged fields of a header, or None if the bytes end within them."""
     try:
         count, at = read_uvarint(frame, at)

@@ -67,7 +67,7 @@ def read_tags(data: bytes, at: int, left: int) -> tuple[list[Tag], int, int]:
         IndexError: the bytes end before them.
     """
     count, at = read_uvarint(data, at)
-    left = charge(count, 2, len(data) - at, left)
+    left = reserve_elements(count, 2, len(data) - at, left)
     tags, last = [], -1
     for _ in range(count):
         tag, at, end = read_tag(data, at, last)
@@ -92,7 +92,7 @@ def read_tag(data: bytes, at: int, last: int) -> tuple[int, int, int]:
     return tag, at, at + size
 
 
-def charge(count: int, least: int, remaining: int, left: int) -> int:
+def reserve_elements(count: int, least: int, remaining: int, left: int) -> int:
     """Return how many elements may be read after `count` more, each of which takes at least `least` bytes.
 
     Raises:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Source:
+class FunctionSource:
     """Lines of a function, with names that are used once, and the values that it refers to."""
 
     def __init__(self, signature: str, values: dict[str, Any]) -> None:

@@ -23,13 +23,13 @@ def recommend(
     ] = None,
     reserve: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Share of the capacity kept for elections, failures and exempt users."),
+        typer.Option(metavar="SHARE", help="Share of the capacity reserved for elections, failures and exempt users."),
     ] = 0.2,
     over_allocation: Annotated[
         float | None,
         typer.Option(metavar="X", help="Divide X times the available capacity. Default: computed from the loads."),
     ] = None,
-    tenancy: Annotated[Tenancy, typer.Option("--by", help="What a tenant is.")] = Tenancy.USER,
+    tenancy: Annotated[Tenancy, typer.Option("--by", help="What counts as a tenant.")] = Tenancy.USER,
     requests: Requests = None,
     since: From = None,
     until: To = None,

@@ -74,8 +74,8 @@ def list_buckets(
 ) -> None:
     """List token buckets and their debts.
 
-    Reads the last finished batch of enforce, which may be running. Current levels assume the rate at last use. A later
-    quota change or reset shows up after the next request; see `quotas resolve`.
+    Reads the last finished batch of enforce, which may be running. The current tokens are computed with the
+    rate at the last use. A later quota change or reset shows up after the next request; see `quotas resolve`.
 
     Examples:
       mutation-quota buckets list --in-debt

@@ -33,7 +33,8 @@ PrincipalRules = Annotated[
 def import_(
     logs: Logs,
     snapshot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Topics that existed before the logs, of observe snapshot.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File of observe snapshot, with the topics that existed before the logs."),
     ] = None,
     time_zone: TimeZone = None,
     principal_rules: PrincipalRules = None,
@@ -131,8 +132,8 @@ def compare(
 def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) -> None:
     """Save the target cluster's topics for observe import.
 
-    Take a snapshot before the period of the logs, so that the import knows the partitions of topics from before. The
-    file is JSON. --output is the format of the summary that is printed if --output-file names a file.
+    Take a snapshot before the period of the logs, so that the import knows the partitions of topics that existed
+    before. The file is JSON. --output is the format of the summary that is printed if --output-file names a file.
 
     Examples:
       mutation-quota observe snapshot --output-file topics.json

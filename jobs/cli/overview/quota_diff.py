@@ -36,7 +36,7 @@ def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None
     Shows what `quotas apply FILE` would change, and changes nothing. A line begins with + for a quota to add, ~ for one
     to change and - for one to remove.
 
-    Exit codes, as of git diff and kubectl diff: 0 for no differences, 1 for differences, 2 for an error.
+    Exit codes, as for git diff and kubectl diff: 0 for no differences, 1 for differences, 2 for an error.
 
     Examples:
       mutation-quota quotas diff quotas.yaml

@@ -24,7 +24,7 @@ Endpoints = Annotated[
         "--metrics",
         metavar="HOST:PORT",
         callback=_check_endpoints,
-        help="A job's metrics endpoint, which tells whether it runs; may be given several times. "
+        help="A job's metrics endpoint, which reports whether it runs; may be given several times. "
         "By default the one of metrics.port.",
     ),
 ]
@@ -38,7 +38,8 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
     """Show topics, queries, tables and problems.
 
     Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
-    records that a query has not read. RUNNING is ? if no metrics endpoint tells it: name those of the jobs.
+    records that a query has not read. RUNNING is ? if no metrics endpoint reports it: name the jobs' endpoints with
+    --metrics.
 
     Exit code 0: there is no problem. Exit code 1: something is missing, cannot be reached, or is behind.
 

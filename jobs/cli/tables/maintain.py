@@ -92,10 +92,10 @@ def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) 
     holder = minutes_holder(settings) if TENANT_MINUTES in specs else None
     if holder is None:
         return specs
-    running = f"tenant_minutes: minutes works on it: {holder}"
+    running = f"tenant_minutes: minutes maintains it: {holder}"
     if named:
         raise MutationQuotaError(f"{running}; stop it first, or leave the table to its own upkeep")
-    print(f"{running}; the table is left out", file=sys.stderr)
+    print(f"{running}; the table is skipped", file=sys.stderr)
     return [each for each in specs if each is not TENANT_MINUTES]
 
 

@@ -8,27 +8,27 @@ from typing import Any
 from quota.gateway.mutations.existing import (
     SHORT_LAG_MS,
     Identity,
-    ask_controller,
     describe,
-    is_there,
+    exists,
     lag_ms,
+    query_controller,
     unresolved,
 )
 from quota.gateway.mutations.operations import (
-    Answer,
-    Call,
+    BrokerCall,
     Check,
     Checked,
     ClientRequest,
     MutationOperation,
     Pause,
+    TopicResponse,
     content_digest,
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.records.request import TopicMutation
-from quota.wire.api_keys import ErrorCode
+from quota.wire.api_keys import KafkaErrorCode
 
-_DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+_DELETED_UNCHARGED = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """The controller's errors for a topic that does not exist, or that the client may not alter: its deletion is forwarded
 uncharged."""
 
@@ -68,8 +68,10 @@ class Deletion(MutationOperation):
                 uncharged.append(each)
         failed, throttle_ms = list(unknown.values()), 0
         if uncharged:
-            answer = yield Call(self._request.key, self._request.version, self._with(0, **{self._field: uncharged}))
-            failed, throttle_ms = [*failed, *answer[self.results]], answer["throttleTimeMs"]
+            response = yield BrokerCall(
+                self._request.key, self._request.version, self._with(0, **{self._field: uncharged})
+            )
+            failed, throttle_ms = [*failed, *response[self.results]], response["throttleTimeMs"]
         ids = [each.topic_id for each in self._found]
         content = content_digest(self._request, ids if NO_ID not in ids else [each.name for each in self._found])
         return Checked(costs, failed, throttle_ms, NO_ID not in ids, content)
@@ -79,12 +81,12 @@ class Deletion(MutationOperation):
         topics = [topic for index, topic in enumerate(self._topics) if index in admitted]
         return self._with(waited_ms, **{self._field: topics}) if topics else None
 
-    def refuse(self, index: int, error: int, message: str | None) -> Answer:
+    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
         """Return the result of a refused topic, with both name and id as from a broker, whichever the request had."""
         topic = self._found[index]
         return {"name": topic.name, "topicId": topic.topic_id, "errorCode": int(error), "errorMessage": message}
 
-    def remember(self, results: list[Answer]) -> None:
+    def remember(self, results: list[TopicResponse]) -> None:
         """Forget the topics deleted."""
         deleted = {each["name"] for each in results if not each["errorCode"]}
         deleted |= {
@@ -96,19 +98,25 @@ class Deletion(MutationOperation):
 
     def _find(
         self, wanted: AbstractSet[Identity]
-    ) -> Generator[Call | Pause, dict[str, Any], tuple[dict[Identity, ExistingTopic], dict[Identity, Answer]]]:
+    ) -> Generator[
+        BrokerCall | Pause, dict[str, Any], tuple[dict[Identity, ExistingTopic], dict[Identity, TopicResponse]]
+    ]:
         """Return the topics that the client may delete, and the error results of those whose cost is not known in time.
 
-        Only topics given by name alone or by id alone are looked up. The controller is asked about names that the
-        broker does not know; it cannot be asked about ids.
+        Only topics given by name alone or by id alone are looked up. The controller is queried for names that the
+        broker does not know; it does not accept ids.
         """
         names = sorted(name for name, topic_id in wanted if name is not None and topic_id == NO_ID)
         ids = sorted(topic_id for name, topic_id in wanted if name is None and topic_id != NO_ID)
         by_name = yield from describe(self._recent, self._now, names=names)
         found = {each.name for each in by_name}
-        told = yield from ask_controller([name for name in names if name not in found])
-        exist = [name for name, answer in told.items() if is_there(answer)]
-        unsure = [name for name, answer in told.items() if answer["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+        results = yield from query_controller([name for name in names if name not in found])
+        exist = [name for name, response in results.items() if exists(response)]
+        unsure = [
+            name
+            for name, response in results.items()
+            if response["errorCode"] == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED
+        ]
         wait_ms = lag_ms(self._request.message["timeoutMs"])
         by_name += yield from describe(self._recent, self._now, names=exist, wait_ms=wait_ms)
         by_name += yield from describe(self._recent, self._now, names=unsure, wait_ms=SHORT_LAG_MS)
@@ -116,10 +124,10 @@ class Deletion(MutationOperation):
         known: dict[Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
         known |= {(None, each.topic_id): each for each in by_id if each.may_delete}
         found = {each.name for each in by_name}
-        unknown: dict[Identity, Answer] = {
-            (name, NO_ID): {**unresolved(answer), "topicId": NO_ID}
-            for name, answer in told.items()
-            if name not in found and answer["errorCode"] not in _DELETED_UNCHARGED
+        unknown: dict[Identity, TopicResponse] = {
+            (name, NO_ID): {**unresolved(response), "topicId": NO_ID}
+            for name, response in results.items()
+            if name not in found and response["errorCode"] not in _DELETED_UNCHARGED
         }
         return known, unknown
 

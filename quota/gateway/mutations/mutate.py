@@ -13,17 +13,17 @@ from quota.gateway.mutations.creation import Creation
 from quota.gateway.mutations.deletion import Deletion
 from quota.gateway.mutations.growth import Growth
 from quota.gateway.mutations.operations import (
-    Call,
+    BrokerCall,
     Checked,
     ClientRequest,
-    MutationAnswer,
     MutationOperation,
+    MutationResponse,
     Pause,
 )
 from quota.gateway.mutations.recent import RecentTopics
 from quota.records.decision import Decision
 from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
-from quota.wire.api_keys import ApiKey, ErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 
 WhenSilent = Literal["closed", "open", "again"]
 """The behaviour without a decision: `closed` returns an error, `open` proceeds without one, `again` returns error 89 so
@@ -39,11 +39,11 @@ _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
 _MIN_WAIT_MS = 100
 _TRY_AGAIN_MS = 1000
-_SILENT = ("went_on", "undecided")
+_SILENT = ("proceeded", "undecided")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class DecisionRequest:
     """Mutations to be decided."""
 
     request: MutationRequest
@@ -56,12 +56,12 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The decision on an `Ask`, or the reason why there is none."""
+class DecisionReply:
+    """The decision on a `DecisionRequest`, or the reason why there is none."""
 
     decision: Decision | None
     waited_ms: int
-    """The time since the `Ask` [ms]."""
+    """The time since the `DecisionRequest` [ms]."""
     invalid: str = ""
     """The reason of the dead letter, if the request became one."""
     age_ms: int = 0
@@ -79,9 +79,9 @@ class Verdict:
         return max(self.decision.throttle_time_ms - passed, 0)
 
 
-Steps = Generator[Call | Pause | Ask, Any, MutationAnswer]
-"""The steps of a mutation: a `Call` is sent its response message, an `Ask` its `Verdict`, a `Pause` None; the return
-value is the client's response."""
+Steps = Generator[BrokerCall | Pause | DecisionRequest, Any, MutationResponse]
+"""The steps of a mutation: a `BrokerCall` is sent its response message, a `DecisionRequest` its `DecisionReply`, and a
+`Pause` None; the return value is the client's response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +126,18 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
     outcome, waited_ms = _Outcome(frozenset()), 0
     if checked.topics:
         before_ms = clock() - arrived_at
-        verdict = yield _ask(request, checked, rules, before_ms)
-        waited_ms = before_ms + verdict.waited_ms
-        outcome = _outcome(verdict, checked.topics, request, rules)
+        reply = yield _decision_request(request, checked, rules, before_ms)
+        waited_ms = before_ms + reply.waited_ms
+        outcome = _outcome(reply, checked.topics, request, rules)
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     forwarded = operation.forward(outcome.admitted, waited_ms)
     if forwarded is not None:
-        answer = yield Call(request.key, request.version, forwarded)
-        results, throttle_ms = answer[operation.results], max(throttle_ms, answer["throttleTimeMs"])
+        response = yield BrokerCall(request.key, request.version, forwarded)
+        results, throttle_ms = response[operation.results], max(throttle_ms, response["throttleTimeMs"])
         operation.remember(results)
     others = [index for index in range(len(checked.topics)) if index not in outcome.admitted]
     refused = [operation.refuse(index, outcome.error, outcome.message) for index in others]
-    return MutationAnswer(
+    return MutationResponse(
         {"throttleTimeMs": throttle_ms, operation.results: [*results, *checked.failed, *refused]},
         mute_ms=outcome.throttle_ms,
         topics={
@@ -148,9 +148,9 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
     )
 
 
-def _ask(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> Ask:
+def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> DecisionRequest:
     """Return the request for a decision, `before_ms` after the client's request arrived."""
-    asked = MutationRequest(
+    requested = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
         api_version=request.version,
@@ -163,23 +163,23 @@ def _ask(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int)
     if request.session_left_ms is not None:
         left_ms = min(left_ms, request.session_left_ms)
     limit = min(rules.decision_timeout_ms, int(left_ms * _SHARE_OF_TIMEOUT) - before_ms)
-    return Ask(asked, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
+    return DecisionRequest(requested, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
 
 
-def _outcome(verdict: Verdict, topics: list[TopicMutation], request: ClientRequest, rules: Rules) -> _Outcome:
-    decision = verdict.decision
+def _outcome(reply: DecisionReply, topics: list[TopicMutation], request: ClientRequest, rules: Rules) -> _Outcome:
+    decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
         # Kafka's error has no message.
-        return _Outcome(admitted, verdict.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-    if verdict.invalid:
-        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, verdict.invalid, ("admitted", "invalid"))
+        return _Outcome(admitted, reply.throttle_ms, KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    if reply.invalid:
+        return _Outcome(frozenset(), 0, KafkaErrorCode.INVALID_REQUEST, reply.invalid, ("admitted", "invalid"))
     if rules.when_silent == "open":
         return _Outcome(frozenset(range(len(topics))), counted=_SILENT)
     if rules.when_silent == "again" and request.is_strict:
-        return _Outcome(frozenset(), _TRY_AGAIN_MS, ErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=_SILENT)
+        return _Outcome(frozenset(), _TRY_AGAIN_MS, KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=_SILENT)
     sentence = (
-        f"no decision on this mutation in {verdict.waited_ms} ms, so nothing was changed; "
+        f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"
     )
-    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)
+    return _Outcome(frozenset(), 0, KafkaErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

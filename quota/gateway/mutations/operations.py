@@ -12,7 +12,7 @@ from quota.records import codec
 from quota.records.request import STRICT_SINCE, TopicMutation
 from quota.wire.api_keys import ApiKey
 
-Answer = dict[str, Any]
+TopicResponse = dict[str, Any]
 """The result of one topic in a response, with Kafka's field names."""
 
 
@@ -35,7 +35,7 @@ class ClientRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class BrokerCall:
     """A request by the gateway, sent on the client's own connection and therefore with the client's permissions."""
 
     key: ApiKey
@@ -51,7 +51,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class MutationAnswer:
+class MutationResponse:
     """The response to a client, and the outcomes of its topics."""
 
     message: dict[str, Any]
@@ -60,7 +60,7 @@ class MutationAnswer:
     topics: Mapping[str, int]
     """The number of topics by outcome: `admitted` or `refused` by a decision, `failed` by the cluster's
     validation, `invalid` by a dead letter, and without a decision `undecided` or, where the gateway fails open,
-    `went_on`."""
+    `proceeded`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Checked:
 
     topics: list[TopicMutation]
     """The topics to decide, with their costs."""
-    failed: list[Answer] = field(default_factory=list)
+    failed: list[TopicResponse] = field(default_factory=list)
     """The cluster's results of topics that would fail."""
     throttle_ms: int = 0
     once: bool = False
@@ -78,7 +78,7 @@ class Checked:
     """A digest by which these mutations are recognized in a retry."""
 
 
-Check = Generator[Call | Pause, dict[str, Any], Checked]
+Check = Generator[BrokerCall | Pause, dict[str, Any], Checked]
 
 
 class MutationOperation(ABC):
@@ -117,11 +117,11 @@ class MutationOperation(ABC):
         """
 
     @abstractmethod
-    def refuse(self, index: int, error: int, message: str | None) -> Answer:
+    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
         """Return the result of a checked topic that is not forwarded."""
 
     @abstractmethod
-    def remember(self, results: list[Answer]) -> None:
+    def remember(self, results: list[TopicResponse]) -> None:
         """Record the topics that the cluster has changed, according to its results."""
 
     def _with(self, waited_ms: int, **fields: object) -> dict[str, Any]:
@@ -134,20 +134,22 @@ class MutationOperation(ABC):
 class ValidatedOperation(MutationOperation):
     """Mutations that Kafka can validate without carrying them out."""
 
-    def validate(self, version: int) -> Generator[Call, dict[str, Any], tuple[list[Answer], dict[str, Answer], int]]:
+    def validate(
+        self, version: int
+    ) -> Generator[BrokerCall, dict[str, Any], tuple[list[TopicResponse], dict[str, TopicResponse], int]]:
         """Return the results of topics that fail, the results of the others by name, and the throttle time [ms]."""
-        answer = yield Call(self._request.key, version, {**self._request.message, "validateOnly": True})
-        found = answer[self.results]
+        response = yield BrokerCall(self._request.key, version, {**self._request.message, "validateOnly": True})
+        found = response[self.results]
         valid = {each["name"]: each for each in found if not each["errorCode"]}
-        return [each for each in found if each["errorCode"]], valid, answer["throttleTimeMs"]
+        return [each for each in found if each["errorCode"]], valid, response["throttleTimeMs"]
 
     def forward(self, admitted: frozenset[int], waited_ms: int) -> dict[str, Any] | None:
         """Return the request with the admitted topics."""
         topics = [topic for index, topic in enumerate(self._topics) if index in admitted]
         return self._with(waited_ms, topics=topics) if topics else None
 
-    def refuse(self, index: int, error: int, message: str | None) -> Answer:
-        """Return the answer for a topic by its name."""
+    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
+        """Return the response for a topic by its name."""
         return {"name": self._topics[index]["name"], "errorCode": int(error), "errorMessage": message}
 
 

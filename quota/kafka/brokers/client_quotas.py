@@ -17,7 +17,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG
 from quota.settings.connection import Connection
 from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, ErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 from quota.wire.protocol import Protocol
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class ClusterQuotas:
             )
             refused = {}
             for entry in answer["entries"]:
-                if entry["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                if entry["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                     check_answer(entry, "AlterConfigs")
                 entity = _entity(entry["entity"])
                 if entry["errorCode"] and entity is not None:
@@ -175,7 +175,7 @@ def check_answer(answer: Mapping[str, Any], operation: str) -> None:
     Raises:
         ClusterError: it is one.
     """
-    if answer["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+    if answer["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
             f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "
             "(docs/explanation/security.md)"

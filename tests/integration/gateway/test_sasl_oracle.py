@@ -79,11 +79,11 @@ def heard(mechanism, messages):
     exchange = SaslExchange(mechanism)
     try:
         for message in messages:
-            exchange.hear_client(message)
+            exchange.on_client_message(message)
         if mechanism.startswith("SCRAM"):
-            exchange.hear_broker(b"r=x")
-            exchange.hear_client(b"c=biws,r=x,p=x")
-        return exchange.hear_broker(b"")
+            exchange.on_broker_message(b"r=x")
+            exchange.on_client_message(b"c=biws,r=x,p=x")
+        return exchange.on_broker_message(b"")
     except AuthenticationRefused:
         return None
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.gateway.probe import told_addresses
+from jobs.gateway.probe import advertised_addresses
 from jobs.spark.queries import run_until
 from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
@@ -147,7 +147,7 @@ def test_the_gateways_own_login_and_that_of_quotas_push(cluster):
     """Both are made without librdkafka."""
     connection = cluster.settings("gateway").kafka.connection
     security = connection.security
-    told = asyncio.run(told_addresses(connection.addresses, security, tls_context(security), protocol(), 10))
+    told = asyncio.run(advertised_addresses(connection.addresses, security, tls_context(security), protocol(), 10))
     assert told == {1: connection.addresses[0]}
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs"):
         ClusterQuotas(connection, protocol(), 10).read()

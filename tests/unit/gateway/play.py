@@ -5,8 +5,8 @@ import struct
 
 from quota.gateway.addresses import Addresses
 from quota.gateway.channel import Channel
-from quota.gateway.gate import Gate
-from quota.gateway.mutations.mutate import Rules, Verdict
+from quota.gateway.context import GatewayContext
+from quota.gateway.mutations.mutate import DecisionReply, Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.records.decision import read_decision
@@ -39,8 +39,8 @@ class FakePorts:
     def to_broker(self, data):
         self.broker += data
 
-    def ask(self, question):
-        self.asked.append(question)
+    def request_decision(self, request):
+        self.asked.append(request)
 
     def pause(self, ms):
         self.pauses.append(ms)
@@ -56,7 +56,7 @@ def make_gate(protocol, *, addresses=None, permissive=True, mute_by="connection"
     own = {name: options.pop(name) for name in ("authenticates", "max_request_bytes") if name in options}
     addresses = addresses or Addresses({GATEWAY: GATEWAY})
     offered = OfferedApis(protocol, rewritten=addresses.rewritten, permissive=permissive)
-    return Gate(protocol, offered, addresses, Rules(**options), Mutes(mute_by), **own)
+    return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(mute_by), **own)
 
 
 class Play:
@@ -150,14 +150,14 @@ class Play:
         (ask,) = self.ports.asked
         self.ports.asked.clear()
         decision = decision_on(ask.request, refused, throttle_ms)
-        self.channel.decided(Verdict(decision, waited_ms, age_ms=age_ms))
+        self.channel.decided(DecisionReply(decision, waited_ms, age_ms=age_ms))
         self.serve()
         return ask.request
 
     def no_decision(self, invalid="", waited_ms=8000):
         """Tell that there is no decision."""
         self.ports.asked.clear()
-        self.channel.decided(Verdict(None, waited_ms, invalid))
+        self.channel.decided(DecisionReply(None, waited_ms, invalid))
         self.serve()
 
     def end_pause(self):

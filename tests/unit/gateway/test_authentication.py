@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from tests.unit.gateway.cluster import Cluster
 
 ALICE, BOB, WRONG = b"\0alice\0secret", b"\0bob\0secret", b"\0alice\0wrong"

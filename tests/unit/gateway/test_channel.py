@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from tests.unit.gateway.cluster import NO_ID, Cluster
 from tests.unit.gateway.play import take_frames
 

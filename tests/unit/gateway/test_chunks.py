@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quota.gateway.mutations.mutate import Verdict
+from quota.gateway.mutations.mutate import DecisionReply
 from tests.unit.gateway.cluster import NO_ID, Cluster
 from tests.unit.gateway.play import Play, decision_on
 
@@ -73,7 +73,7 @@ class Session:
             return False
         ask = self._on.ports.asked.pop()
         self._asked.append((ask.request, ask.content))
-        self._on.channel.decided(Verdict(decision_on(ask.request, {"refused"}, 40), 5))
+        self._on.channel.decided(DecisionReply(decision_on(ask.request, {"refused"}, 40), 5))
         return True
 
     def _pass_time(self):

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from quota.gateway.addresses import Addresses
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from quota.gateway.offered import OfferedApis
 from tests.unit.gateway.play import GATEWAY
 

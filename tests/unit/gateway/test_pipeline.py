@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from quota.gateway.pipeline import Pipeline
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
@@ -25,13 +25,13 @@ def sent(lists):
 
 def test_an_answer_of_ones_own_waits_for_those_before_it(pipeline):
     """And comes at once if there are none."""
-    pipeline.answer(header(1, 18, 0), {"errorCode": 35, "apiKeys": []})
+    pipeline.respond(header(1, 18, 0), {"errorCode": 35, "apiKeys": []})
     assert sent(pipeline.to_client) == struct.pack(">iihi", 10, 1, 35, 0)
     pipeline.to_client.clear()
 
     pipeline.expect(header(2))
-    pipeline.answer(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
-    pipeline.answer(header(4, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(4, 18, 0), {"errorCode": 0, "apiKeys": []})
     assert pipeline.to_client == []
     pipeline.take(struct.pack(">iib", 5, 2, 0))
     expected = struct.pack(">iib", 5, 2, 0) + struct.pack(">iihi", 10, 3, 0, 0) + struct.pack(">iihi", 10, 4, 0, 0)
@@ -42,9 +42,9 @@ def test_an_answer_of_ones_own_waits_for_those_before_it(pipeline):
 def test_an_answer_of_ones_own_never_comes_into_the_middle_of_one_that_is_passed_on(pipeline):
     """Whether it is known before the first bytes of that one, or only then."""
     pipeline.expect(header(1))
-    pipeline.answer(header(2, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(2, 18, 0), {"errorCode": 0, "apiKeys": []})
     pipeline.take(struct.pack(">ii", 9, 1) + b"ab")
-    pipeline.answer(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
     pipeline.take(b"cd")
     pipeline.take(b"e")
     own = [struct.pack(">iihi", 10, number, 0, 0) for number in (2, 3)]
@@ -113,5 +113,5 @@ def test_a_large_answer_is_read(pipeline, protocol):
     ]
     topic = {"errorCode": 0, "name": "t", "topicId": bytes(16), "partitions": partitions}
     body = protocol.response(3, 12).write({"brokers": [], "topics": [topic]})
-    answer = pipeline.read_answer(header(1), struct.pack(">ib", 1, 0) + body)
+    answer = pipeline.read_response(header(1), struct.pack(">ib", 1, 0) + body)
     assert len(answer["topics"][0]["partitions"]) == 20_000

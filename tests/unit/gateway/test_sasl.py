@@ -13,8 +13,8 @@ def heard(mechanism, *rounds, claim="sub"):
     exchange = SaslExchange(mechanism, claim)
     user = None
     for from_client, from_broker in rounds:
-        exchange.hear_client(from_client)
-        user = exchange.hear_broker(from_broker)
+        exchange.on_client_message(from_client)
+        user = exchange.on_broker_message(from_broker)
     return user
 
 
@@ -78,10 +78,10 @@ def test_a_plain_message_without_a_clear_name_is_refused_even_if_the_broker_acce
 def test_scram_names_the_user_in_the_first_message(message, user):
     """With `=2C` for a comma and `=3D` for an equals sign; accepted in the second round only."""
     exchange = SaslExchange("SCRAM-SHA-256")
-    exchange.hear_client(message)
-    assert exchange.hear_broker(b"r=abcdef,s=c2FsdA==,i=4096") is None
-    exchange.hear_client(b"c=biws,r=abcdef,p=cHJvb2Y=")
-    assert exchange.hear_broker(b"v=dmVyaWZpZXI=") == user
+    exchange.on_client_message(message)
+    assert exchange.on_broker_message(b"r=abcdef,s=c2FsdA==,i=4096") is None
+    exchange.on_client_message(b"c=biws,r=abcdef,p=cHJvb2Y=")
+    assert exchange.on_broker_message(b"v=dmVyaWZpZXI=") == user
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_scram_message_that_kafka_does_not_read_has_no_name(message):
 def test_a_delegation_token_is_refused_with_a_sentence_before_the_broker_gets_it(extensions):
     """Its name is the token's, and whose it is cannot be seen."""
     with pytest.raises(AuthenticationRefused, match=r"delegation token .* use the user's own credentials"):
-        SaslExchange("SCRAM-SHA-256").hear_client(b"n,,n=bXktdG9rZW4,r=abc," + extensions)
+        SaslExchange("SCRAM-SHA-256").on_client_message(b"n,,n=bXktdG9rZW4,r=abc," + extensions)
 
 
 def test_a_name_in_a_later_scram_message_does_not_count():

@@ -1,6 +1,6 @@
 """Counts."""
 
-from quota.gateway.mutations.operations import MutationAnswer
+from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.wire.headers import RequestHeader
 
@@ -8,8 +8,8 @@ from quota.wire.headers import RequestHeader
 def test_topics_are_counted_by_operation_mode_and_outcome():
     """A mute only if there is one."""
     stats = GatewayStats()
-    stats.add_mutation(RequestHeader(20, 4, 1, None), MutationAnswer({}, 0, {"admitted": 2, "refused": 0}))
-    stats.add_mutation(RequestHeader(20, 5, 1, None), MutationAnswer({}, 70, {"refused": 3}))
+    stats.add_mutation(RequestHeader(20, 4, 1, None), MutationResponse({}, 0, {"admitted": 2, "refused": 0}))
+    stats.add_mutation(RequestHeader(20, 5, 1, None), MutationResponse({}, 70, {"refused": 3}))
     assert {key: count for key, count in stats.mutations.items() if count} == {
         ("delete_topics", "permissive", "admitted"): 2,
         ("delete_topics", "strict", "refused"): 3,
@@ -34,7 +34,7 @@ def test_the_line_of_the_log_has_the_sums():
     """Over operations and modes."""
     stats = GatewayStats(connections=2, accepted=5, relayed=9, undecided=1)
     for key in (19, 20, 37):
-        stats.add_mutation(RequestHeader(key, 0, 1, None), MutationAnswer({}, 0, {"admitted": 1, "failed": 2}))
+        stats.add_mutation(RequestHeader(key, 0, 1, None), MutationResponse({}, 0, {"admitted": 1, "failed": 2}))
     assert str(stats) == (
         "connections: 2 open, 5 accepted; requests relayed: 9; topics: 3 admitted, 0 refused, 6 failed; "
         "without a decision in time: 1 request"

@@ -104,8 +104,8 @@ def test_the_topics_are_counted_by_what_became_of_them(play):
 
 
 def test_undecided_and_open_are_counted_apart(play):
-    """`undecided` was not begun, `went_on` was."""
-    for when_silent, outcome in (("closed", "undecided"), ("open", "went_on")):
+    """`undecided` was not begun, `proceeded` was."""
+    for when_silent, outcome in (("closed", "undecided"), ("open", "proceeded")):
         on = play(when_silent=when_silent)
         undecided(on, 5)
         counted = {key: count for key, count in on.gate.stats.mutations.items() if count}

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from quota.gateway.mutations.mutate import Verdict
+from quota.gateway.mutations.mutate import DecisionReply
 from tests.unit.gateway.play import decision_on
 from tests.unit.jobs.gateway.scene import Scene
 
@@ -132,7 +132,7 @@ def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
         on.receive(b"".join(metadata(on) for _ in range(count)))
         assert not on.client.reading
         ((question, tell),) = on.surroundings.questions.asked
-        tell(Verdict(decision_on(question.request), 1))
+        tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
         for channel in list(on.play.gate.mutes.due(on.connection.now())):
             on.connection.run(channel.resume)
@@ -170,7 +170,7 @@ def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
         assert on.surroundings.questions.forgotten == 1
         assert on.surroundings.broker.closed
         ((question, tell),) = on.surroundings.questions.asked
-        tell(Verdict(decision_on(question.request), 1))
+        tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
         assert on.play.changes_seen() == []
 

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.gateway.questions import Questions
 from quota.errors import BadInput
-from quota.gateway.mutations.mutate import Ask
+from quota.gateway.mutations.mutate import DecisionRequest
 from quota.gateway.stats import GatewayStats
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
@@ -35,7 +35,7 @@ class Asker:
 
     def ask(self, content=b"c", *, once=False, timeout_ms=LONG_MS, name="t"):
         request = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation(name, 3)], user="alice", apply=False)
-        self.questions.ask(Ask(request, once, content, timeout_ms), self.tell)
+        self.questions.ask(DecisionRequest(request, once, content, timeout_ms), self.tell)
 
     def decide(self, number=-1, **changes):
         """Have the job decide the nth request that was sent."""
@@ -100,7 +100,7 @@ def test_two_who_ask_for_the_same_get_one_decision(play):
     async def scene(asker):
         asker.ask(once=True)
         other = []
-        asker.questions.ask(Ask(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.questions.ask(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
         asker.decide()
         assert len(other) == 1
 
@@ -155,7 +155,7 @@ def test_one_who_has_gone_is_told_nothing(play):
     async def scene(asker):
         asker.ask(once=True)
         other = []
-        asker.questions.ask(Ask(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.questions.ask(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
         asker.questions.forget(asker.tell)
         asker.decide()
         assert len(other) == 1

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from jobs.metrics.gateway import GatewayMetrics
-from quota.gateway.mutations.operations import MutationAnswer
+from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader
@@ -37,10 +37,10 @@ def test_topics_are_told_by_operation_mode_and_what_became_of_them(version, mode
     stats = GatewayStats()
     stats.add_mutation(
         RequestHeader(ApiKey.CREATE_TOPICS, version, 1, "app"),
-        MutationAnswer({}, mute_ms=2500, topics={"admitted": 4, "refused": 3, "failed": 2}),
+        MutationResponse({}, mute_ms=2500, topics={"admitted": 4, "refused": 3, "failed": 2}),
     )
     stats.add_mutation(
-        RequestHeader(ApiKey.CREATE_TOPICS, version, 2, "app"), MutationAnswer({}, mute_ms=0, topics={"went_on": 1})
+        RequestHeader(ApiKey.CREATE_TOPICS, version, 2, "app"), MutationResponse({}, mute_ms=0, topics={"proceeded": 1})
     )
     found = told(stats)
     topics = {
@@ -49,7 +49,7 @@ def test_topics_are_told_by_operation_mode_and_what_became_of_them(version, mode
         if name == "mutation_quota_gateway_topics_total" and ("operation", "create_topics") in labels
         if ("mode", mode) in labels
     }
-    assert topics == {"admitted": 4, "refused": 3, "failed": 2, "invalid": 0, "undecided": 0, "went_on": 1}
+    assert topics == {"admitted": 4, "refused": 3, "failed": 2, "invalid": 0, "undecided": 0, "proceeded": 1}
     assert sum(count for (name, *_), count in found.items() if name == "mutation_quota_gateway_topics_total") == 10
     assert found[("mutation_quota_gateway_mutes_total",)] == 1
     assert found[("mutation_quota_gateway_muted_seconds_total",)] == 2.5

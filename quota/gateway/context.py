@@ -5,7 +5,7 @@ from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
-from quota.gateway.mutations.mutate import Ask, Rules
+from quota.gateway.mutations.mutate import DecisionRequest, Rules
 from quota.gateway.mutations.recent import RecentTopics
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
@@ -14,7 +14,7 @@ from quota.wire.protocol import Protocol
 
 
 @dataclass(frozen=True)
-class Gate:
+class GatewayContext:
     """The state that all channels of a gateway share."""
 
     protocol: Protocol
@@ -32,7 +32,7 @@ class Gate:
     """The maximum size of a request, Kafka's `socket.request.max.bytes`."""
 
 
-class Ports(Interface):
+class ChannelIO(Interface):
     """The interface of a channel to the server: connections, decisions, timers and the clock."""
 
     def to_client(self, data: bytes) -> None:
@@ -41,8 +41,8 @@ class Ports(Interface):
     def to_broker(self, data: bytes) -> None:
         """Send bytes to the broker."""
 
-    def ask(self, question: Ask) -> None:
-        """Request a decision; the server later calls `Channel.decided` with the verdict."""
+    def request_decision(self, request: DecisionRequest) -> None:
+        """Request a decision; the server later calls `Channel.decided` with the reply."""
 
     def pause(self, ms: int) -> None:
         """Call `Channel.paused` after `ms` milliseconds."""
