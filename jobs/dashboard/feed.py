@@ -46,7 +46,7 @@ class Feed:
         self.state = LiveState(settings, now_ms())
         """The data that was read; a new value after Kafka could not be reached."""
         self.contact = Contact("starting")
-        self.turned_at = time.monotonic()
+        self.looped_at = time.monotonic()
         """The time of the thread's last progress, by the monotonic clock [s]."""
         self._log: QuotaLog | None = None
         self._position = -1
@@ -55,7 +55,7 @@ class Feed:
     def follow(self, stop: threading.Event) -> None:
         """Read until `stop` is set."""
         while not stop.is_set():
-            self.turned_at = time.monotonic()
+            self.looped_at = time.monotonic()
             try:
                 self._follow_until_failure(stop)
             except ClusterError as error:
@@ -94,7 +94,7 @@ class Feed:
             self.state = state
             due, check = Every(_REFRESH_SECONDS), Every(_CHECK_SECONDS, at_once=False)
             while not stop.is_set():
-                self.turned_at = time.monotonic()
+                self.looped_at = time.monotonic()
                 if check.is_due() and topics.ids(names) != ids:
                     _log.warning("one of the topics %s was created again: the dashboard starts over", ", ".join(names))
                     return

@@ -58,7 +58,7 @@ class GatewayServer:
         stats, sweep = self.gate.stats, Every(_SWEEP_SECONDS)
         stats.is_serving = True
         while not stop.is_set():
-            stats.turned_at = time.monotonic()
+            stats.looped_at = time.monotonic()
             if sweep.is_due():
                 self._close_silent_ones()
             await asyncio.sleep(_TICK_SECONDS)
@@ -163,7 +163,7 @@ class GatewayServer:
         for each in self._connections.values():
             each.stop_reading()
         while self._connections and not deadline.has_passed:
-            self.gate.stats.turned_at = time.monotonic()
+            self.gate.stats.looped_at = time.monotonic()
             for each in list(self._connections.values()):
                 if each.channel.is_idle:
                     each.close()

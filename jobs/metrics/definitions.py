@@ -197,8 +197,8 @@ OBSERVED_ASSUMED = Metric(
     "topics",
     "topics whose cost is not in the logs, and is assumed to be 1",
 )
-OBSERVED_BROKEN = Metric(
-    "mutation_quota_observed_broken_lines_total", "counter", "lines", "lines of a mutation that cannot be read"
+OBSERVED_INVALID = Metric(
+    "mutation_quota_observed_invalid_lines_total", "counter", "lines", "lines of a mutation that cannot be read"
 )
 OBSERVED_BEHIND = Metric(
     "mutation_quota_observed_behind_bytes", "gauge", "bytes", "bytes of the request logs that are not read yet"

@@ -77,7 +77,7 @@ def observer_families(stats: FollowStats) -> Iterator[Family]:
     yield number_family(metric.OBSERVED_MUTATIONS, stats.mutations)
     yield number_family(metric.OBSERVED_REFUSED, stats.refused_topics)
     yield number_family(metric.OBSERVED_ASSUMED, stats.assumed_topics)
-    yield number_family(metric.OBSERVED_BROKEN, stats.broken_lines)
+    yield number_family(metric.OBSERVED_INVALID, stats.invalid_lines)
     yield number_family(metric.OBSERVED_BEHIND, stats.behind_bytes)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from jobs.observe.snapshot import take_snapshot
 from jobs.observe.tail import LogPlace, LogTail
 from quota.errors import BadRecord
-from quota.kafka.places import PlacedWriter
+from quota.kafka.positions import PositionWriter
 from quota.kafka.timing import Every
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer
@@ -56,12 +56,13 @@ class Follower:
         self._settings, self._stats = settings, stats
         own = settings.observe
         largest = settings.limits.max_request_bytes * 2
-        self._writer = PlacedWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
-        places = self._writer.place(_decoder) or {}
+        self._writer = PositionWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
+        positions = self._writer.position(_decoder) or {}
         self._tails = {
-            str(log): LogTail(log, places.pop(str(log.absolute()), None), from_beginning=from_beginning) for log in logs
+            str(log): LogTail(log, positions.pop(str(log.absolute()), None), from_beginning=from_beginning)
+            for log in logs
         }
-        self._others = places  # logs that are not followed now keep their places
+        self._others = positions  # logs that are not followed now keep their positions
         self._times = {name: LogTime(own.zone) for name in self._tails}
         sizes = TopicSizes(take_snapshot(settings).partitions, own.default_partitions or None)
         self._observer = Observer(sizes, PrincipalRules(own.principal_mapping_rules))
@@ -87,7 +88,7 @@ class Follower:
 
     def _follow(self, stop: threading.Event, *, once: bool) -> None:
         while not stop.is_set():
-            self._stats.turned_at = time.monotonic()
+            self._stats.looped_at = time.monotonic()
             requests, is_idle = self._read()
             records = [(each, value) for each in requests if self._fits(each, value := codec.encode(each))]
             if records or self._place_due.is_due() or (once and is_idle):
@@ -142,6 +143,6 @@ class Follower:
         return False
 
     def _count_broken(self, name: str, error: BadRecord) -> None:
-        self._stats.broken_lines += 1
-        if self._stats.broken_lines <= _MAX_ERRORS_LOGGED:
+        self._stats.invalid_lines += 1
+        if self._stats.invalid_lines <= _MAX_ERRORS_LOGGED:
             _log.warning("%s: %s", name, error)

@@ -60,7 +60,7 @@ def run_live(settings: Settings) -> None:
             polled.append(broker.check)
             settings = with_plaintext_cluster(settings, broker.address)
             set_tenant_quotas(settings)
-            if settings.topics.by_users is not None:
+            if settings.topics.user_topic_prefix is not None:
                 UserTopics(settings).prepare([ANONYMOUS, *(tenant.user for tenant in simulated_clients())])
             traffic = Traffic(RequestWriter(settings), simulated_clients())
         page = stack.enter_context(serve_dashboard(settings, any_port=True))

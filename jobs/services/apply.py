@@ -35,7 +35,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         stats, settings.health.stalled_seconds, lambda: "" if stats.positions else "it has no positions yet"
     )
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
-        prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
+        prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if settings.target_connection != settings.kafka.connection:  # a wrong password must fail here, not in results
             read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
         applier = Applier(settings, stop, stats)

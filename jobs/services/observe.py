@@ -34,7 +34,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
         BadInput: a log cannot be read, or users have their own topics.
         ClusterError: the cluster does not answer at the start, or another follower of the group has taken over.
     """
-    if settings.topics.by_users:
+    if settings.topics.user_topic_prefix:
         raise BadInput(
             "observe follow writes the requests of all users to one topic, but with topics.identity=topic each user "
             "has one; use a separate deployment for observed requests, with other topics and another storage.root"
@@ -43,7 +43,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     # Its loop makes a turn only after it has read and written its positions.
     health = TurnHealth(stats, settings.health.stalled_seconds, lambda: "")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
-        prepare_topics(settings, [settings.topics.requests, settings.topics.places])
+        prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with (

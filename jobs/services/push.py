@@ -18,7 +18,7 @@ from quota.kafka.brokers.stats import PushStats
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
-from quota.timeline.cluster_plan import Difference, Wanted, differences, wanted_rates
+from quota.timeline.cluster_plan import RateDifference, Wanted, differences, wanted_rates
 from quota.timeline.plan import Step
 
 _log = logging.getLogger(__name__)
@@ -86,13 +86,13 @@ class Follower:
         self._compared_position = -1
         self._next_moment: float = 0
         self._compare = Every(settings.push.compare_seconds)
-        self._told: frozenset[Difference] = frozenset()
+        self._told: frozenset[RateDifference] = frozenset()
         self._failure = ""
 
     def run(self, stop: threading.Event) -> None:
         """Follow both until `stop` is set."""
         while not stop.is_set():
-            self._stats.turned_at = time.monotonic()
+            self._stats.looped_at = time.monotonic()
             try:
                 self._go_on()
             except ClusterError as error:
@@ -144,16 +144,16 @@ class Follower:
             _tell_each("put right: %s", [each.step for each in repaired], logging.INFO)
         self._pushed = wanted
 
-    def _is_due(self, difference: Difference) -> bool:
+    def _is_due(self, difference: RateDifference) -> bool:
         """Return whether the log has changed the entity since it was last pushed."""
         entity = difference.entity
         is_known = difference.kind != "only_there"
         return is_known and (entity not in self._pushed or self._pushed[entity] != difference.wanted)
 
-    def _undoes(self, difference: Difference) -> bool:
+    def _undoes(self, difference: RateDifference) -> bool:
         return self._repair is Repair.ALL or (self._repair is Repair.KNOWN and difference.kind != "only_there")
 
-    def _tell(self, drift: Sequence[Difference]) -> None:
+    def _tell(self, drift: Sequence[RateDifference]) -> None:
         """Log each change that was made on the cluster, once."""
         _tell_each(
             "changed on the cluster, and not in the log: %s",

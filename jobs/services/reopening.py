@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from quota.errors import ClusterError
-from quota.kafka.places import TakenOver
+from quota.kafka.positions import TakenOver
 from quota.kafka.timing import Deadline
 
 W = TypeVar("W")

@@ -114,7 +114,7 @@ def _claim(
             topic_ids = prepare_topics(settings, needed)
         else:
             break
-    if enforcing and settings.topics.by_users and not user_topic_names(topic_ids, settings):
+    if enforcing and settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):
         _log.warning(
             "no user has their own topic yet, or this principal may not describe them: mutation-quota tenants "
             "prepare creates them and prints the ACLs"

@@ -38,9 +38,11 @@ def kafka_options(settings: Settings) -> dict[str, str]:
 
 def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     """Stream requests from the beginning: of one topic, or of all users' own topics, including those created later."""
-    enforce, by_users = settings.enforce, settings.topics.by_users
+    enforce, user_topic_prefix = settings.enforce, settings.topics.user_topic_prefix
     subscription = (
-        {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
+        {"subscribe": settings.topics.requests}
+        if user_topic_prefix is None
+        else {"subscribePattern": pattern_of(user_topic_prefix)}
     )
     bounds = request_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
     return read_records(spark, settings, subscription | bounds, fail_on_data_loss=enforce.fail_on_data_loss)

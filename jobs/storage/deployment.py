@@ -69,7 +69,7 @@ class Deployment:
                     f"topic {name} is not the topic that {root} belongs to (its id was {self.topics[name]}, now it is "
                     f"{topic_id}); set another storage.root, or move its checkpoints and tables away"
                 )
-        by_topic = settings.topics.by_users is not None
+        by_topic = settings.topics.user_topic_prefix is not None
         if (settings.topics.requests in self.topics) if by_topic else self._user_topics(settings):
             raise MutationQuotaError(f"{root} belongs to another topics.identity; set another storage.root")
         return replace(self, topics={**self.topics, **found})
@@ -88,7 +88,7 @@ class Deployment:
             MutationQuotaError: as for `with_topics`.
         """
         topics = settings.topics
-        to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.by_users}
+        to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.user_topic_prefix}
         retired = {*self.retired, *(to_retire & self.topics.keys() - found.keys())}
         known = replace(self.with_topics(found, settings), retired=sorted(retired))
         for name in sorted(self._user_topics(settings) - found.keys() - retired):

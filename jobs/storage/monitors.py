@@ -69,7 +69,7 @@ class UserTopicsMonitor:
         """Prepare the monitor; the first poll connects."""
         self._files = files
         self._settings = settings
-        self._topics = None if settings.topics.by_users is None else UserTopics(settings)
+        self._topics = None if settings.topics.user_topic_prefix is None else UserTopics(settings)
         self._poll = Every(_USER_TOPICS_SECONDS)
         self._writing = _Writing("claim the topics of users")
 

@@ -35,7 +35,7 @@ _COSTS = StructType(
 _DEMANDS = StructType(
     [
         StructField("tenant", StringType()),
-        StructField("asked", LongType()),
+        StructField("mutations", LongType()),
         StructField("largest", LongType()),
         StructField("need", DoubleType()),
         StructField("load", DoubleType()),
@@ -66,7 +66,7 @@ def measure_demands(
     demands = [
         Demand(QuotaEntity.from_key(row["tenant"]), *(row[name] for name in _DEMANDS.names[1:]))
         for row in rows
-        if row["tenant"] != _ALL_TENANTS and row["asked"]
+        if row["tenant"] != _ALL_TENANTS and row["mutations"]
     ]
     return demands, sum(row["load"] for row in rows if row["tenant"] == _ALL_TENANTS)
 

@@ -27,5 +27,5 @@ class Policy:
     """Whether all quotas are evaluated and reported but not enforced."""
     deduplication: Deduplication = NO_DEDUPLICATION
     """The time for which requests are remembered, so that they are not charged twice."""
-    requests_of_users: str | None = None
+    user_topic_prefix: str | None = None
     """The prefix of the users' own request topics, if the topic identifies the user (`quota.admission.identity`)."""

@@ -72,7 +72,7 @@ def _check_observed(observed: Observed, topics: int, record: Record, policy: Pol
     Raises:
         BadRecord: it does not fit the request, is too old, or users write their requests themselves.
     """
-    if policy.requests_of_users is not None:
+    if policy.user_topic_prefix is not None:
         raise BadRecord("observed: not allowed where users have topics of their own (topics.identity=topic)")
     if len(observed.error_codes) != topics:
         raise BadRecord(
@@ -90,13 +90,13 @@ def _identified(request: MutationRequest, record: Record, policy: Policy) -> Mut
     Raises:
         BadRecord: the topic belongs to no user, or the request names another user.
     """
-    requests_of_users = policy.requests_of_users
-    if requests_of_users is None:
+    user_topic_prefix = policy.user_topic_prefix
+    if user_topic_prefix is None:
         return request
     topic = record.source.topic
-    user = user_of(topic, requests_of_users)
+    user = user_of(topic, user_topic_prefix)
     if user is None:
-        raise BadRecord(f"user: this topic belongs to no user, expected {requests_of_users}.USER (value: {topic})")
+        raise BadRecord(f"user: this topic belongs to no user, expected {user_topic_prefix}.USER (value: {topic})")
     if request.user not in (user, ANONYMOUS):
         raise BadRecord(f"user: the topic {topic} belongs to another user (value: {_shortened(request.user)})")
     return msgspec.structs.replace(request, user=user)

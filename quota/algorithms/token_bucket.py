@@ -127,7 +127,7 @@ def charge(
         Whether each topic is admitted, and the tokens afterwards.
     """
     admitted = []
-    least = deepest_debt(quota)
+    least = min_tokens(quota)
     for topic in topics:
         admit = not (strict and in_debt(tokens, stored))
         if admit:
@@ -155,12 +155,12 @@ def _refilled(now: int, bucket: Bucket, limit: Limit, burst: float, window: Wind
     if bucket.differs(quota):
         changed_at = max(min(limit.since, now), since)
         tokens = _gain(tokens, used.rate, changed_at - since, window.burst(used.rate, used.burst))
-        tokens = max(tokens, deepest_debt(quota))
+        tokens = max(tokens, min_tokens(quota))
         since = changed_at
     return _gain(tokens, quota.rate, now - since, burst)
 
 
-def deepest_debt(quota: Quota) -> float:
+def min_tokens(quota: Quota) -> float:
     """Return the lowest K that a quota allows."""
     return -math.inf if quota.max_debt_ms is None else -quota.rate * (quota.max_debt_ms / 1000)
 

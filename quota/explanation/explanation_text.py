@@ -136,7 +136,7 @@ def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow
             yield _line(
                 "K before", f"{recorded}: full, an operator reset the bucket at {format_time(refill.reset_at or 0)}"
             )
-        case Origin.FIRST_SIGHT:
+        case Origin.NEVER_CHARGED:
             yield _line("K before", f"{recorded}: no earlier decision charged the bucket, so it was full")
         case Origin.LAST_WRITE:
             yield _line("K before", f"{recorded}: the bucket was written last by {refill.written_by}")
@@ -235,7 +235,7 @@ def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
             "and the change is not in the table quota_changes"
         )
     difference = f"K before is computed as {_number(refill.tokens)}, recorded {recorded}"
-    if refill.origin is Origin.FIRST_SIGHT:
+    if refill.origin is Origin.NEVER_CHARGED:
         return f"{difference}: the table does not reach back to the decision that wrote the bucket last"
     return (
         f"{difference}: the table is incomplete (a decision is missing, the state was "

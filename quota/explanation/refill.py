@@ -16,7 +16,7 @@ from quota.records.quota import Limit, Quota, Window
 class Origin(enum.Enum):
     """The origin of K before: a bucket that was never charged, a reset, or the last write."""
 
-    FIRST_SIGHT = "FIRST_SIGHT"
+    NEVER_CHARGED = "NEVER_CHARGED"
     RESET = "RESET"
     LAST_WRITE = "LAST_WRITE"
 
@@ -82,7 +82,7 @@ def compute_refill(
     reset_at = quotas.reset_at(decision)
     reset = last_write is not None and is_reset(quotas.reset_at(last_write), reset_at)
     bucket = None if last_write is None or reset else Bucket.after(last_write)
-    origin = Origin.RESET if reset else Origin.LAST_WRITE if last_write else Origin.FIRST_SIGHT
+    origin = Origin.RESET if reset else Origin.LAST_WRITE if last_write else Origin.NEVER_CHARGED
     since = quotas.since(decision) if bucket and bucket.differs(quota) else BEGINNING
     gains: list[Gain] = []
     tokens = None

@@ -53,7 +53,7 @@ class GatewayStats:
     """The sum of the times from a mutation request to its decision [s]."""
     is_serving: bool = False
     """Whether new connections are accepted."""
-    turned_at: float = 0.0
+    looped_at: float = 0.0
     """The time at which the event loop last ran, by the monotonic clock [s]; 0 before it serves."""
     broker_failure: str = ""
     """Why no broker responds, as of the last check; empty if one does."""

@@ -8,7 +8,7 @@ from quota.records.request import Operation
 NONE, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED = 0, 7, 89
 
 _IDS_SINCE = 7
-"""The first version of CREATE_TOPICS whose answers have the ids of topics."""
+"""The first version of CREATE_TOPICS whose response has the ids of topics."""
 
 
 def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
@@ -17,8 +17,8 @@ def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
     With ZooKeeper it continues, and the response to a creation has the topic's id; a KRaft controller aborts it.
     """
     if topic.error_code == REQUEST_TIMED_OUT:
-        tells_ids = request.operation is Operation.CREATE_TOPICS and request.api_version >= _IDS_SINCE
-        return topic.topic_id is not None or not tells_ids
+        has_ids = request.operation is Operation.CREATE_TOPICS and request.api_version >= _IDS_SINCE
+        return topic.topic_id is not None or not has_ids
     return topic.error_code == NONE
 
 
@@ -63,8 +63,8 @@ class TopicSizes:
                 return self._sizes.pop(name, None) if done else self._sizes.get(name)
 
     def _created(self, name: str, topic: LoggedTopic, *, done: bool) -> int | None:
-        told = (topic.partitions, topic.count, topic.assigned)
-        size = next((each for each in told if each > 0), self._default)
+        counts = (topic.partitions, topic.count, topic.assigned)
+        size = next((each for each in counts if each > 0), self._default)
         if done:
             if topic.topic_id:
                 self._names[topic.topic_id] = name

@@ -62,7 +62,7 @@ class TopicSettings(Section):
     results: TopicName = "mutation-results"
     """Topic of the applier's results."""
 
-    places: TopicName = "mutation-places"
+    positions: TopicName = "mutation-positions"
     """Topic of the positions of appliers and of `observe follow`, compacted."""
 
     identity: Literal["payload", "topic"] = "payload"
@@ -85,7 +85,7 @@ class TopicSettings(Section):
     """Whether topics with CreateTime are accepted. Their producers set the time, and so can give themselves tokens."""
 
     @property
-    def by_users(self) -> str | None:
+    def user_topic_prefix(self) -> str | None:
         """The prefix of users' topics if topics identify users, else None."""
         return self.requests if self.identity == "topic" else None
 
@@ -95,12 +95,12 @@ class TopicSettings(Section):
         Raises:
             BadInput: the user's name cannot be part of a topic name.
         """
-        return self.requests if self.by_users is None else topic_of(user, self.by_users)
+        return self.requests if self.user_topic_prefix is None else topic_of(user, self.user_topic_prefix)
 
     @property
     def names(self) -> list[str]:
         """The topics of a deployment, without those of users."""
-        return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results, self.places]
+        return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results, self.positions]
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -110,7 +110,7 @@ class TopicSettings(Section):
                 raise ValueError(f"{name} is not a valid topic name")
             if names.count(name) > 1:
                 raise ValueError(f"{name} is the name of two topics; each needs its own name")
-            if self.by_users is not None and name.startswith(f"{self.by_users}."):
+            if self.user_topic_prefix is not None and name.startswith(f"{self.user_topic_prefix}."):
                 raise ValueError(f"{name} would be a user's topic (topics.identity=topic)")
         return self
 
@@ -160,7 +160,7 @@ class RepeatSettings(Section):
     window_seconds: SecondsOrZero = 0.0
     """Time in seconds, up to 86,400, that a bucket remembers admitted requests. 0 turns deduplication off."""
 
-    most_per_bucket: Count = 1000
+    max_per_bucket: Count = 1000
     """Maximum number of requests that a bucket remembers. The oldest are dropped first."""
 
 

@@ -28,7 +28,7 @@ MAX_NAME_BYTES = 32_767
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RateDifference:
     """An entity whose rate on the cluster differs from that of the log."""
 
     entity: QuotaEntity
@@ -67,10 +67,12 @@ def fits_protocol(entity: QuotaEntity) -> bool:
     return all(len(name.encode()) <= MAX_NAME_BYTES for name in entity.names.values())
 
 
-def differences(wanted: Wanted, present: Rates) -> list[Difference]:
+def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
     """Return the differences between a cluster and the log, in a stable order."""
     entities = sorted({*wanted, *present}, key=lambda entity: entity.key)
-    found = (Difference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities)
+    found = (
+        RateDifference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities
+    )
     return [each for each in found if each.wanted != each.present]
 
 

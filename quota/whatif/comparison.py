@@ -18,7 +18,7 @@ from quota.records.quota import Limit, Quota
 from quota.records.record import Record
 from quota.records.request import NO_CLIENT_ID, Mode, MutationRequest, Observed
 from quota.timeline.resolution import ResolvedRequest
-from quota.whatif.kafka_bucket import Difference, KafkaAnswer, KafkaBucket
+from quota.whatif.kafka_bucket import KafkaAnswer, KafkaBucket, KafkaDifference
 
 ASSUMED = "its cost is not in the log"
 OTHER_QUOTA = "the cluster has another quota for it, or none: even full buckets do not explain it"
@@ -164,10 +164,10 @@ class Comparer:
         if resolved.resolution.limit is None and case.kafka_limit is None:
             self._fill_unlimited(resolved.request)
         else:
-            self._judge(case)
+            self._compare(case)
         return None
 
-    def _judge(self, case: _Case) -> None:
+    def _compare(self, case: _Case) -> None:
         buckets = self._buckets.setdefault(case.resolved.resolution.tags, _Buckets())
         found = self.found
         found.limited += 1
@@ -188,9 +188,9 @@ class Comparer:
         if case.observed.assumed:
             return [ASSUMED]
         if case.resolved.resolution.exempt:
-            return [Difference.EXEMPT.value]
+            return [KafkaDifference.EXEMPT.value]
         if request.client_id == NO_CLIENT_ID and limit != case.resolved.resolution.limit:
-            return [Difference.NO_CLIENT_ID.value]
+            return [KafkaDifference.NO_CLIENT_ID.value]
         return [UNEXPLAINED] if limit is None else self._causes_in(buckets, case, limit.quota)
 
     def _causes_in(self, buckets: _Buckets, case: _Case, quota: Quota) -> list[str]:
@@ -198,7 +198,7 @@ class Comparer:
         request, bucket = case.resolved.request, buckets.kafka
         now = case.observed.at + case.observed.took_ms
         if case.is_in_another_order(self._answer(buckets.ours, case.resolved, now)):
-            return [Difference.ORDER.value]
+            return [KafkaDifference.ORDER.value]
         if case.agrees(lambda now: bucket.answer(request, quota, self._window, now), buckets.slack_ms):
             causes = bucket.causes | bucket.causes_of(request, quota, self._window, case.observed.at)
             if causes:
@@ -208,7 +208,7 @@ class Comparer:
             at, before = case.observed.at, buckets.filled_at
             buckets.ours, buckets.kafka, buckets.filled_at = None, KafkaBucket(), at
             is_failover = before is None or at - before > _FAILOVER_MS
-            return [Difference.STATE.value if is_failover else OTHER_QUOTA]
+            return [KafkaDifference.STATE.value if is_failover else OTHER_QUOTA]
         full = KafkaBucket().answer(request, quota, self._window, case.observed.at).admitted
         exceeds = any(theirs and not possible for theirs, possible in zip(case.admitted, full, strict=True))
         return [OTHER_QUOTA if exceeds else UNEXPLAINED]
@@ -257,7 +257,7 @@ class Comparer:
         """Fill the buckets of a request without a quota: Kafka does not remember what they held."""
         for tags in (Tags(request.user, request.client_id), Tags(request.user, ""), Tags("", request.client_id)):
             if tags in self._buckets:
-                self._buckets[tags].kafka.fill(Difference.QUOTA_REMOVED)
+                self._buckets[tags].kafka.fill(KafkaDifference.QUOTA_REMOVED)
 
 
 def _disagreement(case: _Case, ours: KafkaAnswer, causes: list[str]) -> Disagreement:

@@ -37,7 +37,7 @@ class Demand(msgspec.Struct, frozen=True):
     """The quota that a tenant's recorded requests require (`quota.whatif.required_quota.RequiredQuota`)."""
 
     entity: QuotaEntity
-    asked: int
+    mutations: int
     """The mutations requested."""
     largest: int
     """The mutations of the largest request."""
@@ -105,7 +105,7 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
         load_together: the load of all tenants as if they shared a bucket.
         sizing: the capacity and how much of it to allocate.
     """
-    tenants = sorted(demands, key=lambda each: (-each.asked, each.entity.key))
+    tenants = sorted(demands, key=lambda each: (-each.mutations, each.entity.key))
     available = sizing.capacity * (1 - sizing.reserve)
     loads = sum(each.load for each in tenants)
     # The load of all together is at most the sum of the loads; rounding must not make the factor less than 1.

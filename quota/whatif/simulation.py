@@ -52,7 +52,7 @@ def simulate(
         value = line.rstrip(b"\r\n")
         if not value.strip():
             continue
-        source = Source(topic if policy.requests_of_users is None else _read_topic(value) or topic, 0, number)
+        source = Source(topic if policy.user_topic_prefix is None else _read_topic(value) or topic, 0, number)
         record = Record(source, 0, value)
         timestamp, error = read_timestamp(value)
         resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), quotas, policy)

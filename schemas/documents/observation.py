@@ -12,7 +12,7 @@ class ReadLog(msgspec.Struct, frozen=True):
     """The bytes that were read."""
     requests: int
     """The number of mutation requests in it."""
-    broken_lines: int
+    invalid_lines: int
     """The number of lines that could not be read."""
 
 
@@ -21,9 +21,9 @@ class ClockDifference(msgspec.Struct, frozen=True):
 
     log: str
     """The log."""
-    beside: str
+    other: str
     """The other log."""
-    ahead: float
+    ahead_ms: float
     """The time by which the log is ahead of the other, in ms."""
 
 

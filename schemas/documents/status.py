@@ -61,10 +61,10 @@ class TopicStatus(msgspec.Struct, frozen=True):
 
     name: str
     """Its name."""
-    kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
+    kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
     """Its purpose."""
     needed: bool
-    """Whether `enforce` and `audit` need it; `results` and `places` are for `applier` and `observe follow`."""
+    """Whether `enforce` and `audit` need it; `results` and `positions` are for `applier` and `observe follow`."""
     exists: bool | None = None
     """Whether the topic exists, and this principal may describe it."""
     partitions: int | None = None

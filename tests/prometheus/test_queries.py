@@ -74,7 +74,7 @@ class Job:
         )
         self._gateway.add_decision(0.3)
         self._observed.requests = self._observed.mutations = self._observed.refused_topics = self._scrapes
-        self._observed.assumed_topics = self._observed.broken_lines = self._scrapes
+        self._observed.assumed_topics = self._observed.invalid_lines = self._scrapes
 
 
 @pytest.fixture(scope="module")
@@ -250,8 +250,8 @@ def test_a_follower_that_stays_behind_its_logs_is_told_of(fired, values, fires):
 def test_lines_that_cannot_be_read_are_told_of(fired, values, fires):
     told = ({"severity": "warning"}, "3 lines of the request logs of the last ten minutes cannot be read.")
     fired(
-        "MutationQuotaObserverBrokenLines",
-        {"mutation_quota_observed_broken_lines_total": values},
+        "MutationQuotaObserverInvalidLines",
+        {"mutation_quota_observed_invalid_lines_total": values},
         [told] if fires else [],
     )
 

@@ -107,7 +107,7 @@ def judge(spark, settings):
 def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have(judge, tmp_path):
     (tmp_path / "plenty.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 1000}\n")
     result = judge(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate", "name=in earnest")
-    assert (result.repetition.decisions, result.repetition.differing) == (14, 0)
+    assert (result.replay.decisions, result.replay.differing) == (14, 0)
     recorded, again, plenty, rate, in_earnest = result.outcomes
     assert [each.name for each in result.outcomes] == [
         "as recorded",
@@ -130,7 +130,7 @@ def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have
 
 def test_only_what_is_in_its_time_counts_though_buckets_know_what_was_before(judge):
     result = judge(since=START + 500, until=START + 1500)
-    assert (result.repetition.decisions, result.repetition.differing) == (2, 0)
+    assert (result.replay.decisions, result.replay.differing) == (2, 0)
     told = [
         (each.client_id, each.load.requests, each.load.admitted, each.load.refused, each.load.throttled_seconds)
         for each in result.outcomes[0].senders
@@ -167,7 +167,7 @@ def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets
         ({"user": "alice", "client-id": "<none>"}, {RATE: 1, "effective_at": START + 5000}),
     )
     assert [each.load.throttled_seconds for each in result.outcomes] == [64, 64]
-    assert result.repetition.differing == 0
+    assert result.replay.differing == 0
 
 
 def test_in_a_partition_the_offset_decides_and_a_bucket_goes_on_over_frames(spark, again):
@@ -178,7 +178,7 @@ def test_in_a_partition_the_offset_decides_and_a_bucket_goes_on_over_frames(spar
         result = again(requests, ({"user": "alice"}, {RATE: 5}))
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert (result.repetition.decisions, result.repetition.differing) == (22, 0)
+    assert (result.replay.decisions, result.replay.differing) == (22, 0)
     assert result.outcomes[0].load.refused == 1 + 10 + 5  # the second, those until K = 0 at 2,000, then each other one
 
 
@@ -196,10 +196,10 @@ def test_quotas_come_in_the_order_of_their_log_also_where_its_clock_stepped_back
 
 
 def test_settings_that_were_others_then_are_noticed(judge):
-    repetition = judge(window_num=12).repetition
-    assert repetition.differing == 12  # all but those of carol and admin, who have no limit
-    assert repetition.examples[0].decision_id == "mutation-requests-0-0"
-    assert repetition.examples[0].fields[0] == "burst"
+    replay = judge(window_num=12).replay
+    assert replay.differing == 12  # all but those of carol and admin, who have no limit
+    assert replay.examples[0].decision_id == "mutation-requests-0-0"
+    assert replay.examples[0].fields[0] == "burst"
 
 
 def test_a_time_without_decisions_is_said(judge):
@@ -229,7 +229,7 @@ def test_requests_of_a_file_are_judged_beside_a_cluster_without_quotas(spark, se
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
     tried = parse_candidates([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
     result = evaluate_candidates(load_file_requests(spark, requests, "requests.jsonl"), tried, START + 500)
-    assert result.repetition is None
+    assert result.replay is None
     assert [each.name for each in result.outcomes] == ["without quotas", "five"]
     without, five = (each.load for each in result.outcomes)
     assert (without.requests, without.admitted, without.refused, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)

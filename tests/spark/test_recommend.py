@@ -61,7 +61,7 @@ def settings(base_settings, tmp_path_factory):
 def measured(spark, settings, tenancy, **times):
     decisions = read_audited_requests(spark, settings, **times).decisions
     found, together = measure_demands(decisions, tenancy, frozenset({"admin"}), Window())
-    needs = {each.entity: (each.asked, each.largest, each.need, each.load) for each in found}
+    needs = {each.entity: (each.mutations, each.largest, each.need, each.load) for each in found}
     return needs, together
 
 
@@ -90,7 +90,7 @@ def test_requests_of_another_time_do_not_count(spark, settings):
 
 def test_what_follows_is_judged_by_the_quotas_themselves(spark, settings):
     found = advise(settings, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, settings))
-    assert found.got == "as recorded"
+    assert found.before_name == "as recorded"
     assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
     assert [each.outlook.refused_before for each in found.tenants] == [5 + 5 + 11, 0]
@@ -145,7 +145,7 @@ def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     found = advise(
         settings, RecommendOptions(GROUND, Tenancy.USER), load_file_requests(spark, requests, "requests.jsonl")
     )
-    assert found.got == "without quotas"
+    assert found.before_name == "without quotas"
     assert (found.before.refused, found.before.peak) == (0, 110)
     assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]
 

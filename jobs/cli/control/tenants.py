@@ -29,7 +29,7 @@ def prepare(
       mutation-quota tenants prepare --user bob --command-config client.properties
     """
     settings = kafka.read()
-    if settings.topics.by_users is None:
+    if settings.topics.user_topic_prefix is None:
         raise BadInput("users have no topics of their own (topics.identity=payload): set topics.identity=topic")
     from quota.kafka.topics import user_topics
 

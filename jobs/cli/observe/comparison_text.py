@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from jobs.cli.output import print_table, print_text
 from quota.text import format_seconds, format_time, plural, printable
 from quota.whatif.comparison import Comparison, Disagreement
-from quota.whatif.kafka_bucket import Difference
+from quota.whatif.kafka_bucket import KafkaDifference
 from schemas.documents.observation import ComparedCluster
 
 
@@ -45,7 +45,7 @@ def print_comparison(found: Comparison, limit: int) -> None:
 
 
 def _described(cause: str) -> str:
-    is_rule = cause in {each.value for each in Difference}
+    is_rule = cause in {each.value for each in KafkaDifference}
     return f"{cause.replace('`', '')} (differences-from-kafka.md)" if is_rule else cause
 
 

@@ -29,7 +29,7 @@ def log_summary(summary: Summary) -> LogSummary:
     counts = summary.counts
     return LogSummary(
         logs={
-            name: ReadLog(bytes=found.bytes, requests=found.requests, broken_lines=found.broken)
+            name: ReadLog(bytes=found.bytes, requests=found.requests, invalid_lines=found.broken)
             for name, found in summary.logs.items()
         },
         forwarded=summary.forwarded,

@@ -22,7 +22,7 @@ class Feed(Protocol):
     def contact(self) -> Contact:
         """Whether Kafka answers."""
 
-    turned_at: float
+    looped_at: float
     """The time of its last progress, by the monotonic clock [s]."""
 
 
@@ -35,7 +35,7 @@ class FeedHealth(Health):
         Args:
             feed: the thread that reads the topics.
             stalled_seconds: the longest time without progress.
-            clock: the clock of `Feed.turned_at`.
+            clock: the clock of `Feed.looped_at`.
         """
         self._feed = feed
         self._stalled_seconds = stalled_seconds
@@ -43,7 +43,7 @@ class FeedHealth(Health):
 
     def live(self) -> Answer:
         """Return whether the thread makes progress, which includes attempts to reach Kafka."""
-        silence = self._clock() - self._feed.turned_at
+        silence = self._clock() - self._feed.looped_at
         return unless_stalled(
             silence, self._stalled_seconds, "the topics have not been read", "the topics are followed"
         )

@@ -17,9 +17,9 @@ class GatewayHealth(Health):
 
     def live(self) -> Answer:
         """Return whether the event loop runs."""
-        if not self._stats.turned_at:
+        if not self._stats.looped_at:
             return Answer(True, STARTING)
-        silence = time.monotonic() - self._stats.turned_at
+        silence = time.monotonic() - self._stats.looped_at
         if silence > _MAX_TURN_SECONDS:
             return Answer(False, f"the event loop has not gone round for {silence:.0f} s")
         return Answer(True, "the event loop goes round")
@@ -33,7 +33,7 @@ class GatewayHealth(Health):
         if not alive.ok:
             return alive
         if not self._stats.is_serving:
-            return Answer(False, STOPPING if self._stats.turned_at else STARTING)
+            return Answer(False, STOPPING if self._stats.looped_at else STARTING)
         if self._stats.broker_failure:
             return Answer(False, f"no broker answers: {self._stats.broker_failure}")
         return Answer(True, "it accepts connections, and a broker answers")

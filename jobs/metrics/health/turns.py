@@ -10,7 +10,7 @@ from jobs.metrics.health.probe import STARTING, Answer, Health, unless_stalled
 class TurningStats(Protocol):
     """The counts of a service that runs a loop."""
 
-    turned_at: float
+    looped_at: float
     """The time of the loop's last turn, by the monotonic clock [s]; 0 before the first one."""
     waits_for: str
     """The reason why it waits for a cluster that does not answer; empty if it does not wait."""
@@ -32,7 +32,7 @@ class TurnHealth(Health):
             stats: the counts of the service.
             stalled_seconds: the longest time that a turn may take.
             missing: returns what the service lacks to do its work; empty for nothing.
-            clock: the clock of `turned_at`.
+            clock: the clock of `looped_at`.
         """
         self._stats = stats
         self._stalled_seconds = stalled_seconds
@@ -41,11 +41,11 @@ class TurnHealth(Health):
 
     def live(self) -> Answer:
         """Return whether the loop makes progress."""
-        if not self._stats.turned_at:
+        if not self._stats.looped_at:
             return Answer(True, STARTING)
         if self._stats.waits_for:
             return Answer(True, f"it waits: {self._stats.waits_for}")
-        silence = self._clock() - self._stats.turned_at
+        silence = self._clock() - self._stats.looped_at
         return unless_stalled(silence, self._stalled_seconds, "it has made no progress", "it makes progress")
 
     def ready(self) -> Answer:
@@ -55,5 +55,5 @@ class TurnHealth(Health):
             return alive
         if self._stats.waits_for:
             return Answer(False, f"it waits: {self._stats.waits_for}")
-        missing = STARTING if not self._stats.turned_at else self._missing()
+        missing = STARTING if not self._stats.looped_at else self._missing()
         return Answer(not missing, missing or "it works")

@@ -120,7 +120,7 @@ def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endp
     return QueryStatus(
         "applier",
         [topics.decisions],
-        f"{topics.places}, {settings.applier.group}",
+        f"{topics.positions}, {settings.applier.group}",
         exists=None if cluster is None else applied is not None,
         running=running,
         running_by=by,
@@ -170,7 +170,7 @@ def _topics_of(settings: Settings, name: str, cluster: ClusterFacts | None) -> l
         return [topics.decisions, topics.dead_letters, topics.quotas]
     if name == minutes.NAME:
         return ["decisions"]
-    if topics.by_users is None:
+    if topics.user_topic_prefix is None:
         return [topics.requests]
     existing = cluster.layout.topics if cluster else ()
     return [name for name in deployment_topics(settings, existing) if user_of(name, topics.requests)]

@@ -14,10 +14,10 @@ from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import Settings
 from schemas.documents.status import ConfigDifference, TopicStatus
 
-_Kind = Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
+_Kind = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
 
-_KINDS: tuple[_Kind, ...] = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
-_OPTIONAL = ("results", "places")
+_KINDS: tuple[_Kind, ...] = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
+_OPTIONAL = ("results", "positions")
 """The topics of `applier` and `observe follow`, which make them."""
 
 

@@ -63,7 +63,7 @@ class Applier:
         self._permissions = TopicPermissions(
             settings.applier.topic_pattern,
             [*settings.topics.names, *settings.applier.protected_topics],
-            settings.topics.by_users,
+            settings.topics.user_topic_prefix,
         )
         self._consumer = make_consumer(
             settings.kafka.connection, settings.applier.group, {"auto.offset.reset": "error"}
@@ -82,7 +82,7 @@ class Applier:
         """
         try:
             while not self._stop.is_set():
-                self.stats.turned_at = time.monotonic()
+                self.stats.looped_at = time.monotonic()
                 if self._refresh.is_due():
                     self._assign_new_partitions()
                 self._carry_out(self._read())
@@ -103,7 +103,7 @@ class Applier:
         Raises:
             TakenOver: another applier has taken over.
         """
-        self.stats.turned_at = time.monotonic()
+        self.stats.looped_at = time.monotonic()
         self._ledger.check_not_fenced()
 
     def _assign_new_partitions(self) -> None:

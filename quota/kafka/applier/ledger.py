@@ -7,7 +7,7 @@ import msgspec
 from confluent_kafka import Message
 
 from quota.errors import BadRecord
-from quota.kafka.places import PlacedWriter
+from quota.kafka.positions import PositionWriter
 from quota.kafka.reading import message_source, read_topic, topic_partitions
 from quota.kafka.topics.record_sizes import ENVELOPE, max_answer_bytes
 from quota.records import codec
@@ -48,7 +48,7 @@ _done_decoder = msgspec.json.Decoder(_DoneDecision)
 
 
 def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
-    """Return the positions in a record of the places topic, by partition; None if it is not an applier's record."""
+    """Return the positions in a record of the positions topic, by partition; None if it is not an applier's record."""
     try:
         return codec.decode(message.value(), _offsets_decoder)
     except BadRecord:
@@ -75,9 +75,9 @@ class Ledger:
         self._done: dict[tuple[str, int], None] = {}
         self._offsets: dict[int, AppliedOffset] = {}
         largest = max_answer_bytes(settings) + ENVELOPE
-        self._writer = PlacedWriter(settings, "applier", self._group, largest, _TRANSACTION_SECONDS)
+        self._writer = PositionWriter(settings, "applier", self._group, largest, _TRANSACTION_SECONDS)
         with self._writer.errors("take over"):
-            self._offsets = self._writer.place(_offsets_decoder) or {}
+            self._offsets = self._writer.position(_offsets_decoder) or {}
             results = self._topics.results
             self._max_done *= max(1, len(topic_partitions(self._writer.producer, results, self._timeout)))
             for message in read_topic(self._connection, results, self._timeout, self._max_done):

@@ -27,7 +27,7 @@ class ApplierStats:
     """The number of times that it restarted from its position because a cluster did not answer."""
     positions: Mapping[Partition, int] = field(default_factory=dict)
     """The next offset to apply, by partition of the decisions."""
-    turned_at: float = 0.0
+    looped_at: float = 0.0
     """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
     waits_for: str = ""
     """The reason why it waits for a cluster; empty if it does not wait."""

@@ -100,7 +100,7 @@ def before_call(task: Task, current: int | None, now_ms: float) -> TopicResult |
     return _forbidden(task, current) if is_forbidden(task, now_ms) else _unneeded(task, current)
 
 
-def after_doubt(task: Task, current: int | None, error: KafkaError) -> TopicResult | Retry:
+def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) -> TopicResult | Retry:
     """Return the result of a task whose error may mean that it was carried out before, given its topic.
 
     Args:

@@ -14,7 +14,7 @@ from quota.kafka.target.calls import TopicCalls
 from quota.kafka.target.results import (
     TRANSIENT_CODES,
     Retry,
-    after_doubt,
+    after_ambiguous_error,
     after_error,
     before_call,
     failure,
@@ -169,5 +169,5 @@ class Target:
                 doubtful.append((task, error))
         current = self.partitions([task.name for task, _ in doubtful], seconds) if doubtful else {}
         for task, error in doubtful:
-            answers[task.name] = after_doubt(task, current.get(task.name), error)
+            answers[task.name] = after_ambiguous_error(task, current.get(task.name), error)
         return answers

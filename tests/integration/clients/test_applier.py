@@ -20,7 +20,7 @@ from quota.kafka.applier import applier as applier_module
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import Ledger
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.places import TakenOver
+from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.target.calls import TopicCalls
 from quota.kafka.topics.preparation import prepare_topics
@@ -206,7 +206,7 @@ def test_a_result_that_would_be_too_large_for_its_topic_says_less(bench, limit, 
 
 
 def test_records_that_are_no_results_stop_nobody(bench):
-    for part in (bench.settings.topics.results, bench.settings.topics.places):
+    for part in (bench.settings.topics.results, bench.settings.topics.positions):
         producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
         producer.produce(part, b"\xffno result", bench.settings.applier.group.encode())
         assert producer.flush(10) == 0

@@ -12,7 +12,7 @@ import pytest
 from jobs.observe.following import Follower
 from jobs.services.observe import run_follow
 from quota.errors import BadInput
-from quota.kafka.places import TakenOver
+from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
 from quota.observation.stats import FollowStats

@@ -28,7 +28,7 @@ def test_three_nodes_hold_each_topic_three_times_and_end_by_one_ctrl_c(tmp_path)
         assert process.wait(60) == 0
     assert (ready, len(address.split(",")), len(nodes)) == ("ready", 3, 3)
     assert {name: topic.replication_factor for name, topic in layout.topics.items()} == dict.fromkeys(
-        (f"mutation-{each}" for each in ("requests", "decisions", "dead-letters", "quotas", "results", "places")), 3
+        (f"mutation-{each}" for each in ("requests", "decisions", "dead-letters", "quotas", "results", "positions")), 3
     )
     assert (configs["default.replication.factor"], configs["min.insync.replicas"]) == ("3", "2")
     assert configs["offsets.topic.replication.factor"] == "3"

@@ -163,7 +163,7 @@ def test_an_observer_has_what_it_needs_and_no_more(cluster):
 
 def test_status_has_what_it_needs_and_tells_what_it_may_not_see(cluster):
     """The storage root plays no part here: other tests may or may not have used it."""
-    names = {"requests", "decisions", "dead-letters", "quotas", "results", "places"}
+    names = {"requests", "decisions", "dead-letters", "quotas", "results", "positions"}
 
     seen, unseen = (json.loads(cluster.command(user, "status", "--json").stdout) for user in ("status", "blind"))
 

@@ -48,7 +48,7 @@ def test_no_two_users_share_a_topic(one, other):
 
 
 def judged(value, topic):
-    found = resolve(Record(Source(topic, 0, 7), 99, value), timeline(), Policy(requests_of_users=REQUESTS))
+    found = resolve(Record(Source(topic, 0, 7), 99, value), timeline(), Policy(user_topic_prefix=REQUESTS))
     return getattr(found, "error", None) or found.request.user
 
 

@@ -132,7 +132,7 @@ def test_what_was_observed_more_than_a_week_ago_is_a_dead_letter():
 
 
 def test_users_who_write_requests_themselves_may_not_write_observed_ones():
-    found = resolve(record(request_json(1, observed=observed(1))), timeline(), Policy(requests_of_users="requests"))
+    found = resolve(record(request_json(1, observed=observed(1))), timeline(), Policy(user_topic_prefix="requests"))
     assert found.error == "observed: not allowed where users have topics of their own (topics.identity=topic)"
 
 

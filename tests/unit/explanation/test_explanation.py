@@ -17,7 +17,7 @@ def differs(explanation):
 
 def test_the_first_request_of_a_bucket_finds_it_full_and_is_charged_topic_by_topic():
     found = explained(WORKED, 0)
-    assert (found.refill.origin, found.refill.tokens, found.refill.gains) == (Origin.FIRST_SIGHT, 500, [])
+    assert (found.refill.origin, found.refill.tokens, found.refill.gains) == (Origin.NEVER_CHARGED, 500, [])
     assert [each.tokens_before for each in found.charges] == [500, 420, 340, 260, 180, 100, 20]
     assert found.charges[-1] == Charge("topic-6", 80, 20, -60, admitted=True, charged=True)
     assert differs(found) == []
@@ -187,7 +187,7 @@ def test_what_was_taken_off_for_the_purgatory_is_told(fields, taken_off):
 
 def test_a_table_that_does_not_reach_back_is_told_and_the_rest_is_checked():
     found = explained(WORKED[1:2])
-    assert (found.refill.origin, found.refill.tokens) == (Origin.FIRST_SIGHT, 500)
+    assert (found.refill.origin, found.refill.tokens) == (Origin.NEVER_CHARGED, 500)
     assert differs(found) == ["tokens_before"]
     assert (found.recomputed.error_codes, found.recomputed.tokens) == ([89], -60)
 

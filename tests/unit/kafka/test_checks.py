@@ -65,8 +65,8 @@ def test_quotas_that_may_be_forgotten_early_are_warned_of(settings, caplog, conf
 
 
 def test_a_topic_of_a_users_own_is_checked_like_that_of_all():
-    by_users = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
-    name = f"{by_users.topics.requests}.alice"
+    own = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
+    name = f"{own.topics.requests}.alice"
     own = DescribedTopic("id", 1, {"message.timestamp.type": "CreateTime"})
-    (problem,) = problems({name: own}, by_users)
+    (problem,) = problems({name: own}, own)
     assert problem.startswith(f"topic {name} is stamped by producers")

@@ -96,7 +96,7 @@ def test_a_client_id_is_a_name_and_no_pattern(client_id, others):
 
 
 def test_topics_by_which_users_make_requests_are_nobodys():
-    allowed = TopicPermissions(users_of="mutation-requests")
+    allowed = TopicPermissions(user_topic_prefix="mutation-requests")
     assert allowed.denial("mutation-requests.bob", "bob", "app") == "topic mutation-requests.bob is protected"
     assert may(allowed, "mutation-requestsXbob")
     assert may(TopicPermissions(), "mutation-requests.bob")

@@ -50,7 +50,7 @@ def test_the_summary_tells_what_was_found_and_what_was_not(log):
 def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
     summary = json.loads(imported(log, "--json").stdout)
     assert summary["mutations"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
-    assert summary["logs"]["kafka-request.log"]["broken_lines"] == 1
+    assert summary["logs"]["kafka-request.log"]["invalid_lines"] == 1
     requests = [json.loads(each) for each in (log / "requests.jsonl").read_text().splitlines()]
     assert [each["topics"][0]["name"] for each in requests] == ["a", "b", "old"]
     piped = run("observe", "import", "kafka-request.log", "--json", cwd=log)

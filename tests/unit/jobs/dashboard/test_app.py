@@ -194,5 +194,5 @@ def test_probes_are_answered_without_the_token_and_name_no_address(page, state, 
 
 def test_a_dashboard_whose_reading_thread_hangs_is_neither_healthy_nor_ready(page):
     shown = page()
-    shown.feed.turned_at -= 601
+    shown.feed.looped_at -= 601
     assert [shown.client.get(path).status_code for path in ("/healthz", "/readyz")] == [503, 503]

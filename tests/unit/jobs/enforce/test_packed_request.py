@@ -27,8 +27,8 @@ def through_the_stage(value, policy, topic="requests", timestamp=1000):
         (Policy(), "requests", "alice"),
         (Policy(), "requests", "bob"),
         (Policy(exempt_users=frozenset({"alice"})), "requests", "alice"),
-        (Policy(requests_of_users="requests"), "requests.alice", ""),
-        (Policy(requests_of_users="requests"), "requests.alice", "alice"),
+        (Policy(user_topic_prefix="requests"), "requests.alice", ""),
+        (Policy(user_topic_prefix="requests"), "requests.alice", "alice"),
     ],
 )
 def test_a_request_comes_out_as_it_was_resolved(policy, topic, named):

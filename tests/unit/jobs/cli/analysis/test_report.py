@@ -83,7 +83,7 @@ LOAD = {
     "peak": 7,
 }
 BACKTEST = {
-    "repetition": {"decisions": 4, "differing": 0, "examples": []},
+    "replay": {"decisions": 4, "differing": 0, "examples": []},
     "outcomes": [
         {
             "name": "twice as much",
@@ -115,7 +115,7 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     ("content", "error"),
     [
         (None, "No such file or directory"),
-        ("{}", "not the output of backtest --output json: Object missing required field `repetition`"),
+        ("{}", "not the output of backtest --output json: Object missing required field `replay`"),
         ("\x00", "not the output of backtest --output json: JSON is malformed"),
     ],
 )

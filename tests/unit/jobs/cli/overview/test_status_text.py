@@ -29,7 +29,7 @@ TOPICS = [
     TopicStatus("mutation-decisions", "decisions", True, True, 2, 3, 0, 1, "delete", -1, "LogAppendTime", []),
     TopicStatus("mutation-quotas", "quotas", True, True, 1, 3, 0, 0, "compact", 604_800_000, "LogAppendTime", []),
     TopicStatus("mutation-dead-letters", "dead_letters", True, False),
-    TopicStatus("mutation-places", "places", False, False),
+    TopicStatus("mutation-positions", "positions", False, False),
 ]  # fmt: skip
 LAGS = [
     PartitionLag("mutation-requests", number, 10, 0, 10 + lag, lag=lag, overdue=lag, lost=0)
@@ -74,7 +74,7 @@ mutation-requests         6     3  delete   7d         broker      differs
 mutation-decisions        2     3  delete   for ever   broker      NOT IN SYNC
 mutation-quotas           1     3  compact  -          broker      ok
 mutation-dead-letters     -     -  -        -          -           MISSING
-mutation-places           -     -  -        -          -           not used yet
+mutation-positions           -     -  -        -          -           not used yet
   mutation-requests: partitions=6 (created with 2)
 
 QUERY         LAG  LAST BATCH           RUNNING  POSITION STORED IN

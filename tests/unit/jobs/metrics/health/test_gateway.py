@@ -24,18 +24,18 @@ HANGS = 11
 def test_it_is_healthy_while_its_event_loop_goes_round_and_ready_while_it_takes_connections(
     serves, since_its_last_turn, live, ready
 ):
-    turned_at = 0.0 if since_its_last_turn is None else time.monotonic() - since_its_last_turn
-    health = GatewayHealth(GatewayStats(is_serving=serves, turned_at=turned_at))
+    looped_at = 0.0 if since_its_last_turn is None else time.monotonic() - since_its_last_turn
+    health = GatewayHealth(GatewayStats(is_serving=serves, looped_at=looped_at))
     assert (health.live().ok, health.ready().ok) == (live, ready)
 
 
 def test_without_decisions_it_is_ready_nevertheless():
     """It passes everything else on: taken away from all clients it would cut them off from their data."""
-    assert GatewayHealth(GatewayStats(is_serving=True, turned_at=time.monotonic(), undecided=9)).ready().ok
+    assert GatewayHealth(GatewayStats(is_serving=True, looped_at=time.monotonic(), undecided=9)).ready().ok
 
 
 def test_while_no_broker_answers_it_is_healthy_and_not_ready():
-    stats = GatewayStats(is_serving=True, turned_at=time.monotonic(), broker_failure="kafka-1:9092: no answer")
+    stats = GatewayStats(is_serving=True, looped_at=time.monotonic(), broker_failure="kafka-1:9092: no answer")
     health = GatewayHealth(stats)
     assert (health.live().ok, health.ready().ok) == (True, False)
     assert health.ready().reason == "no broker answers: kafka-1:9092: no answer"

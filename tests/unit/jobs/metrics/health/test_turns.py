@@ -32,17 +32,17 @@ def test_before_its_first_turn_it_is_healthy_and_not_ready(stats):
 
 @pytest.mark.parametrize(("silence", "ok"), [(0, True), (600, True), (601, False)])
 def test_it_is_healthy_and_ready_while_its_loop_turns(stats, silence, ok):
-    stats.turned_at = NOW - silence
+    stats.looped_at = NOW - silence
     assert answers(stats) == (ok, ok)
 
 
 def test_it_is_healthy_and_not_ready_while_something_is_missing(stats):
-    stats.turned_at = NOW
+    stats.looped_at = NOW
     assert answers(stats, "it has no positions yet") == (True, False)
     assert health(stats, "it has no positions yet").ready().reason == "it has no positions yet"
 
 
 def test_while_it_waits_for_a_cluster_it_is_healthy_for_any_time_and_not_ready(stats):
-    stats.turned_at, stats.waits_for = NOW - 86_400, "Kafka at a:1 does not answer"
+    stats.looped_at, stats.waits_for = NOW - 86_400, "Kafka at a:1 does not answer"
     assert answers(stats) == (True, False)
     assert health(stats).ready().reason == "it waits: Kafka at a:1 does not answer"

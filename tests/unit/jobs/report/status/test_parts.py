@@ -82,7 +82,7 @@ def test_a_damaged_deployment_file_is_an_error(left_behind, tmp_path):
 def test_an_endpoint_tells_its_jobs_and_whether_they_are_ready():
     settings = load_settings([f"metrics.port={free_port()}"], environment={}, with_default_file=False)
     address = f"127.0.0.1:{settings.metrics.port}"
-    stats = ApplierStats(turned_at=time.monotonic())
+    stats = ApplierStats(looped_at=time.monotonic())
     with ServiceEndpoint(settings.metrics, "applier") as endpoint:
         starting = read_endpoint(address)
         with endpoint.following(settings, ApplierMetrics(settings, stats), TurnHealth(stats, 600, lambda: "")):
