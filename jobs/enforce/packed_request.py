@@ -1,7 +1,7 @@
 """Packed requests: the one binary column that goes into the stateful stage.
 
 PySpark converts structs value by value, in Python; it hands bytes over as they are, which halves the cost of a key
-(docs/decisions/0003).
+(docs/decisions/programs/0003-one-stream-through-one-waist.md).
 """
 
 from collections.abc import Iterable, Iterator

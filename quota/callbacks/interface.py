@@ -81,7 +81,7 @@ class ClientQuotaCallback(Protocol):
     """Decides which requests share a quota, and its limit.
 
     Each Python worker creates an instance without arguments, configures it, passes it the quota log up to the
-    moment of a request, and then calls it for that request. A replay gives the same decisions only if the results
+    time of a request, and then calls it for that request. A replay gives the same decisions only if the results
     depend on nothing else. Calls come from one thread at a time. If a method raises, the requests concerned become dead
     letters with the reason.
     """
@@ -89,7 +89,11 @@ class ClientQuotaCallback(Protocol):
     def configure(self, configs: Mapping[str, str]) -> None:
         """Apply the configs (`quota.callback_configs`), after construction and when they change.
 
-        Raise an exception to reject them.
+        Args:
+            configs: the value of each config, by its name.
+
+        Raises:
+            Exception: any exception rejects the configs.
         """
 
     def quota_metric_tags(
@@ -99,17 +103,32 @@ class ClientQuotaCallback(Protocol):
 
         The conventional tags are `user` and `client-id`, empty if unused; up to six others are allowed (together at
         most 1,024 bytes more than the two names). A request without tags, or with only empty ones, is unlimited.
+
+        Args:
+            quota_type: CONTROLLER_MUTATION.
+            principal: the user of the request.
+            client_id: its client-id.
         """
 
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
         """Return the limit for these tags in mutations/s, above 0; None, for tags no longer in use, means unlimited.
 
-        The result is cached until a quota is updated or removed, the instance is configured again,
-        or `update_cluster_metadata` or `quota_reset_required` returns true.
+        The result is cached until a quota is updated or removed, the instance is configured again, or
+        `update_cluster_metadata` or `quota_reset_required` returns true.
+
+        Args:
+            quota_type: CONTROLLER_MUTATION.
+            metric_tags: the tags that `quota_metric_tags` returned.
         """
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity, new_value: float) -> None:
-        """Store a quota that was set; `new_value` is a `QuotaValue`, the rate in mutations/s."""
+        """Store a quota that was set.
+
+        Args:
+            quota_type: CONTROLLER_MUTATION.
+            quota_entity: the entity that the quota is set for.
+            new_value: a `QuotaValue`, the rate in mutations/s.
+        """
 
     def remove_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity) -> None:
         """Drop a quota that was removed."""

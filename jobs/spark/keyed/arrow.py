@@ -1,8 +1,9 @@
 """Replaces PySpark's own way from Arrow to a function of applyInPandasWithState and back by Arrow alone.
 
 PySpark makes pandas frames of each key's rows, of its state and of its answers, which takes many times as long as the
-function itself (docs/decisions/0019). Here the rows of a key are a slice of Spark's record batch, and the answers and
-states of many keys are one record batch. The data from and to Spark stays the same.
+function itself (docs/decisions/programs/0019-keyed-stages-without-pandas.md). Here the rows of a key are a slice of
+Spark's record batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the
+same.
 
 This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only.
 """

@@ -26,7 +26,9 @@ from tests.support.programs import command_line, environment_of, processor_secon
 from tests.support.waiting import until
 
 EARLIER = "50ec7c5"
-"""The last commit whose audit was written by Spark (docs/decisions/0005), and that had no class archives."""
+"""The last commit whose audit was written by Spark
+(docs/decisions/programs/0005-the-audit-appends-what-is-not-there.md), and that had no class archives.
+"""
 
 START_GOAL, AUDIT_GOAL = Goal(0.5), Goal(0.2)
 

@@ -194,5 +194,8 @@ def test_an_error_of_the_function_is_an_error_of_the_task(answer, through_pandas
 
 
 def test_the_release_of_pyspark_that_is_installed_is_known():
-    """An upgrade must be looked at (docs/decisions/0019): how it sends keys and states, and what it calls."""
+    """Check an upgrade: how it sends keys and states, and what it calls.
+
+    See docs/decisions/programs/0019-keyed-stages-without-pandas.md.
+    """
     assert arrow.has_known_release()
