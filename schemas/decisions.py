@@ -71,8 +71,8 @@ OBSERVED = StructType(
 
 _DECISION = [
     column("request_id", StringType(), "the sender's id of the request"),
-    column("user", StringType(), "the principal; ANONYMOUS if the request named none"),
-    column("client_id", StringType(), "the client-id; '<none>' if the request named none"),
+    column("user", StringType(), "the principal; ANONYMOUS if the request has none"),
+    column("client_id", StringType(), "the client-id; '<none>' if the request has none"),
     column("operation", StringType(), "CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS"),
     column("validate_only", BooleanType(), "whether the request is only validated: never charged, never refused"),
     column("mode", StringType(), "STRICT: refused while the bucket is in debt; PERMISSIVE: only throttled"),

@@ -21,7 +21,7 @@ from quota.timeline.resolution import ResolvedRequest
 MAX_THROTTLE_MS = 2**31 - 1
 """`throttle_time_ms` is an int32 in Kafka's protocol."""
 
-# A debt this small is a rounding error of floats and counts as none: waiting for the throttle time is sufficient.
+# A debt this small is a rounding error of floats and counts as zero: waiting for the throttle time is sufficient.
 _ROUNDING_ABSOLUTE = 1e-9
 _ROUNDING_RELATIVE = 1e-12
 
@@ -38,7 +38,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
     reset_at: int | None = None
     """The latest reset by an operator that this bucket has seen [epoch ms]."""
     admitted_requests: AdmittedRequests = {}
-    """The requests that were admitted recently, if the settings ask for deduplication."""
+    """The requests that were admitted recently, if deduplication is on."""
 
     @classmethod
     def after(cls, decision: Decision) -> Self:
@@ -150,7 +150,7 @@ def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> 
 def _refilled(now: int, bucket: Bucket, limit: Limit, burst: float, window: Window) -> float:
     quota, used = limit.quota, bucket.quota
     tokens, since = bucket.tokens, bucket.updated_at
-    if now < since:  # the burst at that time may be less than the present one
+    if now < since:  # the burst at that time may be less than the current one
         return min(tokens, window.burst(used.rate, used.burst))
     if bucket.differs(quota):
         changed_at = max(min(limit.since, now), since)

@@ -1,7 +1,7 @@
 """KIP-257's default callback: the eight levels.
 
 It is the base class to start a callback from. The jobs do not call it: `quota.timeline.timeline` resolves the eight
-levels as of any moment at the same cost. Tests compare the two, so the levels are written out here a second time, in
+levels at any time at the same cost. Tests compare the two, so the levels are written out here a second time, in
 KIP-257's types, and not taken from `quota.timeline.levels`: an error there would otherwise be in both.
 """
 

@@ -40,12 +40,12 @@ class _Channel(Generic[R]):
 class ChannelMuter(Generic[C, R]):
     """The muted channels, and the requests held for them, in order.
 
-    A channel is any hashable value that stands for one connection. It must not be reused for another connection while a
+    A channel is any hashable value that identifies one connection. It must not be reused for another connection while a
     response to the first is outstanding. As in Kafka's broker, a channel has one request in flight: it is busy from the
-    time at which a request is passed on until `answered` is called, because the response may mute it. A channel that is
+    time at which a request is forwarded until `answered` is called, because the response may mute it. A channel that is
     neither busy nor muted nor holding requests is forgotten.
 
-    A gateway passes on the requests that `offer` accepts and that `due` returns, calls `due` again at `next_at`, and
+    A gateway forwards the requests that `offer` accepts and that `due` returns, calls `due` again at `next_at`, and
     stops reading from a channel that `is_full` until `due` returns one of its requests.
 
     Not thread-safe.
@@ -86,7 +86,7 @@ class ChannelMuter(Generic[C, R]):
     def answered(self, channel: C, throttle_time_ms: int, now: int) -> None:
         """End the request in flight, which was answered at `now`, and mute its channel.
 
-        Call this once for each request passed on, with the throttle time of its decision, or with 0 for a dead letter
+        Call this once for each forwarded request, with the throttle time of its decision, or with 0 for a dead letter
         or a failed send; not again for a copy of the decision. The throttle time starts at `now`, not at the
         decision's time: its `retry_at` is by the broker's clock. An answer to a closed channel is ignored.
         """
@@ -117,7 +117,7 @@ class ChannelMuter(Generic[C, R]):
         return known is not None and len(known.held) >= self._max_held
 
     def due(self, now: int) -> Iterator[tuple[C, R]]:
-        """Yield the requests to pass on now: the first one held for each channel whose mute is over.
+        """Yield the requests to forward now: the first one held for each channel whose mute is over.
 
         Each request is removed, and its channel becomes busy, when the iterator reaches it. Other methods may be
         called in between.

@@ -1,4 +1,4 @@
-"""The client's half of KIP-599 and KIP-219: what to send and when, and what each answer means for the calls.
+"""The client's part of KIP-599 and KIP-219: what to send and when, and the effect of each answer on the calls.
 
 KIP-599: only refused topics are sent again, after the throttle time; the others complete at once; at the time limit,
 refused topics fail with the remaining throttle time. KIP-219: after a throttle, nothing is sent until it has passed.
@@ -50,7 +50,7 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One request of a call, with the topics in it that are still of interest."""
+    """One request of a call, with its topics that are still pending."""
 
     call: Call
     topics: list[TopicMutation]

@@ -60,7 +60,7 @@ class Neighbour(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
-        """Return a decision as it is shown beside others of its bucket."""
+        """Return a decision as it is shown among others of its bucket."""
         return cls(
             decision.decision_id,
             decision.timestamp,

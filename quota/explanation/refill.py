@@ -41,9 +41,9 @@ class Refill(msgspec.Struct, frozen=True):
     reset_at: int | None
     """The latest reset of the bucket [epoch ms]."""
     gains: list[Gain]
-    """The gain by the quota last applied, and if the quota has changed since, the gain by the present one."""
+    """The gain by the quota last applied, and if the quota has changed since, the gain by the current one."""
     tokens: float | None
-    """K before, as computed; None if the moment of the quota's change is unknown."""
+    """K before, as computed; None if the time of the quota change is unknown."""
 
 
 def find_last_write(before: Iterable[Decision]) -> Decision | None:
@@ -76,7 +76,7 @@ def compute_refill(
         decision: the decision.
         quota: its quota.
         last_write: the decision that wrote the bucket last, if any.
-        quotas: the resets, and the moments of quota changes.
+        quotas: the resets, and the times of quota changes.
         window: the window of a quota whose burst was not recorded.
     """
     reset_at = quotas.reset_at(decision)
@@ -94,7 +94,7 @@ def compute_refill(
 
 
 def _gains(bucket: Bucket, limit: Limit, now: int, window: Window) -> list[Gain]:
-    """Return the gain by the quota last applied until the present one took effect, and by the present one from then."""
+    """Return the gain by the quota last applied until the current one took effect, and by that one from then on."""
     if not bucket.differs(limit.quota):
         return [_gain(bucket, now, tokens_at(now, bucket, limit, window), window)]
     last_applied = Limit(bucket.quota, BEGINNING)

@@ -187,7 +187,7 @@ class Channel:
         self._context.mutes.answered(self, self._client, throttle_time_ms, self._io.now())
 
     def _relay(self, header: RequestHeader) -> bool:
-        """Pass a request on as its bytes arrive; return false if it has to wait."""
+        """Forward a request as its bytes arrive; return false if it has to wait."""
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or self._client is None:
             found = self._requests.read_head()

@@ -1,4 +1,4 @@
-"""A stream of bytes cut into frames, each either taken whole or passed on as its bytes arrive."""
+"""A stream of bytes cut into frames, each either read whole or forwarded as its bytes arrive."""
 
 import struct
 

@@ -48,7 +48,7 @@ class OfferedApis:
 
         Args:
             protocol: the protocol that the gateway knows.
-            rewritten: whether the gateway rewrites brokers' addresses, and must not pass on any other.
+            rewritten: whether the gateway rewrites brokers' addresses, and must not forward any other.
             permissive: whether clients may create, grow and delete topics by versions that are never refused.
         """
         self._protocol = protocol

@@ -28,7 +28,7 @@ _JWT_PARTS = 3
 
 
 class AuthenticationRefused(MutationQuotaError):
-    """An exchange that is not passed on, or whose user is unknown; the message is for the client."""
+    """An exchange that is not forwarded, or whose user is unknown; the message is for the client."""
 
 
 class SaslExchange:
@@ -53,7 +53,7 @@ class SaslExchange:
             AuthenticationRefused: it authenticates with a delegation token, which does not name its owner.
         """
         self._rounds += 1
-        if self._mechanism == "OAUTHBEARER":  # a broker takes another token after one that it did not accept
+        if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
             self._user = _bearer_user(auth_bytes, self._subject_claim)
         elif self._rounds == 1:
             self._user = _plain_user(auth_bytes) if self._mechanism == "PLAIN" else _scram_user(auth_bytes)

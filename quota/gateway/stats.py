@@ -32,7 +32,7 @@ class GatewayStats:
     closed: Counter[str] = field(default_factory=Counter)
     """Connections that the gateway closed itself, by reason."""
     relayed: int = 0
-    """The number of requests passed on unchanged."""
+    """The number of requests forwarded unchanged."""
     client_bytes: int = 0
     """Bytes from clients."""
     broker_bytes: int = 0

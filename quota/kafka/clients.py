@@ -24,7 +24,7 @@ _CALLBACK = "oauth_cb"
 _RETRY_SECONDS = 0.1
 _CAUSE_POLL_SECONDS = 0.1
 _CAUSE_SECONDS = 1.0
-"""How long another client tries to connect, to find out why the cluster cannot be reached."""
+"""How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
 
 _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
 """librdkafka's errors for any trouble with all brokers; they do not name the cause."""
@@ -32,7 +32,7 @@ _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, Kaf
 
 _STATE = re.compile(r" \(after \d+ms in state \w+\)")
 _BOOTSTRAP = re.compile(r"^\S+/bootstrap: ")
-"""Parts of librdkafka's messages that tell an operator nothing."""
+"""Parts of librdkafka's messages that are of no use to an operator."""
 
 
 def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def check(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> 
 
 
 def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
-    """Send records again, each under its own key, as new records of the topic that they came from.
+    """Send records again, with their own keys, as new records of their topics.
 
     Raises:
         ClusterError: the cluster does not acknowledge them in time.

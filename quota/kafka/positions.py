@@ -54,7 +54,8 @@ class TakenOver(ClusterError):
 class PositionWriter:
     """A producer of records and positions.
 
-    The program that opened it last owns the group: no other one of the group can write, or begin, from then on.
+    The program that opened it last owns the group: no other program of the group can write, or begin a transaction,
+    from then on.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class RequestWriter:
         """Enqueue requests, in this order.
 
         Raises:
-            BadInput: users have topics of their own, and this user's name cannot be part of a topic name.
+            BadInput: each user has a request topic, and this user's name cannot be part of a topic name.
         """
         for request in requests:
             topic = self._topics.requests_of(request.user)
@@ -139,7 +139,7 @@ class AnswerReader:
         Args:
             settings: the names of the topics.
             from_beginning: whether to read existing records, too.
-            since: the moment from which on existing records are read, too [epoch ms].
+            since: the time from which on existing records are also read [epoch ms].
             results: whether to read results, too.
             only: the prefix of the request ids whose decisions are read; other decisions are skipped without being
                 parsed.
@@ -172,7 +172,7 @@ class AnswerReader:
             try:
                 self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, from_beginning=True)
             except KafkaException as error:
-                _log.debug("cannot look for new partitions: %s", error)
+                _log.debug("cannot check for new partitions: %s", error)
         for message in poll_batch(self._consumer, _MAX_MESSAGES, seconds):
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)

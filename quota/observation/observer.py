@@ -16,7 +16,7 @@ ASSUMED_PARTITIONS = 1
 
 
 class TimedRequest(MutationRequest, frozen=True, kw_only=True):
-    """A mutation request with its moment, as a line of a file of requests."""
+    """A mutation request with its timestamp, as a line of a file of requests."""
 
     timestamp: EpochMs
 

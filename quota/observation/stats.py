@@ -22,7 +22,7 @@ class FollowStats:
     skipped_lines: int = 0
     """Lines that are too long to be read, since the last start or reopening."""
     too_large: int = 0
-    """Requests that are larger than `limits.max_request_bytes`, and left out."""
+    """Requests that are larger than `limits.max_request_bytes`, and skipped."""
     behind_bytes: int = 0
     """The bytes of the logs that are not read yet."""
     reopened: int = 0

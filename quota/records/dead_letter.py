@@ -10,7 +10,7 @@ from quota.records.record import Record, Source
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """An invalid record: the error, and the value as received (base64 where `error` says that it is not UTF-8)."""
+    """An invalid record: the error, and the value as received (base64 if it is not UTF-8; then `error` states this)."""
 
     error: str
     value: str | None

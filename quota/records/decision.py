@@ -170,7 +170,7 @@ class Decision(Charges, msgspec.Struct, frozen=True):
 
     @property
     def applied_quota(self) -> Quota | None:
-        """The quota that was applied, with the burst that followed from it; None where there was none."""
+        """The quota that was applied, with its effective burst; None without a quota."""
         return None if self.quota is None else Quota(self.quota, self.burst, self.max_debt_ms)
 
 

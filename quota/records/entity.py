@@ -43,7 +43,7 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def names(self) -> dict[str, str]:
-        """The names in the entity, by KIP-257's tags; a part that is left out or a default has none."""
+        """The names in the entity, by KIP-257's tags; a part that is missing or a default has no name."""
         parts = {"user": self.user, "client-id": self.client_id}
         return {tag: name for tag, name in parts.items() if isinstance(name, str)}
 

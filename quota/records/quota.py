@@ -27,7 +27,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A quota in force, and the moment (epoch ms) since which its bucket has had these bounds."""
+    """A quota in force, and the time (epoch ms) since which its bucket has had these bounds."""
 
     quota: Quota
     since: int

@@ -43,7 +43,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Sets or removes the quota of an entity; options that are left out have KIP-599's defaults."""
+    """Sets or removes the quota of an entity; options that are missing have KIP-599's defaults."""
 
     entity: QuotaEntity
     """The entity whose quota is set."""

@@ -9,10 +9,10 @@ from quota.records import codec
 from quota.records.fields import EpochMs
 
 ANONYMOUS = "ANONYMOUS"
-"""The user of a request that names none (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
+"""The user of a request without a user (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
 
 NO_CLIENT_ID = "<none>"
-"""The client-id of a request that names none, so that leaving it out does not evade the default quotas."""
+"""The client-id of a request without one, so that omitting it does not evade the default quotas."""
 
 Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -68,7 +68,7 @@ class Observed(msgspec.Struct, frozen=True):
     """The answer of a cluster to a request that it processed without a decision, from a broker's request log."""
 
     at: EpochMs
-    """The moment at which the broker received the request [epoch ms]; the request is decided as of then."""
+    """The time at which the broker received the request [epoch ms]; it is decided as of this time."""
     error_codes: list[Int16]
     """The cluster's answer for each topic, in the request's order: 0, or 89 (THROTTLING_QUOTA_EXCEEDED)."""
     throttle_time_ms: Int32 = 0

@@ -43,7 +43,7 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
 
     Args:
         timeline: the quota log.
-        at: the moment.
+        at: the time [epoch ms].
         brokers: the window of the brokers.
     """
     wanted = wanted_rates(timeline, at)

@@ -33,7 +33,7 @@ class RateDifference:
 
     entity: QuotaEntity
     kind: Kind
-    """`changed`: it has another rate; `missing`: it has none; `not_removed`: it has one, and by the log none;
+    """`changed`: it has a different rate; `missing`: it has none; `not_removed`: it has one, but none in the log;
     `only_there`: the log never had one."""
     wanted: float | None
     present: float | None

@@ -1,4 +1,4 @@
-"""Plans: the steps that lead from the present quotas to the desired ones."""
+"""Plans: the steps from the current quotas to the desired ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -82,11 +82,11 @@ def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], 
 
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps that restore the quotas of a past moment, and the changes that were scheduled then.
+    """Return the steps that restore the quotas of a past time, and the changes that were scheduled then.
 
     Args:
-        past: the changes that were known at that moment.
-        then: that moment, epoch ms.
+        past: the changes that were known at that time.
+        then: that time [epoch ms].
         timeline: all changes.
         at: the time at which the past quotas take effect again, epoch ms.
     """

@@ -40,7 +40,7 @@ class Effect(NamedTuple):
     client_id: str
     timestamp: int
     retry_at: int
-    """The moment until which the sender is throttled."""
+    """The time until which the sender is throttled [epoch ms]."""
     requests: int = 0
     refused_requests: int = 0
     """The requests with a refused topic."""

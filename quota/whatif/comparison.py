@@ -108,7 +108,7 @@ class _Case(NamedTuple):
         The client gets the throttle time that remains when it is answered, which is up to `took_ms` shorter.
 
         Args:
-            answer: the answer at a moment [epoch ms].
+            answer: the answer at a given time [epoch ms].
             slack_ms: how much later than assumed the bucket may have been charged [ms].
         """
         at, took = self.observed.at, self.observed.took_ms

@@ -27,7 +27,7 @@ class SizingInput:
     capacity: float
     """The capacity C of the controller."""
     reserve: float
-    """The share of it reserved for elections, broken brokers and requests without a quota."""
+    """The share of it reserved for elections, failed brokers and requests without a quota."""
     over_allocation: float | None
     """The factor by which the available capacity is over-allocated; None to derive it from the tenants' loads."""
     window: Window

@@ -78,7 +78,7 @@ class ChargedQuota(msgspec.Struct, frozen=True):
     exempt: bool
     """Whether the user is never throttled."""
     entity: QuotaEntity | None
-    """The entity that the quota is set for; null for none, or where a callback decides."""
+    """The entity that the quota is set for; null for none, or if a callback decides."""
     controller_mutation_rate: float | None
     """Partition mutations per second; null without a quota."""
     burst: float | None

@@ -11,7 +11,7 @@ class SettingInForce(msgspec.Struct, frozen=True):
     name: str
     """Section and key, as in `--set`; of a table also the name of the entry."""
     value: bool | int | float | str | list[str]
-    """The value; `********` in place of a secret."""
+    """The value; `********` instead of a secret."""
     default: bool | int | float | str | list[str] | None
     """The default; null for an entry of a table."""
     changed: bool

@@ -1,6 +1,6 @@
 """The output of `mutation-quota status`: the state of each part of a deployment.
 
-Times are epoch ms. A field is null where it is unknown: the part cannot be reached, or there is none.
+Times are epoch ms. A field is null if it is unknown: the part cannot be reached, or does not exist.
 """
 
 from typing import Literal
@@ -168,7 +168,7 @@ class TableStatus(msgspec.Struct, frozen=True):
 
 
 class EndpointStatus(msgspec.Struct, frozen=True):
-    """A metrics endpoint that was asked which jobs run."""
+    """A metrics endpoint that was queried for running jobs."""
 
     address: str
     """Its host and port."""
@@ -204,4 +204,4 @@ class Status(msgspec.Struct, frozen=True):
     tables: list[TableStatus]
     """The Delta tables."""
     endpoints: list[EndpointStatus]
-    """The metrics endpoints that were asked."""
+    """The metrics endpoints that were queried."""

@@ -37,7 +37,7 @@ class Growth(ValidatedOperation):
     results = "results"
 
     def check(self) -> Check:
-        """Ask the cluster to validate the request, and look up the current numbers of partitions."""
+        """Have the cluster validate the request, and look up the current numbers of partitions."""
         failed, valid, throttle_ms = yield from self.validate(self._request.version)
         names = [each["name"] for each in self._request.message["topics"] if each["name"] in valid]
         if not names:

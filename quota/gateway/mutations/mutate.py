@@ -1,7 +1,7 @@
 """The mutations of one client's request, from its arrival to its response.
 
 The cluster validates them first, so that topics that would fail anyway get the cluster's own error and are not charged.
-The others are decided, and only admitted topics are passed on, in the version of the client's request.
+The others are decided, and only admitted topics are forwarded, in the version of the client's request.
 """
 
 from collections.abc import Callable, Generator

@@ -112,7 +112,7 @@ class Dispatcher:
             self._closed.set()
         self._run(partial(self._conversation.close, time.monotonic()))
         self._workers.shutdown(wait=False, cancel_futures=True)
-        for future in list(self._unfinished):  # of calls that had not reached the conversation
+        for future in list(self._unfinished):  # their calls had not reached the conversation
             _fail(future, closed_error("the topic"))
         if not is_ours:
             self._listener.join(_JOIN_SECONDS)

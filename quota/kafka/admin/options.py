@@ -47,7 +47,7 @@ class ClientOptions:
 
         Raises:
             BadInput: a setting is invalid, or the user is not known; the message has its name and value.
-            ClusterError: the user is the subject of a token, and there is none.
+            ClusterError: the user is the subject of a token, but no token was returned.
         """
         own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
         target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
@@ -74,7 +74,7 @@ class ClientOptions:
     def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
         user = settings.client.user or _user_of(target, settings.kafka.timeout_seconds)
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
-        settings.topics.requests_of(user)  # raises if users have topics of their own and this one cannot
+        settings.topics.requests_of(user)  # raises if a user topic cannot have this name
         return cls(settings, target, control, user, client_id)
 
 

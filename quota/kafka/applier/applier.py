@@ -34,7 +34,7 @@ _REFRESH_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _AdmittedDecision:
-    """An admitted decision, its record, and whether a previous applier may have begun it."""
+    """An admitted decision, its record, and whether a previous applier may have started it."""
 
     key: bytes | None
     source: Source
@@ -158,7 +158,7 @@ class Applier:
             _log.warning("cannot read decisions: %s", error.str())
 
     def _carry_out(self, messages: Sequence[Message]) -> None:
-        """Carry out a batch, which begins only if no other applier has taken over."""
+        """Carry out a batch; it starts only if no other applier has taken over."""
         if not messages:
             return
         decisions = [each for each in map(self._admitted, messages) if each is not None]
@@ -182,7 +182,7 @@ class Applier:
         self.stats.positions = {(topic, number): each.offset for number, each in self._offsets.items()}
 
     def _offsets_with_next_batch(self) -> dict[int, AppliedOffset]:
-        """Return the offsets, with the next batch marked as possibly begun."""
+        """Return the offsets, with the next batch marked as possibly started."""
         return {
             number: AppliedOffset(each.offset, max(each.maybe_until, each.offset + _BATCH))
             for number, each in self._offsets.items()

@@ -1,4 +1,4 @@
-"""The progress of an applier: which decisions are done, and which may have been begun when it was killed."""
+"""The progress of an applier: the decisions that are done, and those that may have been started when it was killed."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ _BATCHES = 2
 """Both copies of a decision that was written twice are within two consecutive batches of the enforcing query."""
 
 _OFFSETS_PER_RESULT = 2
-"""Each transaction also ends with a marker, which takes an offset of the results topic."""
+"""Each transaction also ends with a marker, which occupies an offset of the results topic."""
 
 
 _TRANSACTION_SECONDS = 900.0
@@ -29,7 +29,7 @@ _TRANSACTION_SECONDS = 900.0
 class AppliedOffset(msgspec.Struct, frozen=True):
     """The position of an applier in one partition of the decisions.
 
-    Decisions from `offset` up to, not including, `maybe_until` may have been begun by an applier that was killed.
+    Decisions from `offset` up to, not including, `maybe_until` may have been started by an applier that was killed.
     """
 
     offset: int
@@ -58,7 +58,7 @@ def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
 class Ledger:
     """Results and applied offsets, written in one transaction.
 
-    The applier that opened it last owns it: no other one of the group can write, or begin a batch, from then on.
+    The applier that opened it last owns it: no other applier of the group can write, or start a batch, from then on.
     """
 
     def __init__(self, settings: Settings) -> None:

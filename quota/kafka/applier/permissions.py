@@ -15,9 +15,10 @@ class TopicPermissions:
         """Allow topics by their names.
 
         Args:
-            pattern: a regular expression for the whole name, where {user} and {client_id} stand for the requester's.
-            protected: names that nobody may change.
-            user_topic_prefix: the prefix of the users' own request topics, which nobody may change either.
+            pattern: a regular expression for the whole name, where {user} and {client_id} are replaced with those of
+                the request.
+            protected: the names of topics that are always denied.
+            user_topic_prefix: the prefix of the users' own request topics, which are always denied, too.
         """
         self._pattern = pattern
         self._protected = frozenset(protected)

@@ -123,7 +123,7 @@ class ClusterQuotas:
             ask: makes the calls, on a connection that is logged in, to the broker with this address.
 
         Raises:
-            ClusterError: no broker can be reached, or one does not accept the credentials, or refuses the calls.
+            ClusterError: no broker can be reached, or one does not accept the credentials, or rejects the calls.
         """
         return asyncio.run(self._ask(f"cannot {action} Kafka at", ask))
 

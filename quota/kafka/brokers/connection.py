@@ -55,7 +55,7 @@ def tls_context(security: Security) -> ssl.SSLContext | None:
     if security.ssl_endpoint_identification == "none":
         context.check_hostname = False
     if security.ssl_certificate:
-        with tempfile.TemporaryDirectory() as folder:  # the module takes files only
+        with tempfile.TemporaryDirectory() as folder:  # the module reads only files
             chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
             chain.write_text(security.ssl_certificate)
             key.write_text(security.ssl_key)
@@ -176,7 +176,7 @@ def _token_of(security: Security) -> Token:
 
 async def _send_token(calls: BrokerCalls, token: Token) -> None:
     problem = await _send(calls, bearer_message(token))
-    if problem:  # the broker says the reason in words once this is acknowledged
+    if problem:  # the broker sends the reason as text once this is acknowledged
         await _send(calls, b"\x01")
         raise ClusterError(f"the token is not accepted: {problem.decode(errors='replace')}")
 

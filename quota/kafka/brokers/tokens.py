@@ -73,7 +73,7 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
 
     Args:
         credentials: the client.
-        timeout_seconds: how long the server may take to connect, and to answer.
+        timeout_seconds: the time limit [s] for the connection, and for the response.
 
     Raises:
         ClusterError: the server cannot be reached, or refuses; the message contains its error. A redirect is refused.
@@ -94,7 +94,7 @@ def _ask(credentials: ClientCredentials, timeout_seconds: float) -> _Answer:
     form = {"grant_type": "client_credentials"} | ({"scope": credentials.scope} if credentials.scope else {})
     login = base64.b64encode(f"{credentials.client_id}:{credentials.client_secret}".encode()).decode()
     headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
-    request = Request(  # noqa: S310 the settings take http and https alone
+    request = Request(  # noqa: S310 the settings accept only http and https
         credentials.token_endpoint_url, urlencode(form).encode(), headers, method="POST"
     )
     context = ssl.create_default_context(cadata=credentials.ca or None)
@@ -139,7 +139,7 @@ def _refusal(answer: HTTPError) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return what a server says in one line, for a terminal."""
+    """Return a server's text as one line, for a terminal."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_MAX_SHOWN]
 
 

@@ -103,7 +103,7 @@ class QuotaLog:
         self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[QuotaLogEntry] = []
         self.decided_until = -1
-        """The latest moment as of which requests were decided, epoch ms; a change up to it that is read now is late."""
+        """The latest timestamp of the requests that were decided [epoch ms]; a change with an earlier one is late."""
         self._with_entries = with_entries
         self._latest_timestamp = 0
         self._trust_producer_timestamps = quotas.trust_producer_timestamps

@@ -47,7 +47,7 @@ class TopicCalls:
         return found
 
     def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
-        """Carry out tasks that one call can take together, and return the error of each topic, or None."""
+        """Carry out tasks that fit into one call, and return the error of each topic, or None."""
         answers: dict[str, KafkaError | None] = {}
         for task in tasks:
             problem = _encoding_problem(task.topic)

@@ -91,7 +91,7 @@ class Target:
         return self._recent.correct(self._calls.partitions(names, seconds), names, time.monotonic())
 
     def record(self, task: Task) -> None:
-        """Record that a task was carried out, here or elsewhere: brokers may lag behind for a moment."""
+        """Record that a task was carried out, here or elsewhere: brokers may lag behind for some ms."""
         if not task.validate_only:
             self._recent.record(task.name, task.partitions_after, time.monotonic())
 

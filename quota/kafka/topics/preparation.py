@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str, str]:
     """Create missing topics if the settings allow it, and check existing ones.
 
-    If users have topics of their own for requests, the existing ones take the place of the shared request topic.
+    If each user has a request topic, the existing ones are used instead of the shared request topic.
 
     Args:
         settings: the settings.
