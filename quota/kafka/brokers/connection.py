@@ -42,7 +42,7 @@ def failure_reason(error: BaseException) -> str:
         case ssl.SSLError(reason=str(text)):
             return f"TLS fails: {text.replace('_', ' ').lower()}"
         case ConnectionRefusedError():
-            return "connection refused: no program listens on this port"
+            return "connection refused"
         case _:
             return str(error)
 

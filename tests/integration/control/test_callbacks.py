@@ -204,7 +204,7 @@ def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, 
     options = ["--set", "quota.callback_classes=nowhere.Callback"]
     assert "callback nowhere.Callback: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
     options = ["--set", "quota.callback_configs.typo=1"]
-    assert "DefaultQuotaCallback: has no configs, got typo" in command("enforce", *options, exit_code=2)
+    assert "DefaultQuotaCallback: takes no configs, got typo" in command("enforce", *options, exit_code=2)
 
 
 def test_callbacks_are_scheduled_and_taken_back(deployment, command):

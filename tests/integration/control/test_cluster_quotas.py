@@ -116,7 +116,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
     assert [each.partition(": ")[2] for each in warnings] == [
         "user-principal 'alice': has a burst of 500 here, and of 55 there, which follows from the rate",
         "user-principal 'alice': has debts of 60000 ms at most here, and of any length there",
-        f"user-principal 'shady': {SHADOW}; in its place the quota of {wider} holds there",
+        f"user-principal 'shady': {SHADOW}; the quota of {wider} applies there instead",
         f"user-principal 'later': becomes {RATE}=9.0 from 2096-10-02T07:06:40.000Z on, and not before",
     ]
     assert shown_by_kafka(address, "users")["user-principal 'alice'"][RATE] == "1.0"
@@ -350,7 +350,7 @@ def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_sett
             target.start()
             until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
     (line,) = (each for each in lines if each.endswith(": retrying"))
-    assert line.startswith(f"cannot read the quotas of Kafka at {target.address}: nobody listens there")
+    assert line.startswith(f"cannot read the quotas of Kafka at {target.address}: connection refused")
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 
 

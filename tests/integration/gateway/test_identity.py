@@ -310,7 +310,7 @@ def test_a_decision_that_would_outlast_the_session_ends_before_it(sasl):
         ):
             answer = alice.call(19, 7, creation("alice-outlasting"))
             assert answer["topics"][0]["errorCode"] == 7
-            assert "so it was not begun" in answer["topics"][0]["errorMessage"]
+            assert "so nothing was changed" in answer["topics"][0]["errorMessage"]
             alice.authenticate("alice", "alice-secret")
             assert alice.call(3, 12, {"topics": []})["brokers"]
     finally:

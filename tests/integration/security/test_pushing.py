@@ -121,7 +121,7 @@ def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
     ("more", "reason"),
     [
         ({"sasl_username": "nobody"}, "Authentication failed"),
-        ({"sasl_mechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256 is not enabled there, but "),
+        ({"sasl_mechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256 is not enabled on the broker; enabled are "),
         ({"ssl_ca_location": "another"}, "certificate verify failed"),
         (
             {

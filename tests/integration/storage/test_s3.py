@@ -193,5 +193,5 @@ def test_a_job_of_another_machine_keeps_its_lease_until_it_is_gone(s3_spark, in_
         pass
     lease(there).claim()
     lease(Holder.here(os.getpid())).claim()
-    assert "waiting for a sign of it, at most 15 s" in caplog.text
+    assert "waiting until its lease is renewed or expires, at most 15 s" in caplog.text
     assert "two jobs that start at the same moment" not in caplog.text

@@ -45,7 +45,10 @@ def test_a_record_at_the_limit_is_judged_and_one_over_it_is_not():
     padded = request + b" " * (LIMIT - len(request))
     assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
     found = letter(padded + b" ")
-    assert found.error == "value: larger than the 1024 bytes that limits.max_request_bytes allows"
+    assert (
+        found.error
+        == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes allows"
+    )
     assert found.value == padded.decode()
 
 

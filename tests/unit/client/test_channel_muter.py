@@ -161,7 +161,7 @@ def test_a_channel_that_is_full_is_not_to_be_read_from_until_one_of_it_is_due():
     assert not muter.is_full("a")
     muter.offer("a", "third", 0)
     assert muter.is_full("a")
-    with pytest.raises(ChannelFull, match="channel 'a' holds 2 requests: read on when"):
+    with pytest.raises(ChannelFull, match="channel 'a' holds 2 requests: read from it again when"):
         muter.offer("a", "fourth", 0)
     assert due(muter, 1000) == [("a", "second")]
     assert not muter.is_full("a")

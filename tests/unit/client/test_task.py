@@ -142,7 +142,7 @@ def test_growing_that_costs_what_was_charged_or_less_is_in_order(current):
 @pytest.mark.parametrize("details", [{}, {"replication_factor": 1}])
 def test_growing_without_a_count_is_not_in_order(details):
     reason = cost_error(task(GROW, partitions=100, **details), 1)
-    assert reason == "the request has no count, so nobody knows how many partitions the topic is to have"
+    assert reason == "the request has no count, so the new number of partitions is unknown"
 
 
 def test_a_deletion_costs_the_partitions_that_the_topic_has_by_now():

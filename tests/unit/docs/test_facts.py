@@ -96,16 +96,12 @@ def test_the_target_takes_over_what_is_not_set_for_it():
     assert "`[target]`. A key that is not set there has its value in `[kafka]`" in words_of("explanation/security.md")
 
 
-def test_the_target_takes_over_no_login_that_would_be_less_protected():
+def test_the_target_inherits_no_login_that_would_be_less_protected():
     """As the settings page and the page on security say."""
     with pytest.raises(ValidationError, match=r"kafka.sasl_password is protected by TLS in \[kafka\]"):
         Settings.model_validate({"kafka": LOGIN, "target": {"security_protocol": "SASL_PLAINTEXT"}})
-    assert "A login is taken over only where it is no less protected than in `[kafka]`" in words_of(
-        "reference/settings.md"
-    )
-    assert "is not taken over either if `[kafka]` has TLS and the target does not" in words_of(
-        "explanation/security.md"
-    )
+    assert "A login is inherited only if it is no less protected than in `[kafka]`" in words_of("reference/settings.md")
+    assert "is not inherited either if `[kafka]` has TLS and the target does not" in words_of("explanation/security.md")
 
 
 def test_the_readmes_figures_are_those_of_the_experiment():

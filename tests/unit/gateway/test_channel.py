@@ -137,7 +137,7 @@ class TestOrder:
 
     def test_a_broker_that_speaks_first_closes_the_connection(self, play):
         """Nothing was asked."""
-        with pytest.raises(ChannelError, match="answer 5 that is not expected"):
+        with pytest.raises(ChannelError, match="unexpected response \\(correlation id 5\\)"):
             play().channel.from_broker(struct.pack(">ii", 4, 5))
 
 

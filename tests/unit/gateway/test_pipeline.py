@@ -87,7 +87,7 @@ def test_a_handler_may_expect_and_answer_more(pipeline):
 def test_an_answer_that_is_read_whole_has_256_mb_at_most(pipeline):
     """Refused by its length; passed on, it may have any."""
     pipeline.expect(header(1), lambda *_: None)
-    with pytest.raises(ChannelError, match="an answer of 268435457 bytes to API 3"):
+    with pytest.raises(ChannelError, match="the response to API 3 has 268435457 bytes"):
         pipeline.take(struct.pack(">ii", 256 * 1024 * 1024 + 1, 1))
 
 
@@ -95,13 +95,13 @@ def test_an_answer_that_is_read_whole_has_256_mb_at_most(pipeline):
 def test_a_length_that_no_answer_has_is_refused(pipeline, length):
     """It would be waited for without end."""
     pipeline.expect(header(1), lambda *_: None)
-    with pytest.raises(ChannelError, match=f"an answer of {length} bytes"):
+    with pytest.raises(ChannelError, match=f"a response of {length} bytes"):
         pipeline.take(struct.pack(">i", length))
 
 
 def test_an_answer_that_ends_within_its_header_is_malformed(pipeline):
     """Its tags are missing."""
-    with pytest.raises(Malformed, match="ends within its header"):
+    with pytest.raises(Malformed, match="truncated within its header"):
         pipeline.body_of(header(1), struct.pack(">i", 1))
 
 

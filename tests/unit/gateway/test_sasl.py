@@ -112,7 +112,7 @@ def test_a_scram_message_that_kafka_does_not_read_has_no_name(message):
 )
 def test_a_delegation_token_is_refused_with_a_sentence_before_the_broker_gets_it(extensions):
     """Its name is the token's, and whose it is cannot be seen."""
-    with pytest.raises(AuthenticationRefused, match=r"delegation token .* use the user's own credentials"):
+    with pytest.raises(AuthenticationRefused, match=r"delegation tokens.* use the user's own credentials"):
         SaslExchange("SCRAM-SHA-256").on_client_message(b"n,,n=bXktdG9rZW4,r=abc," + extensions)
 
 

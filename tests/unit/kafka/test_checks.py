@@ -49,7 +49,7 @@ def test_an_answer_has_to_fit_its_topic(settings, part):
 
 def test_quotas_have_one_partition_for_one_order(settings):
     (problem,) = problems(described(settings, settings.topics.quotas, partitions=2), settings)
-    assert "has 2 partitions, so that its changes have no order" in problem
+    assert "has 2 partitions, so its changes have no total order" in problem
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_quotas_that_may_be_forgotten_early_are_warned_of(settings, caplog, conf
 
 
 def test_a_topic_of_a_users_own_is_checked_like_that_of_all():
-    own = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
-    name = f"{own.topics.requests}.alice"
+    by_user = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
+    name = f"{by_user.topics.requests}.alice"
     own = DescribedTopic("id", 1, {"message.timestamp.type": "CreateTime"})
-    (problem,) = problems({name: own}, own)
+    (problem,) = problems({name: own}, by_user)
     assert problem.startswith(f"topic {name} is stamped by producers")

@@ -190,7 +190,7 @@ def test_a_cluster_that_cannot_be_reached_is_one_line_with_each_server(protocol)
     with pytest.raises(ClusterError) as error:
         cluster(protocol, "127.0.0.1:1,127.0.0.1:2").read()
     assert str(error.value) == (
-        "cannot read the quotas of Kafka at 127.0.0.1:1: nobody listens there, 127.0.0.1:2: nobody listens there"
+        "cannot read the quotas of Kafka at 127.0.0.1:1: connection refused, 127.0.0.1:2: connection refused"
         "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
         "for TLS or SASL also kafka.security_protocol"
     )
@@ -209,7 +209,7 @@ def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_settings_sa
         (b"", "it closes the connection, as a listener with another security protocol does"),
         (b"HTTP/1.1 400 Bad Request\r\n", "this is not a broker, or its listener has another security protocol"),
         (b"\x15\x03\x03\x00\x02\x02\x46", "this is not a broker, or its listener has another security protocol"),
-        (b"\x00\x00\x00\x02\x00\x00", "an answer that ends within its header"),
+        (b"\x00\x00\x00\x02\x00\x00", "the response is truncated within its header"),
     ],
 )
 def test_what_is_no_broker_is_told_so(protocol, said, reason):
@@ -250,7 +250,7 @@ def test_who_logs_in_is_told_by_plain(protocol, broker):
         (
             {"errorCode": 33, "mechanisms": ["GSSAPI", "OAUTHBEARER"]},
             None,
-            "PLAIN is not enabled there, but GSSAPI, OA",
+            "PLAIN is not enabled on the broker; enabled are GSSAPI, OA",
         ),
         ({"errorCode": 0, "mechanisms": []}, "Authentication failed: Invalid password", "failed: Invalid password"),
     ],

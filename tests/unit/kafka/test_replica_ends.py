@@ -80,7 +80,10 @@ def test_another_error_is_said(broker, replicas, caplog):
     answer = ends(p0=7)
     answer[LIST_OFFSETS]["topics"][0]["partitions"][0]["errorCode"] = NOT_ALLOWED
     assert replicas.fetch({at(broker(answer)): [0]}) == ({}, False)
-    assert "does not say where its replica of topic quotas ends: Broker: Topic authorization failed" in caplog.text
+    assert (
+        "does not return the log end offset of its replica of topic quotas: Broker: Topic authorization failed"
+        in caplog.text
+    )
 
 
 def test_a_broker_that_hangs_is_left_out_said_once_and_asked_again_later(broker, replicas, caplog, monkeypatch):
@@ -97,12 +100,13 @@ def test_a_broker_that_hangs_is_left_out_said_once_and_asked_again_later(broker,
     monkeypatch.setattr(replica_ends, "_REST_SECONDS", 0.0)
     until(lambda: replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 9}, True), 30)
     assert [each.getMessage() for each in caplog.records] == [
-        f"127.0.0.1:{hanging.port} does not say where its replica of topic quotas ends: no answer"
+        f"127.0.0.1:{hanging.port} does not return the log end offset of its replica of topic quotas: no answer"
     ]
 
 
 @pytest.mark.parametrize(
-    ("host", "reason"), [("127.0.0.1", "nobody listens there"), ("a..b", "label empty or too long")]
+    ("host", "reason"),
+    [("127.0.0.1", "connection refused"), ("a..b", "label empty or too long")],
 )
 def test_a_broker_that_cannot_be_reached_is_left_out(broker, replicas, caplog, host, reason):
     present = broker(ends(p0=7))

@@ -114,9 +114,9 @@ def test_a_function_that_is_not_there_is_told(module, function, error):
     ("more", "error"),
     [
         ("kafka.sasl_oauthbearer_token_function=module.function", "expected module:function"),
-        ("kafka.sasl_oauthbearer_client_id=a", "token_function has no use for sasl_oauthbearer_client_id"),
-        ("kafka.sasl_oauthbearer_scope=a", "token_function has no use for sasl_oauthbearer_scope"),
-        ("kafka.sasl_username=a", "sasl_mechanism OAUTHBEARER has no use for sasl_username"),
+        ("kafka.sasl_oauthbearer_client_id=a", "token_function does not use sasl_oauthbearer_client_id"),
+        ("kafka.sasl_oauthbearer_scope=a", "token_function does not use sasl_oauthbearer_scope"),
+        ("kafka.sasl_username=a", "sasl_mechanism OAUTHBEARER does not use sasl_username"),
     ],
 )
 def test_what_does_not_fit_is_refused(more, error):

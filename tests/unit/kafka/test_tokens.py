@@ -64,7 +64,10 @@ def test_a_token_may_say_no_subject(value):
         ({"client_secret": "wrong"}, "client alice from {url}: 401 invalid_client: the client secret is wrong"),
         ({"client_id": "bob"}, "client bob from {url}: 401 invalid_client: client bob is not known"),
         ({"scope": "other"}, "client alice from {url}: 400 invalid_scope: no scope other"),
-        ({"ca": ""}, "certificate verify failed: unable to get local issuer certificate; sasl_oauthbearer_ca_location"),
+        (
+            {"ca": ""},
+            "certificate verify failed: unable to get local issuer certificate; set sasl_oauthbearer_ca_location",
+        ),
         ({"url": "http://127.0.0.1:1/token"}, "from http://127.0.0.1:1/token: Connection refused"),
     ],
 )
@@ -123,10 +126,13 @@ def test_a_redirect_sends_the_secret_to_nobody_else(server, status):
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (b"\0\0\0\5hello\n", "the answer is not HTTP, or breaks off"),
+        (b"\0\0\0\5hello\n", "the response is not HTTP, or is truncated"),
         (b"HTTP/1.1 401 No\x1b[1m way\r\nContent-Length: 100\r\n\r\n{", "401 No [1m way"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "no answer"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n", "the answer is not HTTP, or breaks off"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n",
+            "the response is not HTTP, or is truncated",
+        ),
     ],
 )
 def test_an_answer_that_is_broken_is_told_in_one_line(server, content, error):

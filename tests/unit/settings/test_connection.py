@@ -114,10 +114,10 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
     [
         (SASL, "kafka: security_protocol SASL_SSL needs sasl_password"),
         (["kafka.security_protocol=SASL_SSL"], "security_protocol SASL_SSL needs sasl_mechanism"),
-        (["kafka.sasl_username=alice"], "security_protocol PLAINTEXT has no use for sasl_username"),
-        (["kafka.security_protocol=SSL", "kafka.sasl_password=hunter2"], "SSL has no use for sasl_password"),
-        (["kafka.ssl_endpoint_identification_algorithm=none"], "PLAINTEXT has no use for ssl_endpoint_"),
-        (["target.sasl_password=hunter2"], "target: security_protocol PLAINTEXT has no use for sasl_"),
+        (["kafka.sasl_username=alice"], "security_protocol PLAINTEXT does not use sasl_username"),
+        (["kafka.security_protocol=SSL", "kafka.sasl_password=hunter2"], "SSL does not use sasl_password"),
+        (["kafka.ssl_endpoint_identification_algorithm=none"], "PLAINTEXT does not use ssl_endpoint_"),
+        (["target.sasl_password=hunter2"], "target: security_protocol PLAINTEXT does not use sasl_"),
         (["kafka.security_protocol=TLS"], "kafka.security_protocol: input should be 'PLAINTEXT', 'SSL', "),
         ([*SASL, "kafka.sasl_mechanism=GSSAPI"], "kafka.sasl_mechanism: input should be "),
         (
@@ -129,7 +129,10 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
             "kafka.sasl_password_file: no such file or directory",
         ),
         ([*SASL, "kafka.sasl_password_file=EMPTY"], "EMPTY is empty"),
-        ([*SASL, "kafka.sasl_password_file=PASSWORD", "kafka.sasl_password=hunter2"], "sasl_password_file are given"),
+        (
+            [*SASL, "kafka.sasl_password_file=PASSWORD", "kafka.sasl_password=hunter2"],
+            "sasl_password_file are both set",
+        ),
         (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=KEY"], "ssl_ca_location: not a certificate"),
         (["kafka.security_protocol=SSL", "kafka.ssl_key_location=EMPTY"], "not a PKCS#8 key"),
         (
@@ -151,7 +154,7 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
                 "kafka.ssl_key_location=KEY",
                 "kafka.ssl_key_password=hunter2",
             ],
-            "ssl_key_location has no key that is encrypted",
+            "the key in ssl_key_location is not encrypted",
         ),
         (["kafka.sasl_passwrd=hunter2"], "unknown setting kafka.sasl_passwrd (--set kafka.sasl_passwrd"),
         (["kafka.sasl_pw=hunter2"], "unknown setting kafka.sasl_pw (--set kafka.sasl_pw)"),

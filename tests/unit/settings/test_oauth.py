@@ -91,13 +91,13 @@ def test_a_secret_is_read_each_time_a_client_is_made(tmp_path):
         ({"sasl_oauthbearer_token_endpoint_url": ""}, "OAUTHBEARER needs sasl_oauthbearer_token_endpoint_url"),
         ({"sasl_oauthbearer_token_endpoint_url": "idp/token"}, "expected http://host/path or https://host/path"),
         ({"sasl_oauthbearer_extensions": "a"}, "expected name=value,name=value with letters as names, got a"),
-        ({"sasl_username": "enforce"}, "sasl_mechanism OAUTHBEARER has no use for sasl_username"),
-        ({"sasl_password": "hunter2"}, "sasl_mechanism OAUTHBEARER has no use for sasl_password"),
+        ({"sasl_username": "enforce"}, "sasl_mechanism OAUTHBEARER does not use sasl_username"),
+        ({"sasl_password": "hunter2"}, "sasl_mechanism OAUTHBEARER does not use sasl_password"),
         (
             {"sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": "p"},
-            "sasl_mechanism PLAIN has no use for sasl_oauthbearer_token_endpoint_url",
+            "sasl_mechanism PLAIN does not use sasl_oauthbearer_token_endpoint_url",
         ),
-        ({"security_protocol": "PLAINTEXT"}, "PLAINTEXT has no use for sasl_mechanism"),
+        ({"security_protocol": "PLAINTEXT"}, "PLAINTEXT does not use sasl_mechanism"),
     ],
 )
 def test_what_does_not_fit_is_one_line_without_the_secret(more, error):

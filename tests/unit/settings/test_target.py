@@ -72,13 +72,13 @@ def test_the_password_of_one_user_is_never_sent_for_another():
 @pytest.mark.parametrize(
     ("mechanism", "target", "reason"),
     [
-        ("PLAIN", ["security_protocol=SASL_PLAINTEXT"], "protected by TLS in [kafka], and not taken over for SASL_PL"),
+        ("PLAIN", ["security_protocol=SASL_PLAINTEXT"], "protected by TLS in [kafka], and not inherited for SASL_PL"),
         (
             "SCRAM-SHA-512",
             ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=PLAIN"],
-            "protected by TLS in [kafka], and not taken over for SASL_PLAINTEXT",
+            "protected by TLS in [kafka], and not inherited for SASL_PLAINTEXT",
         ),
-        ("SCRAM-SHA-512", ["sasl_mechanism=PLAIN"], "never sent by SCRAM, and not taken over for PLAIN, which sends"),
+        ("SCRAM-SHA-512", ["sasl_mechanism=PLAIN"], "never sent by SCRAM, and not inherited for PLAIN, which sends"),
     ],
 )
 def test_a_password_is_not_sent_where_it_would_be_less_protected(mechanism, target, reason):

@@ -45,7 +45,7 @@ def test_a_quota_in_shadow_is_told_with_the_one_that_holds_in_its_place():
         "user-principal 'alice': is in shadow, and not pushed, since brokers would enforce it",
     )
     ((_, text),) = notes((ALICE, Quota(5.0, shadow=True), 0), (DEFAULT, Quota(1.0), 0))
-    assert text.endswith("enforce it; in its place the quota of the default user-principal holds there")
+    assert text.endswith("enforce it; the quota of the default user-principal applies there instead")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_quota_in_shadow_is_told_with_the_one_that_holds_in_its_place():
 )
 def test_what_holds_in_place_of_one_in_shadow_is_the_next_of_the_eight_levels(entity, wider):
     ((_, text),) = notes((entity, Quota(5.0, shadow=True), 0), (wider, Quota(1.0), 0))
-    assert text.endswith(f"; in its place the quota of {wider} holds there")
+    assert text.endswith(f"; the quota of {wider} applies there instead")
     ((_, text),) = notes((wider, Quota(5.0, shadow=True), 0), (entity, Quota(1.0), 0))
-    assert "in its place" not in text
+    assert "applies there instead" not in text
 
 
 def test_a_change_that_is_not_due_is_told_with_its_time():
@@ -78,11 +78,11 @@ def test_a_change_that_is_not_due_is_told_with_its_time():
 def test_clients_without_a_client_id_are_held_by_no_quota_of_a_client_id_there():
     ((kind, text),) = notes((QuotaEntity("alice", "<none>"), Quota(5.0), 0))
     assert kind == "no_client_id"
-    assert text.startswith("user-principal 'alice', client-id '<none>': stands for clients without a client-id here")
+    assert text.startswith("user-principal 'alice', client-id '<none>': means clients without a client-id here")
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("<default>", "which brokers with ZooKeeper take"), ("ж" * 16_384, "is not pushed: Kafka's")]
+    ("name", "said"), [("<default>", "which brokers with ZooKeeper mistake"), ("ж" * 16_384, "is not pushed: Kafka's")]
 )
 def test_names_that_brokers_read_otherwise_or_not_are_told(name, said):
     ((kind, text),) = notes((QuotaEntity(name), Quota(5.0), 0))
@@ -106,8 +106,8 @@ def test_users_that_are_exempt_here_are_told_with_the_quota_that_holds_them_ther
     log = quotas((DEFAULT, Quota(1.0), 0), (QuotaEntity("ops"), Quota(50.0), 0), (app, Quota(2.0), 0))
     told = [str(each) for each in exemption_notes(["ops", "admin", "ops"], wanted_rates(log, 0))]
     assert told == [
-        "user 'admin' is exempt here (quota.exempt_users); brokers hold it to the quota of the default user-principal",
-        "user 'ops' is exempt here (quota.exempt_users); brokers hold it to the quota of user-principal 'ops'",
+        "user 'admin' is exempt here (quota.exempt_users); brokers apply the quota of the default user-principal to it",
+        "user 'ops' is exempt here (quota.exempt_users); brokers apply the quota of user-principal 'ops' to it",
     ]
     (only_by_client,) = exemption_notes(["ops"], {app: 2.0})
     assert str(only_by_client).endswith("the quota of client-id 'app'")

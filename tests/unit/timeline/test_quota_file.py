@@ -78,7 +78,7 @@ def test_no_quotas_at_all_has_to_be_said():
         ("quotas:\n- {user: a, controller_mutation_rate: 1, max_debt_ms: 010}\n", "whole number of milliseconds"),
         ("quotas:\n- {user: !!timestamp x, controller_mutation_rate: 1}\n", "user: 'x' cannot be read"),
         ("quotas:\n- user: a\n", "f:2:3: controller_mutation_rate: missing"),
-        ("quotas:\n- controller_mutation_rate: 1\n", "f:2:3: whose quota?"),
+        ("quotas:\n- controller_mutation_rate: 1\n", "f:2:3: no entity: give user or"),
         ("quotas:\n- {user: , controller_mutation_rate: 1}\n", "user: the name is empty; use user-defaults: true"),
         ("quotas:\n- {user: '', controller_mutation_rate: 1}\n", "user: the name is empty"),
         ("quotas:\n- {user: 12, controller_mutation_rate: 1}\n", "user: expected text, got 12; put it in quotes"),

@@ -22,7 +22,8 @@ def test_closed_answers_an_error_that_says_what_is_wrong(play):
     """REQUEST_TIMED_OUT, and nothing is created."""
     on = play(when_silent="closed", enforced_by="kafka:9092")
     sentence = (
-        "no decision on this mutation in 8000 ms, so it was not begun; is mutation-quota enforce running on kafka:9092?"
+        "no decision on this mutation in 8000 ms, so nothing was changed; "
+        "is mutation-quota enforce running on kafka:9092?"
     )
     assert undecided(on) == (7, sentence, 0)
     assert on.changes_seen() == []

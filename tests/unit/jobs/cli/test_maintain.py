@@ -134,7 +134,7 @@ def test_the_table_of_a_running_minutes_is_left_out_and_the_others_are_maintaine
     ran = maintain("-o", "json")
     assert ran.exit_code == 0, ran.output
     assert "tenant_minutes" not in [each["table"] for each in json.loads(ran.stdout)["tables"]]
-    assert f"tenant_minutes: minutes works on it: process {os.getpid()} on " in ran.stderr
+    assert f"tenant_minutes: minutes maintains it: process {os.getpid()} on " in ran.stderr
     assert kept.files == {"2026-11-21": 1}
 
 

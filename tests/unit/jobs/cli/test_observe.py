@@ -75,7 +75,7 @@ def test_the_requests_are_reported_and_compared(log):
         "agreeing": 2,  # 60 of 11 leave 49 of debt, 48 a second later; the deletion is of assumed cost, in debt
         "refused_by_both": 1,
     }
-    assert found["causes"] == {"its cost is not told by the log": 1}
+    assert found["causes"] == {"its cost is not in the log": 1}
     text = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", cwd=log).stdout
     assert text.startswith("Of 3 observed requests, 3 had a quota: 2 got the same answer (1 of these refused)")
 

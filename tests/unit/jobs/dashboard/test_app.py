@@ -61,7 +61,7 @@ def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     assert ("", "since 2026-11-21T12:59:59.000Z by ann  # as agreed") in lines
     assert ("charges", "'topic-0' of 30: refused, since K = -2.5 < 0; K stays") in lines
     assert ("throttle", "-K / Q = 2.5 / 5 s = 0.5 s, rounded up") in lines
-    assert ("recomputed", "the same, from the decision before it") in lines
+    assert ("recomputed", "the same, computed from the previous decision of the bucket") in lines
     assert [each["decision_id"] for each in found["before"]] == [DEBT.decision_id]
     assert found["note"] == ""
 

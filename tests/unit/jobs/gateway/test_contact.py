@@ -35,7 +35,7 @@ def test_one_broker_that_answers_is_enough(protocol, broker):
 
 def test_what_each_broker_says_is_told_if_none_answers(protocol):
     first, second = free_port(), free_port()
-    expected = f"127.0.0.1:{first}: nobody listens there; 127.0.0.1:{second}: nobody listens there"
+    expected = f"127.0.0.1:{first}: connection refused; 127.0.0.1:{second}: connection refused"
     assert failure(protocol, first, second) == expected
 
 

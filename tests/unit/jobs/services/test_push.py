@@ -198,7 +198,7 @@ def test_a_cluster_that_is_away_is_waited_for_and_what_came_meanwhile_is_pushed(
     with caplog.at_level(logging.INFO):
         once()
         compared_at = stats.compared_at
-        cluster.failure = "nobody listens there"
+        cluster.failure = "connection refused"
         log.set((ALICE, 9.0, 0))
         once()
         once()
@@ -208,7 +208,7 @@ def test_a_cluster_that_is_away_is_waited_for_and_what_came_meanwhile_is_pushed(
     assert cluster.pushed == [{ALICE: 9.0}]
     rate = "controller_mutation_rate"
     assert caplog.messages == [
-        "nobody listens there: retrying",
+        "connection refused: retrying",
         f"pushed: ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
         "continuing",
     ]
@@ -228,7 +228,7 @@ def test_a_comparison_that_fails_is_made_again_before_the_next_one_is_due(log, f
     log.set((ALICE, 5.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0})
     once()
-    cluster.rates, cluster.failure = {ALICE: 7.0}, "nobody listens there"
+    cluster.rates, cluster.failure = {ALICE: 7.0}, "connection refused"
     once()
     timer.due, cluster.failure = False, None
     once()

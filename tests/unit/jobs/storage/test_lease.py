@@ -139,7 +139,7 @@ def test_a_job_that_was_killed_on_another_machine_is_replaced_when_its_lease_has
     with held(lease_of(store, here())) as stopped:
         assert not stopped.is_set()
     assert "on other-host, since" in caplog.text
-    assert "waiting for a sign of it, at most 1 s" in caplog.text
+    assert "waiting until its lease is renewed or expires, at most 1 s" in caplog.text
 
 
 def test_an_operator_who_knows_that_the_other_is_gone_need_not_wait(store):
