@@ -110,7 +110,7 @@ def test_users_that_are_exempt_here_are_told_with_the_quota_that_holds_them_ther
         "user 'ops' is exempt here (quota.exempt_users); brokers apply the quota of user-principal 'ops' to it",
     ]
     (only_by_client,) = exemption_notes(["ops"], {app: 2.0})
-    assert str(only_by_client).endswith("the quota of client-id 'app'")
+    assert str(only_by_client).endswith("the quota of client-id 'app' to it")
 
 
 def test_users_that_are_exempt_and_have_no_quota_there_are_not_told():
