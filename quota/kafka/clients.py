@@ -87,7 +87,7 @@ def cluster_errors(
         config: librdkafka's configuration for the cluster. If a transport error hides its cause, such as a wrong
             password or an unknown certificate, another client connects to find it, for at most a second.
         hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
-            there is none, as the reason says enough.
+            there is none, as the reason is sufficient.
         connection: the connection, unless it is that of `[kafka]`: the default hint names its settings.
 
     Raises:

@@ -194,7 +194,7 @@ def read_topic(
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     unfinished.discard(message.partition())
-                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # this does not pass by itself
+                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # a retry does not help
                     raise KafkaException(error)
     finally:
         consumer.close()

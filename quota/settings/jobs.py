@@ -53,10 +53,10 @@ class AuditSettings(Section):
     """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted. 0: never."""
 
     keep_days: dict[AuditTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
-    """Days, up to 36,500, for which rows of `decisions`, `dead_letters` or `quota_changes` are kept. By default, all
-    rows are kept.
+    """Days, up to 36,500, for which rows of `decisions`, `dead_letters` or `quota_changes` are retained. By default,
+    all rows are retained.
 
-    Of quota changes, the last one of each entity is kept at any age. They must be kept as long as decisions.
+    The last quota change of each entity is retained at any age. Quota changes must be retained as long as decisions.
     """
 
     @model_validator(mode="after")
@@ -80,7 +80,7 @@ class MinutesSettings(Section):
     """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0: never."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Days for which rows of `tenant_minutes` are kept, up to 36,500. 0 keeps all."""
+    """Days for which rows of `tenant_minutes` are retained, up to 36,500. 0 retains all."""
 
 
 class ApplierSettings(Section):
@@ -93,7 +93,9 @@ class ApplierSettings(Section):
     """Age in seconds, above 0 and up to 86,400, at which a request is reported as failed: its sender has given up."""
 
     topic_pattern: Pattern = ".*"
-    """Regular expression that a topic's name must match. `{user}` and `{client_id}` stand for those of the request."""
+    """Regular expression that a topic's name must match. `{user}` and `{client_id}` are replaced with those of the
+    request.
+    """
 
     permissive: bool = True
     """Whether mutations of old API versions, which are always admitted, are carried out. Only a gateway delays them."""

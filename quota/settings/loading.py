@@ -197,7 +197,7 @@ def _check_known(path: _Path, origin: str) -> None:
 
 
 def _hint(section: str, nearest: Sequence[str]) -> str:
-    """Return what to write in place of an unknown setting."""
+    """Return the suggestion for an unknown setting."""
     if nearest:
         return f"did you mean {nearest[0]}?"
     known = _known_paths()

@@ -1,10 +1,10 @@
-"""Secrets: settings and properties of certain names, and logins in URLs, and the mask printed in their place."""
+"""Secrets: settings and properties of certain names, and logins in URLs, and the mask printed instead of them."""
 
 import re
 from collections.abc import Iterable
 
 MASK = "********"
-"""The text printed in place of a secret."""
+"""The text printed instead of a secret."""
 
 SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore|encryption|api)[._-]?key"  # noqa: S105
 """A regular expression for names of secrets, in the syntax that Python and Java share."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from quota.settings.types import Name, Section
 
 DEPLOYMENT_FILE = "deployment.json"
-"""The file in a storage root that says which topics it belongs to."""
+"""The file in a storage root that contains the topics that it belongs to."""
 
 S3_SCHEME = "s3a://"
 

@@ -66,7 +66,7 @@ class MessageCodec:
         return self._read(last, data, at, max_elements)
 
     def write(self, message: Mapping[str, Any]) -> bytes:
-        """Return the bytes of a message; a field that it lacks takes its default.
+        """Return the bytes of a message; missing fields have their defaults.
 
         Raises:
             Unwritable: a value is not of its field's type, or is set though this version has no such field.

@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 _FOLDER = "common/message/"
 _RELEASE = "kafka/kafka-version.properties"
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which is kept, or a comment
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which stays, or a comment
 
 
 def read_schemas(jar: Path) -> dict[str, Schema]:

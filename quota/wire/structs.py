@@ -110,7 +110,7 @@ class Struct:
 
 
 def width(formats: str) -> int:
-    """Return the bytes that one format of `FORMATS` takes."""
+    """Return the number of bytes of a format of `FORMATS`."""
     return _WIDTHS[formats]
 
 

@@ -22,7 +22,7 @@ from quota.wire.protocol import Protocol
 
 T = TypeVar("T")
 
-Ask: TypeAlias = Callable[[BrokerCalls, Address], Awaitable[T]]
+Query: TypeAlias = Callable[[BrokerCalls, Address], Awaitable[T]]
 
 _CLIENT_ID = "mutation-quota"
 
@@ -61,17 +61,17 @@ class ClusterQuotas:
         async def describe(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, float]:
             version = _version(calls, ApiKey.DESCRIBE_CLIENT_QUOTAS)
             request = {"components": [], "strict": False}
-            answer = await calls.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
-            check_answer(answer, "DescribeConfigs")
+            response = await calls.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
+            check_response(response, "DescribeConfigs")
             found = {}
-            for entry in answer["entries"] or ():
+            for entry in response["entries"] or ():
                 entity = _entity(entry["entity"])
                 for value in entry["values"]:
                     if entity is not None and value["key"] == RATE_CONFIG:
                         found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
             return found
 
-        return self.ask("read the quotas of", describe)
+        return self.query("read the quotas of", describe)
 
     def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
@@ -115,19 +115,19 @@ class ClusterQuotas:
                 f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift"
             )
 
-    def ask(self, action: str, ask: Ask[T]) -> T:
+    def query(self, action: str, query: Query[T]) -> T:
         """Call the first broker that can be reached, and return the result.
 
         Args:
             action: what is done, for errors: "cannot `action` Kafka at …".
-            ask: makes the calls, on a connection that is logged in, to the broker with this address.
+            query: makes the calls, on a connection that is logged in, to the broker with this address.
 
         Raises:
             ClusterError: no broker can be reached, or one does not accept the credentials, or rejects the calls.
         """
-        return asyncio.run(self._ask(f"cannot {action} Kafka at", ask))
+        return asyncio.run(self._query(f"cannot {action} Kafka at", query))
 
-    async def _ask(self, action: str, ask: Ask[T]) -> T:
+    async def _query(self, action: str, query: Query[T]) -> T:
         security = self.connection.security
         unreachable = []
         for broker in self.connection.addresses:
@@ -138,7 +138,7 @@ class ClusterQuotas:
                     connected(broker, tls_context(security), self.protocol, _CLIENT_ID) as calls,
                 ):
                     await log_in(calls, security)
-                    return await ask(calls, broker)
+                    return await query(calls, broker)
             except FAILURES as error:
                 if not isinstance(error, OSError | EOFError):  # the other brokers would return the same error
                     raise ClusterError(f"{action} {where}: {failure_reason(error).removesuffix('.')}") from None
@@ -150,42 +150,42 @@ class ClusterQuotas:
         async def alter(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, str]:
             version = _version(calls, ApiKey.ALTER_CLIENT_QUOTAS)
             entries = [{"entity": _parts(entity), "ops": [_operation(rate)]} for entity, rate in rates.items()]
-            answer = await calls.call(
+            response = await calls.call(
                 ApiKey.ALTER_CLIENT_QUOTAS, version, {"entries": entries, "validateOnly": False}, _MAX_ELEMENTS
             )
             refused = {}
-            for entry in answer["entries"]:
+            for entry in response["entries"]:
                 if entry["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                    check_answer(entry, "AlterConfigs")
+                    check_response(entry, "AlterConfigs")
                 entity = _entity(entry["entity"])
                 if entry["errorCode"] and entity is not None:
                     refused[entity] = _reason(entry)
             return refused
 
-        return self.ask("set the quotas of", alter)
+        return self.query("set the quotas of", alter)
 
 
-def check_answer(answer: Mapping[str, Any], operation: str) -> None:
+def check_response(response: Mapping[str, Any], operation: str) -> None:
     """Check that a response, or a part of one, is not an error.
 
     Args:
-        answer: has `errorCode` and `errorMessage`.
+        response: has `errorCode` and `errorMessage`.
         operation: the ACL operation that the principal needs on the cluster.
 
     Raises:
         ClusterError: it is one.
     """
-    if answer["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+    if response["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
             f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "
             "(docs/explanation/security.md)"
         )
-    if answer["errorCode"]:
-        raise ClusterError(_reason(answer))
+    if response["errorCode"]:
+        raise ClusterError(_reason(response))
 
 
-def _reason(answer: Mapping[str, Any]) -> str:
-    return answer["errorMessage"] or str(KafkaError(answer["errorCode"]).str())
+def _reason(response: Mapping[str, Any]) -> str:
+    return response["errorMessage"] or str(KafkaError(response["errorCode"]).str())
 
 
 def _version(calls: BrokerCalls, key: int) -> int:

@@ -20,7 +20,7 @@ from quota.wire.headers import RequestHeader, read_response_header, write_reques
 from quota.wire.protocol import Protocol
 
 _LENGTH_BYTES = 4
-_MAX_ANSWER_BYTES = 256 * 1024 * 1024
+_MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """A hundred thousand quotas of long names are some tens of megabytes."""
 
 _TOKEN_SECONDS = 5.0
@@ -93,7 +93,7 @@ class BrokerCalls:
         body = self._protocol.request(key, version).write(message)
         self._writer.write(write_request(header, body, self._protocol))
         length = int.from_bytes(await self._reader.readexactly(_LENGTH_BYTES), signed=True)
-        if not 0 < length <= _MAX_ANSWER_BYTES:
+        if not 0 < length <= _MAX_RESPONSE_BYTES:
             raise ClusterError("this is not a broker, or its listener has another security protocol")
         frame = await self._reader.readexactly(length)
         found = read_response_header(frame, header, self._protocol)
@@ -125,8 +125,8 @@ async def connected(
     reader, writer = await asyncio.open_connection(*broker, ssl=context, server_hostname=broker[0] if context else None)
     try:
         calls = BrokerCalls(reader, writer, protocol, client_id)
-        answer = await calls.call(ApiKey.API_VERSIONS, 0, {})
-        calls.versions = {each["apiKey"]: each["maxVersion"] for each in answer["apiKeys"]}
+        response = await calls.call(ApiKey.API_VERSIONS, 0, {})
+        calls.versions = {each["apiKey"]: each["maxVersion"] for each in response["apiKeys"]}
         yield calls
     finally:
         writer.close()
@@ -159,7 +159,7 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
     try:
         await _log_in_by_scram(calls, security)
     except ValueError as error:  # not UTF-8, not base64, or not a number
-        raise ClusterError(f"the answer to the login by {security.sasl_mechanism} is malformed: {error}") from None
+        raise ClusterError(f"the response to the login by {security.sasl_mechanism} is malformed: {error}") from None
 
 
 async def _log_in_by_scram(calls: BrokerCalls, security: Security) -> None:
@@ -183,7 +183,7 @@ async def _send_token(calls: BrokerCalls, token: Token) -> None:
 
 async def _send(calls: BrokerCalls, auth_bytes: bytes) -> bytes:
     """Send a message of the SASL exchange, and return the broker's message."""
-    answer = await calls.call(ApiKey.SASL_AUTHENTICATE, 1, {"authBytes": auth_bytes})
-    if answer["errorCode"]:
-        raise ClusterError(answer["errorMessage"] or f"authentication failed (error {answer['errorCode']})")
-    return bytes(answer["authBytes"])
+    response = await calls.call(ApiKey.SASL_AUTHENTICATE, 1, {"authBytes": auth_bytes})
+    if response["errorCode"]:
+        raise ClusterError(response["errorMessage"] or f"authentication failed (error {response['errorCode']})")
+    return bytes(response["authBytes"])

@@ -29,7 +29,7 @@ _NO_REPLICA = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCo
 
 _CONNECT_SECONDS = 8.0
 """How long a connection may take, with the login and the token for it."""
-_ANSWER_SECONDS = 3.0
+_RESPONSE_SECONDS = 3.0
 _REST_SECONDS = 10.0
 """How long a broker that timed out is skipped, so that it does not delay each read [s]."""
 _WARN_SECONDS = 300.0
@@ -41,9 +41,9 @@ class Ends(NamedTuple):
     """The log end offsets of partitions."""
 
     offsets: dict[int, int]
-    """The highest log end offset of each partition's replicas; a partition is missing if no replica answers."""
+    """The highest log end offset of each partition's replicas; a partition is missing if no replica responds."""
     complete: bool
-    """Whether all replicas have answered. Then a lower offset than before means that records were lost."""
+    """Whether all replicas have responded. Then a lower offset than before means that records were lost."""
 
     def bound(self, offsets: dict[int, int]) -> dict[int, int]:
         """Return earlier end offsets, reduced by records that were lost since: those that only a failed leader had."""
@@ -89,19 +89,19 @@ class ReplicaEnds:
 
     async def _fetch(self, replicas: Mapping[Address, list[int]]) -> Ends:
         await self._keep(replicas)
-        answers = await asyncio.gather(*(self._ask(*each) for each in replicas.items()))
+        found_ends = await asyncio.gather(*(self._fetch_from(*each) for each in replicas.items()))
         found: dict[int, int] = {}
-        for ends in answers:
+        for ends in found_ends:
             found |= {partition: max(end, found.get(partition, end)) for partition, end in ends.items()}
-        asked = sum(map(len, replicas.values()))
-        return Ends(found, complete=sum(map(len, answers)) == asked)
+        requested = sum(map(len, replicas.values()))
+        return Ends(found, complete=sum(map(len, found_ends)) == requested)
 
     async def _keep(self, addresses: "Mapping[Address, list[int]] | tuple[()]") -> None:
         """Close the connections to other brokers."""
         for address in self._brokers.keys() - addresses:
             await self._brokers.pop(address).close()
 
-    async def _ask(self, address: Address, partitions: list[int]) -> dict[int, int]:
+    async def _fetch_from(self, address: Address, partitions: list[int]) -> dict[int, int]:
         broker = self._brokers.setdefault(address, _Broker(address, self._context))
         if not broker.rest.has_passed:
             return {}
@@ -154,13 +154,13 @@ async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[i
     """Return the log end offsets of a broker's replicas; those that it does not have are missing.
 
     Raises:
-        ClusterError: the broker answers with another error.
+        ClusterError: the broker responds with a different error.
     """
-    asked = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
-    message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": asked}]}
-    async with asyncio.timeout(_ANSWER_SECONDS):
-        answer = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
-    found = [each for of_topic in answer["topics"] for each in of_topic["partitions"]]
+    requested = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
+    message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": requested}]}
+    async with asyncio.timeout(_RESPONSE_SECONDS):
+        response = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
+    found = [each for of_topic in response["topics"] for each in of_topic["partitions"]]
     for code in {each["errorCode"] for each in found} - {KafkaErrorCode.NONE} - _NO_REPLICA:
         raise ClusterError(str(KafkaError(code).str()))
     return {each["partitionIndex"]: each["offset"] for each in found if not each["errorCode"]}

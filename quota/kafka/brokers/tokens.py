@@ -18,13 +18,13 @@ from quota.errors import ClusterError
 from quota.settings.secrets import mask_logins
 from quota.settings.security.oauth import ClientCredentials, extension_pairs
 
-_MAX_ANSWER_BYTES = 1024 * 1024
+_MAX_RESPONSE_BYTES = 1024 * 1024
 _MAX_SHOWN = 300
 _REDIRECTS = range(300, 400)
 _JWT_PARTS = 3
 
 
-class _Answer(msgspec.Struct):
+class _TokenResponse(msgspec.Struct):
     access_token: str
 
 
@@ -80,7 +80,7 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
     """
     url = credentials.token_endpoint_url
     try:
-        token = _ask(credentials, timeout_seconds).access_token
+        token = _request_token(credentials, timeout_seconds).access_token
         return Token(token, extensions=extension_pairs(credentials.extensions))
     except HTTPError as error:
         with error:
@@ -90,7 +90,7 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
     raise ClusterError(f"cannot get a token for client {credentials.client_id} from {url}: {problem}")
 
 
-def _ask(credentials: ClientCredentials, timeout_seconds: float) -> _Answer:
+def _request_token(credentials: ClientCredentials, timeout_seconds: float) -> _TokenResponse:
     form = {"grant_type": "client_credentials"} | ({"scope": credentials.scope} if credentials.scope else {})
     login = base64.b64encode(f"{credentials.client_id}:{credentials.client_secret}".encode()).decode()
     headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
@@ -99,8 +99,8 @@ def _ask(credentials: ClientCredentials, timeout_seconds: float) -> _Answer:
     )
     context = ssl.create_default_context(cadata=credentials.ca or None)
     opener = build_opener(HTTPSHandler(context=context), _NoRedirects)
-    with opener.open(request, timeout=timeout_seconds) as answer:
-        return msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Answer)
+    with opener.open(request, timeout=timeout_seconds) as response:
+        return msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_TokenResponse)
 
 
 def _reason(error: Exception) -> str:
@@ -113,26 +113,26 @@ def _reason(error: Exception) -> str:
         case BadStatusLine() | IncompleteRead() if not isinstance(cause, OSError):
             return "the response is not HTTP, or is truncated"
         case msgspec.MsgspecError():
-            return "the answer has no access_token; this is not a token endpoint"
+            return "the response has no access_token; this is not a token endpoint"
         case OSError(strerror=str(text)):
             return text
         case _:
             return str(cause)
 
 
-def _redirect(answer: HTTPError) -> str:
+def _redirect(response: HTTPError) -> str:
     """Return the error for a redirect by a token server, with the target but its query; empty if it is no redirect."""
-    location = answer.headers.get("Location", "").partition("?")[0]
-    if answer.code not in _REDIRECTS or not location:
+    location = response.headers.get("Location", "").partition("?")[0]
+    if response.code not in _REDIRECTS or not location:
         return ""
     target = mask_logins(_shown(location))
     return f"redirects to {target}; sasl_oauthbearer_token_endpoint_url must name the endpoint itself"
 
 
-def _refusal(answer: HTTPError) -> str:
+def _refusal(response: HTTPError) -> str:
     """Return the OAuth error in a token server's response; empty if there is none."""
     try:
-        refusal = msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Refusal)
+        refusal = msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_Refusal)
     except (OSError, HTTPException, msgspec.MsgspecError):
         return ""
     return _shown(f"{refusal.error}: {refusal.error_description}" if refusal.error_description else refusal.error)

@@ -80,7 +80,7 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
         The timestamps that the broker set [epoch ms].
 
     Raises:
-        ClusterError: not all were acknowledged in time; the message says how many were.
+        ClusterError: not all were acknowledged in time; the message contains the number that was.
     """
     producer = _QuotaLogProducer(settings)
     for record in records:

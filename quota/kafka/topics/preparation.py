@@ -26,7 +26,8 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
         The id that the cluster gave each topic, by name; a topic that is created again gets another id.
 
     Raises:
-        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message says what to do.
+        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message states what to
+            do.
     """
     admin = TopicAdmin(settings)
     cluster = admin.layout()

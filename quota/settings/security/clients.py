@@ -1,4 +1,4 @@
-"""TLS and SASL in the form that each kind of client takes."""
+"""TLS and SASL in the form for each kind of client."""
 
 from dataclasses import dataclass, field
 
@@ -39,7 +39,7 @@ class Security:
     oauth: ClientCredentials | None = None
     """The client credentials, if the mechanism is OAUTHBEARER."""
     token_function: str = ""
-    """A function that returns tokens (`module:function`), for the mechanism OAUTHBEARER in place of credentials."""
+    """A function that returns tokens (`module:function`), for the mechanism OAUTHBEARER instead of credentials."""
     more_librdkafka: Pairs = field(default=(), repr=False)
     """Further properties of librdkafka, which override the others."""
     more_java: Pairs = field(default=(), repr=False)
@@ -57,7 +57,7 @@ class Security:
 
     @property
     def is_complete(self) -> bool:
-        """Whether TLS and SASL are as these fields say, without further properties of librdkafka."""
+        """Whether these fields determine TLS and SASL completely, without further properties of librdkafka."""
         return not any(name.startswith(_SECURITY) for name, _ in self.more_librdkafka)
 
     @property

@@ -8,7 +8,7 @@ from quota.settings.security.jaas import jaas_config
 
 MECHANISM = "OAUTHBEARER"
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-"""The system property with the URLs from which Java's clients may take tokens; Kafka 4 requires it."""
+"""The system property with the URLs from which Java clients may request tokens; Kafka 4 requires it."""
 
 OIDC_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 """The callback handler with which Java clients get tokens from a token server."""

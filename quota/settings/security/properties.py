@@ -1,4 +1,4 @@
-"""Further properties of Kafka's clients, which the settings pass on as they are."""
+"""Further properties of Kafka's clients, which are passed to them unchanged."""
 
 from typing import Annotated
 

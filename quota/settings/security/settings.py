@@ -95,7 +95,7 @@ class SecuritySettings(Section):
     """Path of the CA certificates to trust at the token server (PEM). Empty for those of the system, and of Java."""
 
     sasl_oauthbearer_token_function: FunctionName = ""
-    """A function that returns tokens, as `module:function`, in place of a token server. Not for Spark's own clients."""
+    """A function that returns tokens, as `module:function`, instead of a token server. Not for Spark's own clients."""
 
     ssl_ca_location: CertificateFile = ""
     """Path of the CA certificates to trust (PEM). Empty for those of the system, and of Java."""

@@ -215,7 +215,10 @@ def test_a_client_that_hears_nothing_fails_or_goes_on_as_it_is_set_and_is_back_w
         assert (name, 2.9 <= time.monotonic() - began < 6.0) == ("_TIMED_OUT", True)
         assert message.startswith("no decision on topic silent-closed in time; is mutation-quota enforce running on")
         assert (closed.proceeded_without_decision, opened.proceeded_without_decision) == (0, 1)
-        assert "no decision on CREATE_TOPICS of silent-opened: proceeding without one (client.when_silent=open)" in caplog.text
+        assert (
+            "no decision on CREATE_TOPICS of silent-opened: proceeding without one (client.when_silent=open)"
+            in caplog.text
+        )
         waiting = opened.create_topics([NewTopic("silent-waiting", 1)])["silent-waiting"]
     finally:
         job.start()

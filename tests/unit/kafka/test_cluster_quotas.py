@@ -274,7 +274,7 @@ def test_an_answer_to_a_scram_login_that_is_no_text_is_an_error_of_the_cluster(p
         }
     )
     security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "ann", "secret")
-    with pytest.raises(ClusterError, match="the answer to the login by SCRAM-SHA-512 is malformed"):
+    with pytest.raises(ClusterError, match="the response to the login by SCRAM-SHA-512 is malformed"):
         cluster(protocol, running.address, security).read()
 
 

@@ -88,7 +88,7 @@ def test_another_error_is_said(broker, replicas, caplog):
 
 def test_a_broker_that_hangs_is_left_out_said_once_and_asked_again_later(broker, replicas, caplog, monkeypatch):
     """Each read would have to wait for it."""
-    monkeypatch.setattr(replica_ends, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(replica_ends, "_RESPONSE_SECONDS", 0.2)
     resumed = threading.Event()
     hanging = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None})
     present = broker(ends(p0=7))

@@ -81,7 +81,7 @@ def test_what_the_token_server_says_is_told_in_one_line(server, more, error):
 
 def test_an_answer_without_a_token_is_told(server, monkeypatch):
     monkeypatch.setattr(server, "answer", lambda *_: (200, {"hello": "world"}))
-    with pytest.raises(ClusterError, match=r"the answer has no access_token; this is not a token endpoint$"):
+    with pytest.raises(ClusterError, match=r"the response has no access_token; this is not a token endpoint$"):
         fetch_token(credentials(server), 10)
 
 
