@@ -55,7 +55,7 @@ def _write_struct(source: FunctionSource, message: Struct, value: str, path: str
         if message.flexible:
             source.add(f"out += write_tags((), {tags})")
         else:
-            source.add(f"raise Unwritable({path + '_tags is set, which this version lacks'!r})")
+            source.add(f"raise Unwritable({path + '_tags is set, but this version does not have it'!r})")
     if message.flexible:
         with source.block("else:"):
             source.add("out.append(0)")
