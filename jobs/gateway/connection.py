@@ -23,7 +23,7 @@ _MAX_HELD_BYTES = 64 * 1024
 class Surroundings(Interface):
     """The interface of the server that a connection needs."""
 
-    gate: GatewayContext
+    context: GatewayContext
     questions: Questions
 
     def opened(self, connection: "ClientConnection") -> str | None:
@@ -79,7 +79,7 @@ class ClientConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._reading = True
         self._stopped = False
-        self.channel = Channel(surroundings.gate, self)
+        self.channel = Channel(surroundings.context, self)
         self.started_at = self.active_at = time.monotonic()
         self.closing_at: float | None = None
         """The time at which `close` was called."""
@@ -99,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes of the client."""
         self.active_at = time.monotonic()
-        self._surroundings.gate.stats.client_bytes += len(data)
+        self._surroundings.context.stats.client_bytes += len(data)
         self.run(self.channel.from_client, data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
@@ -177,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
     def close(self, reason: str = "", message: str = "") -> None:
         """Close both connections once sent data is delivered, and count the reason if there is one."""
         if reason:
-            self._surroundings.gate.stats.closed[reason] += 1
+            self._surroundings.context.stats.closed[reason] += 1
         if message:
             _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s: %s", self.peer, message)
         if self._transport is not None:
@@ -198,7 +198,7 @@ class ClientConnection(asyncio.Protocol):
     def from_broker(self, data: bytes) -> None:
         """Take bytes of the broker."""
         self.active_at = time.monotonic()
-        self._surroundings.gate.stats.broker_bytes += len(data)
+        self._surroundings.context.stats.broker_bytes += len(data)
         self.run(self.channel.from_broker, data)
 
     def broker_is_slow(self, *, is_slow: bool) -> None:

@@ -34,9 +34,9 @@ class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
     def __init__(
-        self, gate: GatewayContext, questions: Questions, settings: GatewaySettings, encryption: Encryption
+        self, context: GatewayContext, questions: Questions, settings: GatewaySettings, encryption: Encryption
     ) -> None:
-        self.gate = gate
+        self.context = context
         self.questions = questions
         self._settings = settings
         self._encryption = encryption
@@ -55,7 +55,7 @@ class GatewayServer:
         for each in listeners:
             _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, each.port, *each.broker)
         print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
-        stats, sweep = self.gate.stats, Every(_SWEEP_SECONDS)
+        stats, sweep = self.context.stats, Every(_SWEEP_SECONDS)
         stats.is_serving = True
         while not stop.is_set():
             stats.looped_at = time.monotonic()
@@ -73,8 +73,8 @@ class GatewayServer:
         """Take a new connection; return the reason if there are too many."""
         self._connections[connection.channel] = connection
         self._by_ip[connection.peer] += 1
-        self.gate.stats.accepted += 1
-        self.gate.stats.connections = len(self._connections)
+        self.context.stats.accepted += 1
+        self.context.stats.connections = len(self._connections)
         if len(self._connections) > self._settings.max_connections:
             return f"there are more than gateway.max_connections={self._settings.max_connections}"
         if self._by_ip[connection.peer] > self._settings.max_connections_per_ip:
@@ -87,7 +87,7 @@ class GatewayServer:
             self._by_ip[connection.peer] -= 1
             if not self._by_ip[connection.peer]:
                 del self._by_ip[connection.peer]
-        self.gate.stats.connections = len(self._connections)
+        self.context.stats.connections = len(self._connections)
 
     def holds(self, more: int) -> bool:
         """Add to the bytes that connections buffer; return whether there are too many."""
@@ -96,7 +96,7 @@ class GatewayServer:
 
     def watch_mutes(self) -> None:
         """Have `_on_alarm` called when the next channel is due."""
-        next_at = self.gate.mutes.next_at()
+        next_at = self.context.mutes.next_at()
         if next_at is None or (self._alarm is not None and self._alarm[0] <= next_at):
             return
         if self._alarm is not None:
@@ -139,7 +139,7 @@ class GatewayServer:
     def _on_alarm(self) -> None:
         """Start the requests that are due."""
         self._alarm = None
-        for channel in self.gate.mutes.due(now_monotonic_ms()):
+        for channel in self.context.mutes.due(now_monotonic_ms()):
             connection = self._connections.get(channel)
             if connection is not None:
                 connection.run(connection.channel.resume)
@@ -163,7 +163,7 @@ class GatewayServer:
         for each in self._connections.values():
             each.stop_reading()
         while self._connections and not deadline.has_passed:
-            self.gate.stats.looped_at = time.monotonic()
+            self.context.stats.looped_at = time.monotonic()
             for each in list(self._connections.values()):
                 if each.channel.is_idle:
                     each.close()

@@ -61,7 +61,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
     )
     listeners, addresses = plan_listeners(own, advertised)
     prepare_topics(settings, [settings.topics.requests, settings.topics.decisions, settings.topics.dead_letters])
-    gate = GatewayContext(
+    context = GatewayContext(
         protocol=protocol,
         offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
         addresses=addresses,
@@ -72,7 +72,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
         max_request_bytes=own.max_request_bytes,
     )
     decider = Decider(settings, ID_PREFIX)
-    questions = Questions(decider.ask, settings.topics, gate.stats)
+    questions = Questions(decider.ask, settings.topics, context.stats)
     loop = asyncio.get_running_loop()
     decider.start(
         lambda answer: loop.call_soon_threadsafe(questions.answer, answer),
@@ -81,17 +81,19 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
     _raise_file_limit(own.max_connections)
     try:
         with (
-            background(lambda end: log_progress(gate.stats, end), "progress"),
-            endpoint.following(settings, GatewayMetrics(gate.stats, lambda: len(questions)), GatewayHealth(gate.stats)),
+            background(lambda end: log_progress(context.stats, end), "progress"),
+            endpoint.following(
+                settings, GatewayMetrics(context.stats, lambda: len(questions)), GatewayHealth(context.stats)
+            ),
         ):
             contact = asyncio.create_task(
-                follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, gate.stats)
+                follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, context.stats)
             )
-            await GatewayServer(gate, questions, own, encryption).serve(listeners, stop)
+            await GatewayServer(context, questions, own, encryption).serve(listeners, stop)
         contact.cancel()
     finally:
         decider.close()
-    _log.info("%s", gate.stats)
+    _log.info("%s", context.stats)
 
 
 def _raise_file_limit(max_connections: int) -> None:

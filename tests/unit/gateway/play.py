@@ -49,10 +49,10 @@ class FakePorts:
         return self.time
 
 
-def make_gate(protocol, *, addresses=None, permissive=True, mute_by="connection", gate=None, **options):
-    """Return a gate; options that are not its own are those of `Rules`."""
-    if gate is not None:
-        return gate
+def make_context(protocol, *, addresses=None, permissive=True, mute_by="connection", context=None, **options):
+    """Return a context; options that are not its own are those of `Rules`."""
+    if context is not None:
+        return context
     own = {name: options.pop(name) for name in ("authenticates", "max_request_bytes") if name in options}
     addresses = addresses or Addresses({GATEWAY: GATEWAY})
     offered = OfferedApis(protocol, rewritten=addresses.rewritten, permissive=permissive)
@@ -65,9 +65,9 @@ class Play:
     def __init__(self, protocol, cluster=None, *, client_id="app", **options):
         self.protocol = protocol
         self.cluster = cluster or Cluster()
-        self.gate = make_gate(protocol, **options)
+        self.context = make_context(protocol, **options)
         self.ports = FakePorts()
-        self.channel = Channel(self.gate, self.ports)
+        self.channel = Channel(self.context, self.ports)
         self.client_id = client_id
         self.seen = []
         """What the broker got: (API key, version, message) of each request."""
@@ -169,7 +169,7 @@ class Play:
     def pass_time(self, ms):
         """Let time pass, and resume the channel if its request is due."""
         self.ports.time += ms
-        for channel in list(self.gate.mutes.due(self.ports.time)):
+        for channel in list(self.context.mutes.due(self.ports.time)):
             channel.resume()
         self.serve()
 

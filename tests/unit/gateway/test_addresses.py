@@ -56,7 +56,7 @@ class TestForeign:
         """Clients then wait for it as for one that is down; it is counted."""
         answer = on.call(3, version, {"topics": None})
         assert (answer["brokers"], [each["name"] for each in answer["topics"]]) == ([], ["a"])
-        assert on.gate.stats.foreign_addresses == 1
+        assert on.context.stats.foreign_addresses == 1
 
     def test_it_is_left_out_of_describecluster(self, on):
         """Likewise."""

@@ -247,17 +247,17 @@ class TestMutes:
     def test_by_connection_another_connection_is_not_muted(self, play):
         """As in Kafka."""
         first = play()
-        second = play(first.cluster, gate=first.gate)
+        second = play(first.cluster, context=first.context)
         mute(first)
         assert len([second.call(3, 12, metadata())]) == 1
 
     def test_by_client_all_connections_of_the_client_are_muted(self, play):
         """Those that are open, and those that come; others are not."""
         first = play(mute_by="client")
-        second, other = (play(first.cluster, gate=first.gate, client_id=client) for client in ("app", "other"))
+        second, other = (play(first.cluster, context=first.context, client_id=client) for client in ("app", "other"))
         assert len([second.call(3, 12, metadata())]) == 1
         mute(first)
-        later = play(first.cluster, gate=first.gate)
+        later = play(first.cluster, context=first.context)
         for channel in (second, later):
             channel.ports.time = first.ports.time
             channel.send(3, 12, metadata())
@@ -276,7 +276,7 @@ class TestMutes:
         first = play(mute_by="client")
         mute(first)
         first.channel.close()
-        again = play(first.cluster, gate=first.gate)
+        again = play(first.cluster, context=first.context)
         again.ports.time = first.ports.time
         again.send(key, version, message)
         again.serve()

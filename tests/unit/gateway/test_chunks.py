@@ -82,8 +82,8 @@ class Session:
             on.ports.pauses.clear()
             on.channel.paused()
             return True
-        on.ports.time = max(on.ports.time, on.gate.mutes.next_at() or 0)
-        due = list(on.gate.mutes.due(on.ports.time))
+        on.ports.time = max(on.ports.time, on.context.mutes.next_at() or 0)
+        due = list(on.context.mutes.due(on.ports.time))
         for channel in due:
             channel.resume()
         return bool(due)

@@ -94,7 +94,7 @@ def test_the_topics_are_counted_by_what_became_of_them(play):
     on.send(19, 7, {**CREATION, "topics": topics})
     on.serve()
     on.decide(refused={"b"}, throttle_ms=1)
-    stats = on.gate.stats
+    stats = on.context.stats
     counted = {key: count for key, count in stats.mutations.items() if count}
     assert counted == {
         ("create_topics", "strict", "admitted"): 1,
@@ -109,7 +109,7 @@ def test_undecided_and_open_are_counted_apart(play):
     for when_silent, outcome in (("closed", "undecided"), ("open", "proceeded")):
         on = play(when_silent=when_silent)
         undecided(on, 5)
-        counted = {key: count for key, count in on.gate.stats.mutations.items() if count}
+        counted = {key: count for key, count in on.context.stats.mutations.items() if count}
         assert counted == {("create_topics", "permissive", outcome): 1}
 
 
@@ -130,7 +130,7 @@ def test_the_time_until_the_answer_is_part_of_the_throttle_time(play, throttle_m
     on.decide(refused={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == left
-    assert (on.gate.mutes.next_at() or on.ports.time) == on.ports.time + left
+    assert (on.context.mutes.next_at() or on.ports.time) == on.ports.time + left
 
 
 def test_the_time_before_the_question_is_part_of_the_clients_time_limit(play):

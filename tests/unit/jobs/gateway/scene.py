@@ -55,8 +55,8 @@ class FakeQuestions:
 class Surroundings:
     """A server's part, by hand: the broker is connected when `connected` is set."""
 
-    def __init__(self, gate):
-        self.gate = gate
+    def __init__(self, context):
+        self.context = context
         self.questions = FakeQuestions()
         self.too_many = None
         self.gone = []
@@ -95,7 +95,7 @@ class Scene:
 
     def __init__(self, protocol, **options):
         self.play = Play(protocol, **options)
-        self.surroundings = Surroundings(self.play.gate)
+        self.surroundings = Surroundings(self.play.context)
         self.client = FakeTransport()
         self.connection = ClientConnection(self.surroundings, LISTENER)
         self.play.channel = self.connection.channel

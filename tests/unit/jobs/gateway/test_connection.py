@@ -59,7 +59,7 @@ def test_a_broker_that_cannot_be_reached_closes_the_connection(scene):
         on.receive(metadata(on))
         await on.connect()
         assert on.client.closed
-        assert on.play.gate.stats.closed == {"broker": 1}
+        assert on.play.context.stats.closed == {"broker": 1}
 
     scene(act)
 
@@ -134,7 +134,7 @@ def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
         ((question, tell),) = on.surroundings.questions.asked
         tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
-        for channel in list(on.play.gate.mutes.due(on.connection.now())):
+        for channel in list(on.play.context.mutes.due(on.connection.now())):
             on.connection.run(channel.resume)
         for _ in range(5):
             on.serve()
@@ -185,7 +185,7 @@ def test_a_broker_that_leaves_closes_the_client(scene):
         await on.connect()
         on.broker_side().connection_lost(None)
         assert on.client.closed
-        assert on.play.gate.stats.closed == {}
+        assert on.play.context.stats.closed == {}
 
     scene(act)
 
@@ -206,7 +206,7 @@ def test_what_is_no_request_closes_the_connection_for_a_reason_that_is_counted_o
         await on.connect()
         assert on.client.closed
         assert on.surroundings.broker is None
-        assert on.play.gate.stats.closed == {reason: 1}
+        assert on.play.context.stats.closed == {reason: 1}
 
     scene(act)
 
@@ -220,7 +220,7 @@ def test_an_error_of_the_gateways_own_closes_one_connection(scene, caplog):
 
         on.connection.run(fail, b"x")
         assert on.client.closed
-        assert on.play.gate.stats.closed == {"internal": 1}
+        assert on.play.context.stats.closed == {"internal": 1}
 
     scene(act)
     assert "ZeroDivisionError" in caplog.text
@@ -233,7 +233,7 @@ def test_too_many_connections_are_closed_at_once(scene):
         on.surroundings.too_many = "there are too many"
         on.open()
         assert on.client.closed
-        assert on.play.gate.stats.closed == {"too_many": 1}
+        assert on.play.context.stats.closed == {"too_many": 1}
 
     scene(act)
 
@@ -271,7 +271,7 @@ def test_a_request_that_never_ends_is_closed_when_all_connections_hold_too_much(
         assert on.client.is_closing()
         on.connection.connection_lost(None)
         assert on.surroundings.held == 150_000
-        assert on.play.gate.stats.closed == {"memory": 1}
+        assert on.play.context.stats.closed == {"memory": 1}
 
     scene(act)
 

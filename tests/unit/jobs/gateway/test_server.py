@@ -7,7 +7,7 @@ import pytest
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.server import GatewayServer
 from quota.settings.gateway import GatewaySettings
-from tests.unit.gateway.play import make_gate
+from tests.unit.gateway.play import make_context
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def server(gateway_protocol):
     """Return a function that makes a server with settings; nothing listens."""
 
     def _make(**settings):
-        return GatewayServer(make_gate(gateway_protocol), None, GatewaySettings(**settings), Encryption())
+        return GatewayServer(make_context(gateway_protocol), None, GatewaySettings(**settings), Encryption())
 
     return _make
 
@@ -39,7 +39,7 @@ def test_a_connection_beyond_the_maximum_is_refused_until_another_is_closed(serv
     made.closed(third)
     made.closed(first)
     assert made.opened(connection()) is None
-    assert (made.gate.stats.connections, made.gate.stats.accepted) == (2, 4)
+    assert (made.context.stats.connections, made.context.stats.accepted) == (2, 4)
 
 
 def test_addresses_are_counted_apart(server):
@@ -49,5 +49,5 @@ def test_addresses_are_counted_apart(server):
     assert [made.opened(each) for each in known] == [None] * 50
     for each in known + known:
         made.closed(each)
-    assert made.gate.stats.connections == 0
+    assert made.context.stats.connections == 0
     assert [made.opened(connection(f"192.0.2.{number}")) for number in range(50)] == [None] * 50
