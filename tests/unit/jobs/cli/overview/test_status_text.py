@@ -74,7 +74,7 @@ mutation-requests         6     3  delete   7d         broker      differs
 mutation-decisions        2     3  delete   for ever   broker      NOT IN SYNC
 mutation-quotas           1     3  compact  -          broker      ok
 mutation-dead-letters     -     -  -        -          -           MISSING
-mutation-positions           -     -  -        -          -           not used yet
+mutation-positions        -     -  -        -          -           not used yet
   mutation-requests: partitions=6 (created with 2)
 
 QUERY         LAG  LAST BATCH           RUNNING  POSITION STORED IN
