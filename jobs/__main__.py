@@ -132,8 +132,8 @@ SECTIONS: Sections = {
 class _Root(SectionedGroup):
     sections = {section: tuple(commands) for section, commands in SECTIONS.items()}  # noqa: RUF012 never changed
 
-    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 Typer's own are private
-        """Return the options, without Typer's for the script of the current shell: `completion` prints that of any."""
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 Typer's types are private
+        """Return the options, without Typer's `--show-completion`: `completion` prints the script of any shell."""
         return [each for each in super().get_params(ctx) if "--show-completion" not in each.opts]
 
 
@@ -155,14 +155,14 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         exit_interrupted()
     except OSError as error:
-        # Those of libraries may have a text alone.
+        # An OSError of a library may have only a text.
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except Exception as error:  # noqa: BLE001 any error is one line
-        _fail(f"unexpected {type(error).__name__}: {error} (-v shows where it comes from)", 1, error)
+        _fail(f"unexpected {type(error).__name__}: {error} (-v prints the traceback)", 1, error)
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:
-    """Check that all arguments are UTF-8, as everything must be that ends up in a record."""
+    """Check that all arguments are UTF-8, because they may become part of a record."""
     for argument in arguments:
         try:
             argument.encode()
@@ -179,7 +179,7 @@ def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
         expected = isinstance(error, MutationQuotaError) or error is None
         _log.error("%s", line, extra=known, exc_info=not expected or _log.isEnabledFor(logging.DEBUG))
     else:
-        _log.debug("The error comes from here:", exc_info=True)
+        _log.debug("Traceback of the error:", exc_info=True)
         print(f"mutation-quota: {line}", file=sys.stderr)
     sys.exit(exit_code)
 

@@ -1,4 +1,4 @@
-"""Writes the generated sections of pages: `python -m conf.docs`; with `--check` only says which are stale."""
+"""Writes the generated sections of pages: `python -m conf.docs`; `--check` only prints which are stale."""
 
 import sys
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def generated() -> Mapping[str, Mapping[str, str]]:
 
 
 def pages() -> dict[Path, str]:
-    """Return the pages, and the picture, as they should be."""
+    """Return the current text of the pages and of the picture, by path."""
     return {
         DOCS / "explanation/floors.svg": floors_picture(),
         **{

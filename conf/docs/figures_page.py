@@ -1,4 +1,4 @@
-"""Figures of the benchmark on pages, from its own record: the reference figures, and those for sizing."""
+"""Generates the figures on pages from the benchmark's record: the reference figures, and those for sizing."""
 
 import json
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ _SHOWN = (
     ("audit", "decisions into Delta, of a backlog", "decisions stored, of a backlog"),
     ("earlier", "start to the first decisions", "start until the first decisions"),
 )
-"""The section and name of a figure in the record, and what the page calls it."""
+"""The section and name of a figure in the record, and its name on the page."""
 
 _LIMITS = {
     "pass-through": "a Kafka-to-Kafka query without state",
     "empty function": "Spark's stateful stage with an empty function",
     "enforcing it": "deciding as many",
 }
-"""What the page calls a limit; a figure next to anything else is shown alone."""
+"""The names of limits on the page; a figure with a different limit is shown alone."""
 
 
 _SIZING = (

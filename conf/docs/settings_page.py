@@ -1,4 +1,4 @@
-"""The settings reference, from the models of the settings."""
+"""Generates the settings reference from the models of the settings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from conf.docs.markdown import code, sentence, table
 from quota.settings import Settings
 
 _READ_BY = {
-    "kafka": "all programs that reach Kafka",
+    "kafka": "all programs that connect to Kafka",
     "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
-    "`observe snapshot|follow`: the programs that reach the cluster whose topics are changed",
+    "`observe snapshot|follow`: the programs that connect to the cluster whose topics are changed",
     "storage": "`enforce`, `audit`, `minutes`, `maintain`, and the commands that read the checkpoint or the tables "
     "(`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
-    "topics": "all programs that reach Kafka",
-    "quota": "`enforce`; the commands that decide again or look at quotas (`simulate`, `backtest`, `recommend`, "
+    "topics": "all programs that connect to Kafka",
+    "quota": "`enforce`; the commands that replay decisions or read quotas (`simulate`, `backtest`, `recommend`, "
     "`explain`, `buckets`, `quotas`, `callback`)",
     "repeats": "`enforce`, `simulate`, `backtest`",
     "limits": "`enforce`, `simulate`, `backtest`, `dead-letters resend`, clients; all programs that create topics",

@@ -1,4 +1,4 @@
-"""The explanation of a decision, from the audit's tables."""
+"""Explains a decision from the audit's tables."""
 
 from confluent_kafka import KafkaException
 

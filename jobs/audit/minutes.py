@@ -1,6 +1,6 @@
 """The query that aggregates each tenant's decisions by minute, from the audit's table into its own table.
 
-It is separate from the audit, because a decision may have to wait for a batch of the audit.
+It is separate from the audit query, so that it does not delay the audit's batches.
 """
 
 from functools import partial, reduce
@@ -105,7 +105,7 @@ _SUMS = {
 
 def sum_minutes(decisions: DataFrame) -> DataFrame:
     """Sum up decisions (`schemas.decisions.TABLE`) by minute and tenant (`schemas.tenant_minutes.TABLE`)."""
-    # A throttle time that is not longer than the request quota's is not the bucket's (KIP-599).
+    # A throttle time not longer than that of the request quota is not due to the bucket (KIP-599).
     throttle = F.when(F.col("controller_throttle_ms") > F.col("request_throttle_ms"), F.col("controller_throttle_ms"))
     newest = newest_so_far(_key_columns(), "source.")
     order = F.struct(newest.alias("newest"), "source.topic", "source.partition", "source.offset")

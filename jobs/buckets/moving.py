@@ -1,9 +1,8 @@
-"""Buckets moved to another checkpoint, with their debts.
+"""Moves buckets, with their debts, to another checkpoint.
 
-Spark cannot start a stateful Python query with an initial state. So another query, which has the same stateful stage
-and reads the buckets, writes a checkpoint of one batch. Then the offsets in it are replaced with those of the first
-requests that the buckets do not include. For Spark, the result belongs to a query that has decided everything before
-them.
+Spark cannot start a stateful Python query with an initial state. So another query with the same stateful stage reads
+the buckets and writes a checkpoint of one batch. Then its offsets are replaced with those of the first requests that
+the buckets do not include. To Spark, the result is the checkpoint of a query that has decided all earlier requests.
 """
 
 from collections.abc import Iterable, Iterator
@@ -65,7 +64,7 @@ def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
 
 @query_errors(NAME)
 def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets) -> None:
-    """Have the enforcing query start with buckets, after the requests that they include; its checkpoint is set aside.
+    """Replace the enforcing query's checkpoint: it starts with these buckets, after the requests that they include.
 
     Args:
         spark: a session with as many shuffle partitions as the state is to have.
@@ -129,12 +128,12 @@ def _check_topics(header: BucketFileHeader, known: Deployment, root: str) -> Non
         if known.topics.get(name) != topic_id:
             raise MutationQuotaError(
                 f"the buckets belong to a topic {name} with the id {topic_id}, but {root} belongs to "
-                f"{known.topics.get(name, 'none of that name')}; load them where the original topics are"
+                f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
             )
 
 
 def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: Files) -> None:
-    """Check that nothing was decided since the export, if there is a checkpoint."""
+    """Check that no request was decided since the export, if there is a checkpoint."""
     if found.exists and (found.has_open_batch or _positions(found, files) != header.positions):
         raise MutationQuotaError(
             f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
@@ -146,7 +145,7 @@ def export_buckets(settings: Settings, file: Path, *, new: bool = True) -> Saved
     """Write the buckets of the enforcing query, which must not run, to a file, and return them.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         file: the file; an existing one is replaced.
         new: whether the file must not exist.
 

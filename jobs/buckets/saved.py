@@ -1,6 +1,6 @@
-"""Buckets in a file: a header, then a line for each bucket, in JSON.
+"""Stores buckets in a file: a header, then a line for each bucket, in JSON.
 
-Numbers are read back exactly, to the last bit; bytes are base64.
+Numbers are restored exactly, to the last bit; bytes are base64.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def read_buckets(file: Path) -> SavedBuckets:
     """Read a file.
 
     Raises:
-        BadInput: the file does not exist, is of another version, is truncated, or is not from `buckets export`.
+        BadInput: the file does not exist, has another version, is truncated, or is not from `buckets export`.
     """
     try:
         first, *lines = file.read_bytes().splitlines()

@@ -1,4 +1,4 @@
-"""`mutation-quota dead-letters`: invalid records of the request topic, and sending them again."""
+"""`mutation-quota dead-letters`: lists, shows and resends invalid records of the request topic."""
 
 import sys
 from collections.abc import Iterator
@@ -34,14 +34,15 @@ Containing = Annotated[
 def list_letters(
     since: From = None,
     error: Containing = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N latest.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N newest.")] = 1000,
     *,
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
     """List invalid requests.
 
-    Reads the dead-letter topic, as far back as it reaches; the Delta table dead_letters keeps all of them.
+    Reads the dead-letter topic, as far back as its retention; the Delta table dead_letters retains them for
+    audit.keep_days.
 
     Examples:
       mutation-quota dead-letters list --from -1h
@@ -56,7 +57,7 @@ def list_letters(
             matched += 1
             yield letter
 
-    # Memory holds only the letters that are printed, however many there are.
+    # Only the letters that are printed are held in memory.
     latest = nlargest(limit, counted(), key=_position)[::-1]
     left_out = matched - len(latest)
 

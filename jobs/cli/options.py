@@ -67,10 +67,10 @@ class SettingsOptions:
     verbose: Verbose = False
 
     def read(self, *more: str) -> Settings:
-        """Load the settings that the options select, those before the command included, and set the log's level.
+        """Load the settings that the options before and after the command select, and set the log level.
 
         Args:
-            more: settings as `--set` takes them, which win over it.
+            more: settings in the format of `--set`, which they override.
 
         Raises:
             BadInput: a setting or a file is invalid.
@@ -104,7 +104,7 @@ class SettingsOptions:
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions(SettingsOptions):
-    """The options that select settings, of a command that connects to Kafka."""
+    """The options of a command that connects to Kafka."""
 
     server: Annotated[
         str | None,
@@ -138,7 +138,7 @@ class KafkaOptions(SettingsOptions):
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions(KafkaOptions):
-    """The options that select settings, of a command that connects to Kafka and to the target cluster."""
+    """The options of a command that connects to Kafka and to the target cluster."""
 
     target_command_config: Annotated[
         Path | None,
@@ -161,19 +161,19 @@ class _Format(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmOptions:
-    """The options of a command that deletes or discards something."""
+    """The options of a command that asks for confirmation."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 
     def check(self, output: _Format | None = None) -> None:
-        """Check, before anything is done, that the operator can be asked.
+        """Check that the command can ask for confirmation, before it does anything.
 
         Args:
             output: the format of the command's output, if it has one.
 
         Raises:
-            BadInput: nobody can be asked, and `--yes` is not given.
+            BadInput: it cannot ask, and `--yes` is not given.
         """
         if self.dry_run or self.yes:
             return
@@ -185,7 +185,7 @@ class ConfirmOptions:
             )
 
     def confirm(self, question: str) -> None:
-        """Ask on the terminal, unless `--yes` is given.
+        """Ask a question on the terminal, unless `--yes` is given.
 
         Raises:
             MutationQuotaError: the answer is no.
@@ -209,7 +209,7 @@ class FileOptions:
         return self.output_file is None or str(self.output_file) == "-"
 
     def check(self, summary: _Format | None = None) -> None:
-        """Check, before the work that its content takes, that the file can be written.
+        """Check that the file can be written, before its content is computed.
 
         Args:
             summary: the format of the summary, which is printed only if the content does not go to standard output.
@@ -220,14 +220,14 @@ class FileOptions:
         if self.to_stdout and summary and not summary.for_people:
             raise BadInput(
                 "--output is the format of the summary, and the content goes to standard output: "
-                "add --output-file FILE, or leave out --output"
+                "add --output-file FILE, or remove --output"
             )
         file = self.output_file
         if file is None or self.to_stdout:
             return
         if file.is_dir():
             raise BadInput(f"--output-file {file}: this is a folder")
-        if file.exists() and not file.is_file():  # a whole file would take the place of the device
+        if file.exists() and not file.is_file():  # the file would replace the device
             raise BadInput(f"--output-file {file}: this is not a regular file; - is standard output")
         if file.exists() and not self.force:
             raise BadInput(f"--output-file {file}: the file exists; add --force to replace it")
@@ -236,7 +236,7 @@ class FileOptions:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Provide the file, which appears as a whole when all has gone well, or standard output.
+        """Open the file, which appears only when it is complete, or standard output.
 
         Raises:
             BadInput: it cannot be written.
@@ -254,7 +254,7 @@ class FileOptions:
             raise BadInput(f"--output-file {file}: {error.strerror}") from None
 
     def write(self, content: str) -> None:
-        """Write a text as the whole file, or to standard output.
+        """Write the content of the file, or print it to standard output.
 
         Raises:
             BadInput: it cannot be written.

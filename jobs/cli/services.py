@@ -1,4 +1,4 @@
-"""The commands that run: the jobs, the embedded broker, the live view and the demo."""
+"""The commands that run the jobs, the embedded broker, the live view and the demo."""
 
 from pathlib import Path
 from typing import Annotated
@@ -54,7 +54,7 @@ def broker(
     from jobs.services.signals import stop_signals
 
     settings = where.read()
-    if nodes == 2:  # noqa: PLR2004 the quorum of two is two
+    if nodes == 2:  # noqa: PLR2004 the majority of two is two
         raise BadInput("--nodes 2: two nodes stop when one of them fails; give 1, or 3 to 9")
     running_kafka = (
         embedded_broker(settings, port, data) if nodes == 1 else embedded_cluster(settings, nodes, port, data)
@@ -80,7 +80,7 @@ def enforce(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --reset-state: load buckets from a `buckets export` file and resume where it ends.",
+            help="With --reset-state: load buckets from a `buckets export` file, and resume after it.",
         ),
     ] = None,
     take_over: TakeOver = False,
@@ -117,7 +117,7 @@ def enforce(
 def audit(once: Once = False, take_over: TakeOver = False, *, kafka: KafkaOptions) -> None:
     """Write decisions and changes to Delta tables.
 
-    Keeps every decision, dead letter and quota change. Runs until it is stopped.
+    Stores every decision, dead letter and quota change. Runs until it is stopped.
 
     Examples:
       mutation-quota audit --bootstrap-server broker:9092
@@ -145,8 +145,8 @@ def minutes(once: Once = False, take_over: TakeOver = False, *, where: SettingsO
 def applier(once: Once = False, *, kafka: TargetOptions) -> None:
     """Carry out admitted mutations on the cluster.
 
-    Creates, grows and deletes topics as decided, each once, and writes the results to the results topic. Of several
-    appliers with the same group only the one started last works.
+    Creates, grows and deletes topics as decided, each once, and writes the results to the results topic. If several
+    appliers have the same group, only the one started last is active.
 
     Examples:
       mutation-quota applier --bootstrap-server broker:9092

@@ -1,4 +1,4 @@
-"""The HTTP interface of the dashboard: the page, the stream of changes, and the answers to clicks."""
+"""The HTTP interface of the dashboard: the page, the stream of changes, and the data of its dialogs."""
 
 import asyncio
 import threading
@@ -38,16 +38,16 @@ _WRONG_TOKEN_SECONDS = 0.5
 
 
 class Dashboard:
-    """Answers the requests of browsers."""
+    """Serves the requests of browsers."""
 
     def __init__(self, settings: Settings, feed: Feed, session: Session, stop: threading.Event) -> None:
-        """Prepare the answers.
+        """Load the files of the page.
 
         Args:
             settings: the settings of the deployment.
             feed: the data that the page shows.
-            session: the secrets of this start.
-            stop: ends the streams.
+            session: the secrets of this process.
+            stop: the streams end when it is set.
 
         Raises:
             MutationQuotaError: the library that draws charts is not installed.
@@ -89,7 +89,7 @@ class Dashboard:
         token = parse_qs((body or b"").decode(errors="replace")).get("token", [""])[0]
         if not self._session.accepts_token(token):
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
-            return HTMLResponse(self._assets.login("This is not the token."), 403)
+            return HTMLResponse(self._assets.login("Wrong token."), 403)
         response = RedirectResponse("/", 303)
         self._session.open_for(request.scope, response)
         return response
@@ -103,7 +103,7 @@ class Dashboard:
     async def _asset(self, request: Request) -> Response:
         found = self._assets.files.get(request.path_params["name"])
         if found is None:
-            return PlainTextResponse("There is no such file.\n", 404)
+            return PlainTextResponse("File not found.\n", 404)
         return Response(found.content, media_type=found.media_type)
 
     async def _stream(self, _: Request) -> Response:
@@ -135,8 +135,8 @@ class Dashboard:
         found = await run_in_threadpool(explain_recent, self._feed.state, self._settings, decision_id)
         if found is None:
             return _error(
-                "This decision is not among those that the page keeps; "
-                f"`mutation-quota explain {decision_id}` reads the tables of the audit.",
+                "This decision is no longer stored by the dashboard; "
+                f"`mutation-quota explain {decision_id}` reads the audit's tables.",
                 404,
             )
         return _json(found)
@@ -156,7 +156,7 @@ class Dashboard:
             quotas.add(to_change(entry.record, entry.timestamp))
         present = quotas.latest(wanted.entity, now_ms())
         quota = wanted.applied_to(present.quota if present else None)
-        async with self._trying:  # one at a time, because each occupies a processor
+        async with self._trying:  # one at a time, because each uses a whole processor
             records = await run_in_threadpool(state.records)
             found = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
         return _json({"entity": str(wanted.entity), "trial": found})
@@ -172,7 +172,7 @@ class Dashboard:
         return _json({"entity": str(wanted.entity), "since": since})
 
     async def _wanted(self, request: Request) -> WantedQuota | Response:
-        """Return the quota that a request asks for, or the answer that refuses it."""
+        """Return the quota in the body of a request, or the response that rejects the request."""
         if not self._settings.dashboard.allow_changes:
             return _error("This dashboard was started without --allow-changes.", 403)
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -200,7 +200,7 @@ def _probed(answer: Answer) -> Response:
     return Response(answer.body("dashboard"), answer.status, media_type="application/json")
 
 
-def _json(value: Any, status: int = 200) -> Response:  # noqa: ANN401 whatever is JSON
+def _json(value: Any, status: int = 200) -> Response:  # noqa: ANN401 any value with a JSON form
     return Response(codec.encode(value), status, media_type="application/json")
 
 

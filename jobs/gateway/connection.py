@@ -1,4 +1,4 @@
-"""The connection of a client, and its connection to the broker."""
+"""The connection of a client, and the connection to the broker for it."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest
 _log = logging.getLogger(__name__)
 
 _MAX_HELD_BYTES = 64 * 1024
-"""The bytes buffered for a client that has to wait. Beyond them reading stops, and a disconnect is noticed later."""
+"""The bytes buffered for a client that has to wait. Above them reading stops, and a disconnect is noticed later."""
 
 
 class Surroundings(Interface):
@@ -27,23 +27,23 @@ class Surroundings(Interface):
     questions: Questions
 
     def opened(self, connection: "ClientConnection") -> str | None:
-        """Take a new connection; return the reason if it must be closed."""
+        """Add a new connection; return the reason if it must be closed."""
 
     def closed(self, connection: "ClientConnection") -> None:
-        """Forget a connection."""
+        """Remove a connection."""
 
     def holds(self, more: int) -> bool:
         """Add to the bytes that connections buffer; return whether there are too many."""
 
     def watch_mutes(self) -> None:
-        """Note that the time at which a channel is due may have changed."""
+        """Schedule the next unmuting, because its time may have changed."""
 
     async def connect(self, listener: Listener, make: Callable[[], "BrokerConnection"]) -> "BrokerConnection":
         """Connect to the broker behind a listener."""
 
 
 class ClientConnection(asyncio.Protocol):
-    """One client: `asyncio` calls its methods, and the channel decides what is sent.
+    """The connection of a client: `asyncio` calls its methods, and the channel decides what is sent.
 
     The connection to the broker is opened once the first request is recognized.
     """
@@ -88,7 +88,7 @@ class ClientConnection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, unless there are too many."""
+        """Accept the connection, unless there are too many."""
         self._transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if name else "unknown"
@@ -97,12 +97,12 @@ class ClientConnection(asyncio.Protocol):
             self.close("too_many", reason)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of the client."""
+        """Pass the client's bytes to the channel."""
         self.active_at = time.monotonic()
         self._surroundings.context.stats.client_bytes += len(data)
         self.run(self.channel.from_client, data)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Also close the connection to the broker."""
         self._transport = None
         self._surroundings.closed(self)
@@ -138,7 +138,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def to_broker(self, data: bytes) -> None:
-        """Send bytes to the broker, or keep them until it is connected."""
+        """Send bytes to the broker, or buffer them until it is connected."""
         if self._broker is not None:
             self._broker.write(data)
             return
@@ -151,7 +151,7 @@ class ClientConnection(asyncio.Protocol):
         self._surroundings.questions.ask(request, self._decided)
 
     def pause(self, ms: int) -> None:
-        """Wait for some time."""
+        """Resume the channel after this time."""
         asyncio.get_running_loop().call_later(ms / 1000, self.run, self.channel.paused)
 
     def now(self) -> int:
@@ -166,7 +166,7 @@ class ClientConnection(asyncio.Protocol):
             action(*args)
         except MutationQuotaError as error:
             self.close(error.reason if isinstance(error, ChannelError) else "malformed", str(error))
-        except Exception:  # noqa: BLE001 whatever one client does must not harm the others
+        except Exception:  # noqa: BLE001 an error of one client must not affect the others
             _log.exception("closing the connection of %s: an unexpected error", self.peer)
             self.close("internal", "")
         else:
@@ -191,12 +191,12 @@ class ClientConnection(asyncio.Protocol):
         self._read_as_far_as_allowed()
 
     def abort(self) -> None:
-        """Close both connections now, whether or not the client has received the sent data."""
+        """Close both connections now, even if the client has not received the sent data."""
         if self._transport is not None:
             self._transport.abort()
 
     def from_broker(self, data: bytes) -> None:
-        """Take bytes of the broker."""
+        """Pass the broker's bytes to the channel."""
         self.active_at = time.monotonic()
         self._surroundings.context.stats.broker_bytes += len(data)
         self.run(self.channel.from_broker, data)
@@ -215,7 +215,7 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection if it buffers a part of a request and all connections together buffer too much."""
         held, self._held = self._held, self.channel.held_bytes
         if held != self._held and self._surroundings.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
-            self.close("memory", "all connections together hold too much of requests that have not arrived whole")
+            self.close("memory", "all connections together buffer too much of incomplete requests")
 
     def _decided(self, reply: DecisionReply) -> None:
         self.run(self.channel.decided, reply)
@@ -260,15 +260,15 @@ class BrokerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of the broker."""
+        """Pass the broker's bytes to the client's connection."""
         self._client.from_broker(data)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
-        """Close the client's connection; the client finds out itself whether the broker is back."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
+        """Close the client's connection; the client reconnects when the broker is available again."""
         self._transport = None
         self._client.close()
 
@@ -277,7 +277,7 @@ class BrokerConnection(asyncio.Protocol):
         self._client.broker_is_slow(is_slow=True)
 
     def resume_writing(self) -> None:
-        """Tell the client's connection that the broker reads again."""
+        """Resume the client's connection when the broker reads again."""
         self._client.broker_is_slow(is_slow=False)
 
     def write(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The gateway's ports, the broker behind each, and the addresses that clients get."""
+"""The gateway's ports, the broker behind each, and the addresses that are advertised to clients."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from quota.settings.gateway import MAX_PORT, GatewaySettings
 from quota.text import plural
 from quota.wire.address import Address
 
-_ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are refused
+_ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are rejected
 
 
 @dataclass(frozen=True, slots=True)

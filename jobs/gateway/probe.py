@@ -1,6 +1,6 @@
-"""A check of the brokers before clients connect: the addresses that they advertise on the listener for clients.
+"""Reads the addresses that brokers advertise on the listener for clients, before clients connect.
 
-librdkafka cannot do this: it connects to any address that it learns, and the gateway does not listen yet.
+librdkafka cannot do this: it connects to each address in the response, and the gateway does not listen yet.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ async def advertised_addresses(
     """Return the addresses that brokers advertise, by node id.
 
     Args:
-        brokers: the brokers to ask; one answer is enough.
+        brokers: the brokers; one response is enough.
         security: the gateway's own credentials for them.
         context: TLS, if they require it.
         protocol: the codecs.
         seconds: the time limit for each.
 
     Raises:
-        ClusterError: no broker answers, or they do not accept the credentials.
+        ClusterError: no broker responds, or they do not accept the credentials.
         BadInput: a broker is too old, or clients would lose their identity.
     """
     advertised: dict[int, Address] = {}
@@ -74,14 +74,14 @@ async def _ask(
 async def _ask_unless_certificates_count(
     broker: Address, security: Security, context: ssl.SSLContext, protocol: Protocol
 ) -> dict[int, Address]:
-    """Return the addresses.
+    """Return the addresses from a listener with TLS and without SASL.
 
     Raises:
         BadInput: the listener requests clients' certificates, and would identify clients by them.
     """
     refused = BadInput(
         f"gateway: the listener at {broker[0]}:{broker[1]} requests client certificates (ssl.client.auth), which the "
-        "gateway cannot pass on; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if "
+        "gateway cannot forward; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if "
         "all clients may be ANONYMOUS (docs/how-to/gateway.md)"
     )
     with certificate_requests(context) as requests:

@@ -1,4 +1,4 @@
-"""The mutations whose decisions are awaited."""
+"""The requests for decisions that are pending."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ Tell = Callable[[DecisionReply], None]
 
 @dataclass(eq=False, slots=True)
 class _Question:
-    """An awaited decision and the function that receives it."""
+    """A pending request for a decision, and the functions that receive it."""
 
     request: MutationRequest
     content: bytes
@@ -41,11 +41,11 @@ class _Question:
 
 
 class Questions:
-    """Requests decisions, and passes each decision to its receiver; used on one event loop.
+    """Requests decisions, and passes each decision to its receivers. Used on one event loop.
 
     The request ids of all gateways have the same prefix. The id of a mutation that can happen only once is derived from
     its content, so a gateway that replaces a killed one sends the same id; if the job remembers admitted requests
-    (`repeats.window_seconds`), it is not charged again. Other mutations have the id of their last attempt if that is
+    (`repeats.window_seconds`), it is not charged again. Other mutations reuse the id of their last attempt if that is
     undecided.
     """
 
@@ -58,11 +58,11 @@ class Questions:
         self._undecided = _Undecided()
 
     def __len__(self) -> int:
-        """Return the number of questions without an answer."""
+        """Return the number of pending requests."""
         return len(self._waiting)
 
     def ask(self, ask: DecisionRequest, tell: Tell) -> None:
-        """Request a decision on mutations; `tell` gets the reply later, or a timeout."""
+        """Request a decision on mutations; `receive` is called later, with the verdict or a timeout."""
         request_id = self._undecided.id_of(ask.content) or _new_id(ask)
         question = self._waiting.get(request_id)
         is_new = question is None
@@ -78,7 +78,7 @@ class Questions:
                 asyncio.get_running_loop().call_soon(self.fail, request_id, str(error))
 
     def answer(self, received: ReceivedAnswer) -> None:
-        """Take an answer of the job, for any client."""
+        """Process an answer of the job, which may be for any client."""
         match received.answer:
             case Decision(request_id=request_id) as decision:
                 question = self._waiting.get(request_id)
@@ -97,13 +97,13 @@ class Questions:
                     self._tell(request_id, invalid=error)
 
     def fail(self, request_id: str, reason: str) -> None:
-        """Take the reason why a request is invalid; without a reason it could not be written and is not decided."""
+        """Report that a request is invalid, with the reason; an empty reason means that it could not be written."""
         if request_id in self._waiting:
             self._stats.undecided += not reason
             self._tell(request_id, invalid=reason)
 
     def forget(self, tell: Tell) -> None:
-        """Forget a receiver that no longer waits."""
+        """Remove a receiver that no longer waits."""
         for request_id, question in list(self._waiting.items()):
             for each in [each for each in question.tell if each[0] == tell]:
                 each[1].cancel()
@@ -134,7 +134,7 @@ class Questions:
 
 
 class _Undecided:
-    """The latest requests that were not decided in time."""
+    """The newest requests that were not decided in time."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[bytes, str] = OrderedDict()
@@ -165,7 +165,7 @@ def _new_id(ask: DecisionRequest) -> str:
 
 
 def _answers(decision: Decision, request: MutationRequest) -> bool:
-    """Return whether a decision is on this request: others may choose the same id for a request that costs less."""
+    """Return whether a decision is for this request: others may choose the same id for a request that costs less."""
     asked = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
     decided = (
         decision.user,

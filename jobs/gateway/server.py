@@ -27,7 +27,7 @@ _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
 _MAX_HELD_BYTES = 128 * 1024 * 1024
-"""The limit for all connections together, for requests that are incomplete or have to wait."""
+"""The limit of all connections together for incomplete and waiting requests."""
 
 
 class GatewayServer:
@@ -70,7 +70,7 @@ class GatewayServer:
     # jobs.gateway.connection.Surroundings
 
     def opened(self, connection: ClientConnection) -> str | None:
-        """Take a new connection; return the reason if there are too many."""
+        """Add a new connection; return the reason if there are too many."""
         self._connections[connection.channel] = connection
         self._by_ip[connection.peer] += 1
         self.context.stats.accepted += 1
@@ -82,7 +82,7 @@ class GatewayServer:
         return None
 
     def closed(self, connection: ClientConnection) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         if self._connections.pop(connection.channel, None) is not None:
             self._by_ip[connection.peer] -= 1
             if not self._by_ip[connection.peer]:
@@ -95,7 +95,7 @@ class GatewayServer:
         return self._held_bytes > _MAX_HELD_BYTES
 
     def watch_mutes(self) -> None:
-        """Have `_on_alarm` called when the next channel is due."""
+        """Schedule `_on_alarm` for the time when the next channel is unmuted."""
         next_at = self.context.mutes.next_at()
         if next_at is None or (self._alarm is not None and self._alarm[0] <= next_at):
             return
@@ -137,7 +137,7 @@ class GatewayServer:
             raise BadInput(f"gateway.address: cannot listen on {address}: {error.strerror}") from None
 
     def _on_alarm(self) -> None:
-        """Start the requests that are due."""
+        """Resume the channels whose throttle time has ended."""
         self._alarm = None
         for channel in self.context.mutes.due(now_monotonic_ms()):
             connection = self._connections.get(channel)
@@ -153,12 +153,12 @@ class GatewayServer:
                 if now - each.closing_at > _CLOSE_SECONDS:  # the client does not read the sent data
                     each.abort()
             elif not each.is_authenticated and now - each.started_at > self._settings.authentication_timeout_seconds:
-                each.close("authentication_timeout", "it has not authenticated in time")
+                each.close("authentication_timeout", "the client has not authenticated in time")
             elif not each.channel.is_waiting and now - each.active_at > self._settings.connections_max_idle_seconds:
                 each.close("idle")
 
     async def _drain(self) -> None:
-        """Answer open requests for a limited time, and close each connection when it has none."""
+        """Respond to open requests for a limited time, and close each connection when it has none."""
         deadline = Deadline(self._settings.drain_seconds)
         for each in self._connections.values():
             each.stop_reading()

@@ -72,7 +72,7 @@ def applier_families(stats: ApplierStats) -> Iterator[Family]:
 
 
 def observer_families(stats: FollowStats) -> Iterator[Family]:
-    """Yield the metrics of a follower of request logs."""
+    """Yield the metrics of an observer of request logs."""
     yield number_family(metric.OBSERVED_REQUESTS, stats.requests)
     yield number_family(metric.OBSERVED_MUTATIONS, stats.mutations)
     yield number_family(metric.OBSERVED_REFUSED, stats.refused_topics)
@@ -82,7 +82,7 @@ def observer_families(stats: FollowStats) -> Iterator[Family]:
 
 
 def push_families(stats: PushStats) -> Iterator[Family]:
-    """Yield the metrics of a service that pushes quotas; nothing before its first comparison."""
+    """Yield the metrics of a service that pushes quotas; none before its first comparison."""
     if stats.compared_at is not None:
         differing = [((kind,), stats.differing.get(kind, 0)) for kind in KINDS]
         yield _family(metric.PUSH_DIFFERING, differing)
@@ -90,7 +90,7 @@ def push_families(stats: PushStats) -> Iterator[Family]:
 
 
 def start_family(name: str, started_at: float) -> Family:
-    """Return when a job without queries was started [s since the epoch]."""
+    """Return the metric of the start time of a job without queries [s since the epoch]."""
     return _family(metric.STARTED, [((name,), started_at)])
 
 

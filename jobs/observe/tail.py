@@ -1,4 +1,4 @@
-"""A log that is being written, followed over its rotations."""
+"""Follows a log that is being written, including its rotations."""
 
 import logging
 import os
@@ -21,29 +21,29 @@ _REMEMBERED_FILES = 1000
 
 
 class LogPlace(msgspec.Struct, frozen=True):
-    """A place in a log: how far a file of it has been read."""
+    """A position in a log: the offset up to which a file of it has been read."""
 
     first_line: str
-    """The identity of the file, independent of its name: a hash of its first line; empty if it has none yet."""
+    """The identity of the file, independent of its name: a hash of its first line; empty if it has no line yet."""
     offset: int
-    """The bytes that have been read of it, uncompressed."""
+    """The number of bytes that have been read, uncompressed."""
 
 
 class LogTail:
     """Reads the lines of a log that is being written.
 
-    When the log is rotated by a new name, the rest of the old file is read first, then files that were rotated
-    meanwhile. When it is cut off in place, the rest is read from the copy that was made of it. A program that starts
-    again finds its place in whichever file that has become, also a compressed one.
+    When the log is rotated by renaming it, the rest of the old file is read first, then files that were rotated
+    meanwhile. When it is copied and truncated in place, the rest is read from the copy. A restarted program finds its
+    position in the file under its new name, even if it is compressed.
     """
 
     def __init__(self, log: Path, place: LogPlace | None, *, from_beginning: bool = False) -> None:
-        """Go on at a place.
+        """Continue at a position.
 
         Args:
-            log: the file that is written.
-            place: where an earlier program has come to; None if there was none.
-            from_beginning: whether a log without a place is read from its first line, and not from its end.
+            log: the file that is being written.
+            place: the position of an earlier program; None if there is none.
+            from_beginning: whether a log without a position is read from its first line instead of its end.
 
         Raises:
             BadInput: the log cannot be read.
@@ -52,7 +52,7 @@ class LogTail:
         self._rest, self._offset, self._first_line = b"", 0, ""
         self._read_before: deque[str] = deque(maxlen=_REMEMBERED_FILES)
         self.skipped_lines = 0
-        """Lines that are too long to be read."""
+        """The number of lines that were skipped because they are too long."""
         if place is not None and place.first_line:
             self._resume(place)
             return
@@ -63,12 +63,12 @@ class LogTail:
 
     @property
     def place(self) -> LogPlace:
-        """The place behind the lines that were read."""
+        """The position after the lines that were read."""
         return LogPlace(self._first_line, self._offset)
 
     @property
     def behind_bytes(self) -> int:
-        """The bytes of the log that are not read yet, without rotated files."""
+        """The bytes of the log that have not been read, without rotated files."""
         try:
             status = self._path.stat()
         except OSError:
@@ -76,7 +76,7 @@ class LogTail:
         return max(status.st_size - self._offset, 0) if self._is_open(status) else status.st_size
 
     def read(self) -> bytes:
-        """Return the next whole lines, or nothing if there are none yet.
+        """Return the next complete lines; empty if there are none yet.
 
         Raises:
             BadInput: the log cannot be read any more.
@@ -89,7 +89,7 @@ class LogTail:
         following = self._following()
         if following is None:
             return b""
-        lines = self._read_lines()  # what was written before the rotation was noticed
+        lines = self._read_lines()  # lines that were written before the rotation was noticed
         if lines:
             return lines
         if self._rest:
@@ -102,7 +102,7 @@ class LogTail:
         self._stream.close()
 
     def _read_lines(self) -> bytes:
-        """Return whole lines up to the end of the file; a line that is too long is skipped."""
+        """Return complete lines up to the end of the file; a line that is too long is skipped."""
         try:
             while not (end := self._rest.rfind(b"\n") + 1):
                 block = self._stream.read(_BLOCK_BYTES)
@@ -157,8 +157,8 @@ class LogTail:
                 self._open(file, place.offset)
                 return
         _log.warning(
-            "%s: neither the file nor a rotated copy has the last line read; reading it from its first line, earlier "
-            "requests are not observed",
+            "%s: the file that was read is neither the log nor a rotated copy; reading the log from its first line, "
+            "earlier requests are not observed",
             self._path,
         )
         self._open(self._path)
@@ -179,26 +179,26 @@ class LogTail:
         return is_shorter or (bool(self._first_line) and _first_line(self._path) != self._first_line)
 
     def _go_on_in_copy(self) -> None:
-        """Read the rest of what was cut off in place from the copy of it, if there is one."""
+        """Read the rest of a log that was truncated in place from its copy, if there is one."""
         place = self.place
         for file in reversed(self._rotated()):
             if _first_line(file) == place.first_line:
                 self._open(file, place.offset)
-                self._read_before.pop()  # it is the same
+                self._read_before.pop()  # the copy is the same file
                 self._inode = (0, 0)  # the log itself follows
                 return
         _log.warning(
-            "%s was truncated, and there is no copy of it: requests written since the last read are not observed",
+            "%s was truncated, and there is no copy: requests that were logged since the last read are not observed",
             self._path,
         )
         self._open(self._path)
 
     def _following(self) -> Path | None:
-        """Return the file to read after the present one, if the log was rotated."""
+        """Return the file to read after the current one, if the log was rotated."""
         try:
             status = self._path.stat()
         except FileNotFoundError:
-            return None  # between two files
+            return None  # in the middle of a rotation
         except OSError as error:
             raise BadInput(f"{self._path}: {error.strerror}") from None
         if self._is_open(status):
@@ -209,13 +209,13 @@ class LogTail:
         return later[0] if later else self._path
 
     def _rotated(self) -> list[Path]:
-        """Return the rotated files, the oldest first; deleted files are left out."""
+        """Return the rotated files, oldest first, without deleted files."""
         others = [(_written(each), each) for each in self._path.parent.glob(f"{self._path.name}?*")]
         return [file for written_at, file in sorted(others) if written_at and file.is_file()]
 
 
 def _written(file: Path) -> int:
-    """Return when a file was written last [ns]; 0 if it does not exist."""
+    """Return the time of the last write to a file [ns]; 0 if it does not exist."""
     try:
         return file.stat().st_mtime_ns
     except OSError:
@@ -223,7 +223,7 @@ def _written(file: Path) -> int:
 
 
 def _first_line(file: Path) -> str:
-    """Return the hash of a file's first line; an empty text if it has none."""
+    """Return the hash of a file's first line; empty if it has no line."""
     try:
         with open_log(file) as stream:
             return _hash(stream.read(_FIRST_LINE_BYTES))
@@ -232,7 +232,7 @@ def _first_line(file: Path) -> str:
 
 
 def _hash(lines: bytes) -> str:
-    """Return the hash of the first line; of a very long one, of its beginning."""
+    """Return the hash of the first line, or of the beginning of a very long one; empty if it is incomplete."""
     end = lines.find(b"\n", 0, _FIRST_LINE_BYTES)
     if end < 0 and len(lines) < _FIRST_LINE_BYTES:
         return ""

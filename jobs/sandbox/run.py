@@ -1,4 +1,4 @@
-"""Enforce and audit with a live view, on an embedded broker with simulated tenants or on a cluster of the settings."""
+"""Runs enforce and audit with a live view, on an embedded broker with simulated tenants or on a configured cluster."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ def run_live(settings: Settings) -> None:
 
     The dashboard is served on the port of the settings, or on any free one if that is in use. If the settings name no
     cluster, an embedded broker and a gateway are started. Simulated tenants send requests to the broker, and unmodified
-    clients go through the gateway.
+    clients use the gateway.
 
     Raises:
         MutationQuotaError: a query failed, or the broker or the gateway has ended.
@@ -94,7 +94,7 @@ def run_live(settings: Settings) -> None:
 
 
 def _go_on(client: UnmodifiedClient, view: View) -> None:
-    """Let a client continue as soon as decisions arrive, and show its output."""
+    """Poll a client once there are decisions, and show its output."""
     now = time.time()
     if view.has_decisions and (said := client.poll(now)):
         view.quote(client.name, said)

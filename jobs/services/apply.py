@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 def run_apply(settings: Settings, *, once: bool) -> None:
     """Carry out admitted mutations until stopped.
 
-    If a cluster stops answering, the service waits for it, for the time in the settings.
+    If a cluster stops responding, the service waits for it, for the time in the settings.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         once: carry out all available mutations, then exit.
 
     Raises:
-        ClusterError: a cluster does not answer, or another applier has taken over.
+        ClusterError: a cluster does not respond, or another applier has taken over.
     """
     stats = ApplierStats()
     health = TurnHealth(
@@ -36,7 +36,9 @@ def run_apply(settings: Settings, *, once: bool) -> None:
     )
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
-        if settings.target_connection != settings.kafka.connection:  # a wrong password must fail here, not in results
+        if (
+            settings.target_connection != settings.kafka.connection
+        ):  # a wrong password must be reported here, not in results
             read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
         applier = Applier(settings, stop, stats)
         _log.info("running: applier, on the topics of %s", settings.target_connection)

@@ -31,18 +31,18 @@ def run_enforce(
     buckets: Path | None = None,
     take_over: bool = False,
 ) -> None:
-    """Enforce until stopped, and audit if the settings say so.
+    """Enforce until stopped, and audit if `enforce.with_audit` is set.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         once: decide all available requests, then audit all decisions, then exit.
-        reset: start with full buckets and the oldest requests, whatever the checkpoint holds.
+        reset: start with full buckets and the oldest requests, regardless of the checkpoint.
         buckets: a file of buckets to start with instead, after the requests that they include.
         take_over: do not wait for the lease of a process on another machine.
 
     Raises:
-        BadInput: the file of buckets or the callback is not valid.
-        MutationQuotaError: a query cannot start or failed; the message says why, and what to do.
+        BadInput: the file of buckets or the callback is invalid.
+        MutationQuotaError: a query cannot start or has failed; the message contains the reason and advice.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
@@ -72,5 +72,5 @@ def _log_callback(settings: Settings) -> None:
     log = read_log(settings)
     found = log.quotas.callback(log.now)
     if not found.is_default:
-        by = "settings" if found == settings.quota.callbacks.setting else "quota log, which goes before the settings"
+        by = "settings" if found == settings.quota.callbacks.setting else "quota log, which overrides the settings"
         _log.info("callback: %s, by the %s", found.class_name, by)

@@ -1,4 +1,4 @@
-"""The service that speaks Kafka's protocol in front of the target cluster."""
+"""The service that serves Kafka's protocol in front of the target cluster."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ def run_gateway(settings: Settings) -> None:
 
     Raises:
         BadInput: the settings do not fit the cluster; for example, its addresses bypass the gateway.
-        ClusterError: a cluster does not answer, or topics do not have the properties that the gateway needs.
+        ClusterError: a cluster does not respond, or topics do not have the configs that the gateway needs.
     """
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME) as endpoint:
         serve_gateway(settings, stop, endpoint)

@@ -22,25 +22,25 @@ _log = logging.getLogger(__name__)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
-    """Follow request logs until stopped; wait for a cluster that does not answer.
+    """Follow request logs until stopped; wait for a cluster that does not respond.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         logs: the log files to follow.
         from_beginning: whether a log that was not followed before is read from its first line.
-        once: stop at the present ends of the logs.
+        once: stop at the current ends of the logs.
 
     Raises:
         BadInput: a log cannot be read, or users have their own topics.
-        ClusterError: the cluster does not answer at the start, or another follower of the group has taken over.
+        ClusterError: the cluster does not respond at the start, or another observer of the group has taken over.
     """
     if settings.topics.user_topic_prefix:
         raise BadInput(
             "observe follow writes the requests of all users to one topic, but with topics.identity=topic each user "
-            "has one; use a separate deployment for observed requests, with other topics and another storage.root"
+            "has one; use a separate deployment for observed requests, with different topics and storage.root"
         )
     stats = FollowStats()
-    # Its loop makes a turn only after it has read and written its positions.
+    # The loop runs only after the positions are read and written.
     health = TurnHealth(stats, settings.health.stalled_seconds, lambda: "")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])

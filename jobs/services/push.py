@@ -1,4 +1,4 @@
-"""The service that keeps the quotas of a cluster, which its brokers enforce, equal to the quota log."""
+"""The service that copies the quota log to a cluster whose brokers enforce the quotas."""
 
 import logging
 import threading
@@ -36,28 +36,28 @@ class Repair(Enum):
 
 _TICK_SECONDS = 1.0
 _MAX_TOLD = 20
-"""The number of changes that are logged one by one."""
+"""The largest number of changes that are logged individually."""
 
 
 def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wanted], repair: Repair) -> None:
     """Push all quotas of the log, and then its changes, until stopped.
 
-    If a cluster stops answering, the service waits for it.
+    If a cluster stops responding, the service waits for it.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         cluster: the cluster whose brokers enforce.
         first: pushes the quotas of the log, and returns them.
         repair: the changes on the cluster that are reverted.
 
     Raises:
-        ClusterError: a cluster does not answer at the start.
+        ClusterError: a cluster does not respond at the start.
     """
     stats = PushStats()
     health = TurnHealth(
         stats,
         settings.health.stalled_seconds,
-        lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the log yet",
+        lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet",
     )
     with ServiceEndpoint(settings.metrics, NAME) as endpoint:
         follower = Follower(settings, cluster, first(), stats, repair)
@@ -108,7 +108,7 @@ class Follower:
             stop.wait(_TICK_SECONDS)
 
     def _go_on(self) -> None:
-        """Read the log, and compare if it has new records, if a change is due, or if the interval is over."""
+        """Read the log, and compare if it has new records, a change takes effect, or the interval has passed."""
         log = self._read_log()
         if self._compare.is_due() or log.position != self._compared_position or now_ms() >= self._next_moment:
             now = log.now
@@ -117,7 +117,7 @@ class Follower:
             self._compared_position = log.position
 
     def _read_log(self) -> QuotaLog:
-        """Return the log, read to its end; a log that fails is reopened the next time."""
+        """Return the log, read to its end; it is reopened after an error."""
         log, self._log = self._log, None
         if log is None:
             log = QuotaLog(KafkaQuotas.from_settings(self._settings, self._settings.kafka.timeout_seconds))
@@ -141,7 +141,7 @@ class Follower:
             self._told = frozenset(left)
             self._stats.compare(left, time.time())
             _tell_each("pushed: %s", [each.step for each in due], logging.INFO)
-            _tell_each("put right: %s", [each.step for each in repaired], logging.INFO)
+            _tell_each("repaired: %s", [each.step for each in repaired], logging.INFO)
         self._pushed = wanted
 
     def _is_due(self, difference: RateDifference) -> bool:

@@ -1,4 +1,4 @@
-"""Work that is resumed after a cluster has stopped answering."""
+"""Resumes work after a cluster has stopped responding."""
 
 import logging
 import math
@@ -18,22 +18,22 @@ _RETRY_SECONDS = 1.0
 
 
 class ReopenedStats(Protocol):
-    """Counts of such work."""
+    """The counts of work that is resumed."""
 
     reopened: int
-    """How often it was resumed."""
+    """The number of times that it was resumed."""
     waits_for: str
     """The reason why it waits for a cluster; empty if it does not wait."""
 
 
 def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: ReopenedStats) -> None:
-    """Run work to its end; resume it if a cluster stops answering meanwhile.
+    """Run work to its end; resume it if a cluster stops responding.
 
     Args:
         opened: the opened work.
         run: runs it.
         reopen: opens it again, to resume as after a crash (`open_again`); returns None to stop.
-        stats: counts how often it was resumed.
+        stats: the counts, which are updated.
 
     Raises:
         TakenOver: another program has taken over the work.
@@ -49,16 +49,16 @@ def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | 
 def open_again(
     make: Callable[[], W], stop: threading.Event, seconds: float = math.inf, *, tells: bool = False
 ) -> W | None:
-    """Return what `make` returns when the cluster answers again; None if `stop` is set first.
+    """Return the result of `make` when the cluster responds again; None if `stop` is set first.
 
     Args:
         make: opens the work.
         stop: ends the waiting.
         seconds: the time limit.
-        tells: whether each failure is logged.
+        tells: whether to log each failure.
 
     Raises:
-        ClusterError: the cluster does not answer in time.
+        ClusterError: the cluster does not respond in time.
     """
     deadline = Deadline(seconds)
     while not stop.wait(_RETRY_SECONDS):

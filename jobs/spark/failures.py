@@ -1,4 +1,4 @@
-"""The failure of a query, with its reason in one line."""
+"""Converts Spark's errors to failures of a query, with the reason in one line."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _MAX_REASON_CHARS = 500
 _OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
 _PYTHON_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _PY4J_CALL = re.compile(r"(?:py4j\.protocol\.Py4JJavaError: )?An error occurred while calling .*\n: ")
-"""What py4j writes before the JVM's own error."""
+"""The line that py4j writes before the JVM's error."""
 
 
 class QueryFailed(MutationQuotaError):
@@ -49,7 +49,7 @@ def query_errors(name: str) -> Iterator[None]:
 
 
 def reason_in(text: str) -> str:
-    """Return the most specific line: our own error, a worker's Python error, the last `Caused by`, else the first."""
+    """Return the most specific line: our error, a worker's Python error, the last `Caused by`, or the first line."""
     text = _PY4J_CALL.sub("", text)
     ours = _OUR_ERROR.search(text)
     if ours:

@@ -1,4 +1,4 @@
-"""The log of this process and of Python workers as JSON lines; `conf/log4j2.properties` configures that of the JVM."""
+"""Logs of this process and its Python workers as JSON lines; `conf/log4j2.properties` configures the JVM's log."""
 
 import io
 import json
@@ -14,10 +14,10 @@ SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
 """The environment variable of workers that log as JSON; its value is the name of the service."""
 
 QUERY_PROPERTY = "mdc.query"
-"""Spark's local property that names a query. Spark passes it on to its tasks, and executors to their log."""
+"""Spark's local property that names a query. Spark passes it to its tasks, and executors add it to their log."""
 
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
-"""The names of levels that differ in log4j."""
+"""The log4j names of levels that differ from Python's."""
 
 Context = Callable[[], Mapping[str, Any]]
 
@@ -25,12 +25,12 @@ Context = Callable[[], Mapping[str, Any]]
 class JsonFormatter(logging.Formatter):
     """Formats a record as a line of JSON: `time` (RFC 3339, UTC), `level`, `service`, `logger`, `message`.
 
-    If they are known, the line has `query` and `batch`, from `extra=` of the call or from the context. For an exception
-    it has `error`, which is its type, and `trace`.
+    The line has `query` and `batch` if they are known from `extra=` of the call or from the context. An exception adds
+    `error`, which is its type, and `trace`.
     """
 
     def __init__(self, service: str, context: Context = dict) -> None:
-        """Prepare the formatter.
+        """Create a formatter.
 
         Args:
             service: the name of the service.
@@ -41,7 +41,7 @@ class JsonFormatter(logging.Formatter):
         self._context = context
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as a line."""
+        """Return a record as one line of JSON."""
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         event: dict[str, Any] = {
             "time": moment.replace("+00:00", "Z"),
@@ -79,7 +79,7 @@ def log_as_json(service: str, context: Context = dict) -> None:
 
 
 class _LoggedLines(io.TextIOBase):
-    """A replacement of standard error that logs each printed line."""
+    """A replacement for standard error that logs each printed line."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

@@ -1,4 +1,4 @@
-"""The lifecycle of streaming queries: when they trigger, how they are watched, and how they stop."""
+"""The lifecycle of streaming queries: triggers, monitoring and stops."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
 def run_until(
     stop: threading.Event, queries: Sequence[StreamingQuery], poll: Callable[[], None] = lambda: None
 ) -> None:
-    """Wait until all queries have ended or `stop` is set, then stop those that still run between two batches.
+    """Wait until all queries have ended or `stop` is set, then stop those that still run, between two batches.
 
     Args:
         stop: ends the wait.
@@ -67,7 +67,7 @@ def check_queries(queries: Sequence[StreamingQuery]) -> None:
 
 
 def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
-    """Stop queries after their current batch, so that it need not be repeated; wait at most 30 s in total."""
+    """Stop queries after their current batch, so that it does not run again; wait at most 30 s in total."""
     deadline = Deadline(_BATCH_SECONDS)
     current = {query: _last_batch(query) for query in queries}
     for query, batch in current.items():
@@ -85,7 +85,7 @@ def stop_all(spark: SparkSession) -> bool:
     """Stop the queries of a session that still run, for example after an error, even within a batch.
 
     Returns:
-        Whether no query runs any more; false if that is unknown, for example because the JVM was killed.
+        Whether all queries have stopped; false if that is unknown, for example because the JVM was killed.
     """
     stopped = threading.Event()
 
@@ -96,7 +96,7 @@ def stop_all(spark: SparkSession) -> bool:
             if not spark.streams.active:
                 stopped.set()
 
-    # Each thread has its own connection to the JVM; an interrupted call leaves that of this one in an unknown state.
+    # Each thread has its own connection to the JVM; an interrupted call leaves this thread's in an unknown state.
     with background(stop, "stop-queries"):
         pass
     return stopped.is_set()

@@ -1,4 +1,4 @@
-"""A lease as seen by other processes: its files and its holder."""
+"""The view that other processes have of a lease: its files and its holder."""
 
 import logging
 import time
@@ -29,7 +29,7 @@ class Clock:
         return time.clock_gettime(_BOOT_TIME)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Sleep for a time [s]."""
         time.sleep(seconds)
 
 
@@ -37,13 +37,13 @@ CLOCK = Clock()
 
 
 class LeaseError(MutationQuotaError):
-    """Another process holds the lease or has taken it, or it cannot be renewed."""
+    """Another process holds the lease or has acquired it, or it cannot be renewed."""
 
     def __init__(self, message: str, holder: str | None = None) -> None:
         """Create the error.
 
         Args:
-            message: what happened, and what to do.
+            message: the reason, with advice.
             holder: the process that holds the lease.
         """
         super().__init__(message)
@@ -51,7 +51,7 @@ class LeaseError(MutationQuotaError):
 
 
 class Found(NamedTuple):
-    """The newest file of a lease; number 0 and empty text if there is none."""
+    """The newest file of a lease; number 0 and text None if there is no file."""
 
     number: int
     text: str | None
@@ -86,7 +86,7 @@ class Others(NamedTuple):
         return newest(self.files, self.query)
 
     def check_end(self, found: Found, *, take_over: bool = False) -> None:
-        """Return if the holder is dead, as far as this process can tell, or has released the lease.
+        """Return if the holder counts as dead or has released the lease.
 
         Args:
             found: the newest file of the lease.
@@ -113,7 +113,7 @@ class Others(NamedTuple):
                     self.seconds,
                 )
             self.clock.sleep(min(_POLL_STORE_SECONDS, self.seconds / RENEWALS))
-        if holder is not None and holder.runs:  # a JVM without its program
+        if holder is not None and holder.runs:  # its JVM still runs, without its program
             raise _held_by(self.files, self.query, holder)
 
 
@@ -159,6 +159,6 @@ def lease_path(query: str, number: int) -> str:
 def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
     who = str(holder or "a process that has just started")
     return LeaseError(
-        f"another {query} is running on {files.root}: {who}; stop it first, or give this one a storage.root of its own",
+        f"another {query} is running on {files.root}: {who}; stop it first, or set a separate storage.root",
         who,
     )

@@ -1,4 +1,4 @@
-"""Quotas in files, for requests in files."""
+"""Reads quotas of files, for requests of files."""
 
 import codecs
 from collections.abc import Iterable
@@ -18,10 +18,10 @@ from quota.whatif.simulation import read_quotas
 
 
 def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
-    """Read quotas: YAML as `quotas apply` reads it, in force from the beginning, or the JSON lines of a quota log.
+    """Read quotas: YAML for `quotas apply`, in force from the beginning, or the JSON lines of a quota log.
 
     Raises:
-        BadInput: the file cannot be read; with the line.
+        BadInput: the file cannot be read; the message contains the line.
     """
     try:
         content = file.read_bytes()

@@ -1,4 +1,4 @@
-"""`recommend`: quotas sized by recorded requests, with a backtest of them."""
+"""`recommend`: computes quotas from recorded requests, and backtests them."""
 
 from dataclasses import dataclass
 
@@ -26,15 +26,15 @@ class RecommendOptions:
     """The options of a recommendation."""
 
     sizing: SizingInput
-    """The capacity and how much of it to allocate."""
+    """The capacity and the share of it to allocate."""
     tenancy: Tenancy
     """The tenants."""
     since: int | None = None
     """The start of the requests' period [epoch ms]."""
     until: int | None = None
-    """Its end, excluded [epoch ms]."""
+    """Its end, exclusive [epoch ms]."""
     file: str | None = None
-    """A file of requests instead of the audit's tables."""
+    """A file of requests that replaces the audit's tables."""
 
 
 def recommend(settings: Settings, options: RecommendOptions) -> Advice:
@@ -42,7 +42,7 @@ def recommend(settings: Settings, options: RecommendOptions) -> Advice:
 
     Raises:
         BadInput: the file cannot be read.
-        MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged anything.
+        MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged.
     """
     check_callbacks(settings.quota.callbacks)
     if options.file is None:
@@ -59,7 +59,7 @@ def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequ
     """Recommend quotas from these requests.
 
     Raises:
-        MutationQuotaError: no request was charged anything.
+        MutationQuotaError: no request was charged.
     """
     policy, window = settings.policy, options.sizing.window
     decisions = requests.decisions

@@ -1,4 +1,4 @@
-"""The result of a backtest, counted in Spark."""
+"""Counts the result of a backtest in Spark."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,16 +15,16 @@ _MAX_EXAMPLES = 5
 
 
 def count_effects(
-    effects: DataFrame, recorded_outcome: str, names: Sequence[str], repeating: int | None, until: int | None = None
+    effects: DataFrame, recorded_outcome: str, names: Sequence[str], replayed: int | None, until: int | None = None
 ) -> Result | None:
-    """Count effects.
+    """Count effects by candidate and sender.
 
     Args:
         effects: one row per request and candidate (`jobs.whatif.effects.EFFECTS`).
         recorded_outcome: the name of the recorded outcome.
         names: the names of the candidates.
-        repeating: the number of the candidate that should reproduce the recorded decisions, if one should.
-        until: the moment at which throttle times cease to count [epoch ms].
+        replayed: the number of the candidate that should reproduce the recorded decisions; None if there is none.
+        until: the time at which throttle times are cut [epoch ms].
 
     Returns:
         The result; None if there are no decisions.
@@ -56,7 +56,7 @@ def count_effects(
     outcomes = [
         CandidateOutcome(name, totals[number], _senders(senders[number], throttled)) for number, name in numbered
     ]
-    return Result(None if repeating is None else _replay(senders[repeating]), outcomes)
+    return Result(None if replayed is None else _replay(senders[replayed]), outcomes)
 
 
 def _sums() -> list[Column]:

@@ -1,4 +1,4 @@
-"""`simulate` over files."""
+"""`simulate`: decides the requests of a file."""
 
 import sys
 from collections.abc import Iterator

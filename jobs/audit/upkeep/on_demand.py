@@ -1,4 +1,4 @@
-"""The upkeep on demand: of whole tables, in this process."""
+"""Upkeep on demand: of whole tables, in this process."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from quota.settings import Settings
 def minutes_holder(settings: Settings) -> str | None:
     """Return the process that runs `minutes`; None if none does.
 
-    Spark commits without a condition on S3, and would overwrite another program's commit to `tenant_minutes`. This
-    waits, at most as long as a lease lasts, for a process of another machine that may be dead.
+    Spark commits to S3 unconditionally, and would overwrite another program's commit to `tenant_minutes`. For a process
+    of another machine, which may be dead, this waits at most until its lease expires.
 
     Raises:
         MutationQuotaError: the storage root cannot be read.
@@ -28,7 +28,7 @@ def minutes_holder(settings: Settings) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PlannedUpkeep:
-    """The upkeep of some tables, planned once: what is confirmed is carried out, also over midnight."""
+    """The upkeep of some tables, planned once, so that the confirmed steps are carried out even after midnight."""
 
     store: TableStore
     now: datetime
@@ -36,10 +36,10 @@ class PlannedUpkeep:
 
     @classmethod
     def of(cls, settings: Settings, tables: Iterable[TableSpec]) -> Self:
-        """Plan the upkeep of tables by the present time.
+        """Plan the upkeep of tables at the current time.
 
         Raises:
-            MutationQuotaError: a table does not exist or cannot be read, or is another program's.
+            MutationQuotaError: a table does not exist, cannot be read, or has an unsupported version.
         """
         store, now = TableStore.of(settings), datetime.now(UTC)
         return cls(store, now, {table: _plan(settings, store, table, now) for table in tables})

@@ -1,4 +1,4 @@
-"""The result of a backtest as text."""
+"""Prints the result of a backtest as text."""
 
 from collections.abc import Iterable
 
@@ -9,14 +9,14 @@ from quota.whatif.result import Result, Totals
 _COLUMNS = (
     "REQUESTS",
     "REFUSED",
-    "MUTATIONS",
+    "ADMITTED MUTATIONS",
     "REFUSED MUTATIONS",
     "THROTTLED S",
     "PEAK/S",
     "NEWLY ADMITTED",
     "NEWLY REFUSED",
 )
-"""The headings of `Totals`; MUTATIONS are those that are admitted."""
+"""The headings of `Totals`."""
 
 
 def print_result(result: Result, limit: int) -> None:
@@ -38,7 +38,7 @@ def print_result(result: Result, limit: int) -> None:
         print(f"The recorded quotas reproduce all {replay.decisions} recorded decisions exactly.")
     print()
     _print("CANDIDATE", ((outcome.name, outcome.load) for outcome in result.outcomes))
-    # After the recorded outcome comes the replay, which adds nothing if all decisions are the same.
+    # The second outcome is the replay, which adds nothing if all decisions are the same.
     is_repeated = replay is not None and not replay.differing
     detailed = [result.outcomes[0], *result.outcomes[2:]] if is_repeated else result.outcomes
     for outcome in detailed if limit else []:

@@ -1,4 +1,4 @@
-"""`mutation-quota dashboard`: the live page."""
+"""`mutation-quota dashboard`: serves the live page."""
 
 import ipaddress
 from pathlib import Path
@@ -20,7 +20,10 @@ def dashboard(
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File with a token that browsers must present; other addresses need it."),
+        typer.Option(
+            metavar="FILE",
+            help="File with a token that browsers must present; required for addresses other than 127.0.0.1.",
+        ),
     ] = None,
     allow_changes: Annotated[
         bool, typer.Option("--allow-changes", help="Let the page try out, set and remove quotas.")
@@ -30,7 +33,7 @@ def dashboard(
 ) -> None:
     """Serve a live page of load, tenants and decisions.
 
-    It reads the topics only, and needs neither Spark nor the tables. Ctrl-C stops it.
+    It reads only the topics, and needs neither Spark nor the tables. Ctrl-C stops it.
 
     Examples:
       mutation-quota dashboard --bootstrap-server kafka:9092

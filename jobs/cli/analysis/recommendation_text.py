@@ -1,4 +1,4 @@
-"""A recommendation as text."""
+"""Prints a recommendation as text."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S"
 
 
 def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) -> None:
-    """Print the rules with their numbers, the busiest tenants, and what follows.
+    """Print the rules with their numbers, the busiest tenants, and the effects.
 
     Args:
         advice: the recommendation and its effects.

@@ -1,4 +1,4 @@
-"""`mutation-quota report`: the recorded load and decisions as one page of HTML."""
+"""`mutation-quota report`: writes the recorded load and decisions as one HTML page."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,8 +37,8 @@ def report(
 ) -> None:
     """Write a report as one HTML page.
 
-    The page shows load, waiting, tokens, quota changes, latency and dead letters from the audit's tables, or the
-    requests of a file (of observe import) and the cluster's answers. It opens without a network, and has totals but no
+    The page shows load, throttle times, tokens, quota changes, latency and dead letters from the audit's tables, or the
+    requests of a file (from observe import) and the cluster's answers. It needs no network, and contains totals, not
     single requests. The default file is report.html.
 
     Examples:

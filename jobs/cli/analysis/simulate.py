@@ -1,4 +1,4 @@
-"""`mutation-quota simulate`: decisions on the requests of a file, without Spark or Kafka."""
+"""`mutation-quota simulate`: decides the requests of a file, without Spark or Kafka."""
 
 import sys
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def simulate(
         int | None, typer.Option(min=1, metavar="W", help="Same as Kafka's controller.quota.window.size.seconds.")
     ] = None,
     algorithm: Annotated[
-        AlgorithmName, typer.Option(help="token-bucket is the one that enforce uses; compare others with it.")
+        AlgorithmName, typer.Option(help="enforce uses token-bucket; the others are for comparison.")
     ] = AlgorithmName.TOKEN_BUCKET,
     *,
     output: RecordOutputOptions,
@@ -66,7 +66,7 @@ class _Count(NamedTuple):
 
 
 def _print_lines(answers: Iterable[Decision | DeadLetter]) -> _Count:
-    """Print an answer as soon as it is known, so that a file may be larger than the memory."""
+    """Print each answer at once, so that a file may be larger than the memory."""
     out, lines, decisions = sys.stdout.buffer, 0, 0
     for answer in answers:
         out.write(codec.encode(answer) + b"\n")

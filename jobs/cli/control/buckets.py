@@ -62,10 +62,10 @@ def list_buckets(
     client: Client = None,
     tag: Tag = None,
     in_debt: Annotated[
-        bool, typer.Option("--in-debt", help="Only buckets in debt: their tenants are refused.")
+        bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are refused.")
     ] = False,
     sort: Annotated[
-        Order, typer.Option(help="Order: lowest tokens, longest time until full, latest change, highest rate, or name.")
+        Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")
     ] = Order.TOKENS,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
     *,

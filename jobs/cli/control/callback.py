@@ -141,7 +141,7 @@ def _check_allowed(setting: CallbackSetting, settings: Settings) -> None:
     if setting.class_name not in allowed:
         raise BadInput(
             f"--class {setting.class_name} is not allowed by the settings (allowed: {', '.join(sorted(allowed))}); "
-            f"add {setting.class_name} to quota.callback_classes, here and where the jobs run"
+            f"add {setting.class_name} to quota.callback_classes, here and in the settings of the jobs"
         )
     check_setting(setting)
 

@@ -1,4 +1,4 @@
-"""Quotas of a cluster whose brokers enforce them themselves: `mutation-quota quotas push`, `pull` and `drift`."""
+"""The quotas of a cluster whose brokers enforce them: `mutation-quota quotas push`, `pull` and `drift`."""
 
 from typing import Annotated
 

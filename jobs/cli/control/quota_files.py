@@ -188,7 +188,8 @@ def read_quota_records(file: Path) -> list[QuotaRecord]:
     """Read the quotas of a file, YAML or JSON lines.
 
     Raises:
-        BadInput: it cannot be read, or is invalid or empty: what wrote it may have failed, and would remove all quotas.
+        BadInput: it cannot be read, or is invalid or empty. An empty file, for which the program that wrote it may have
+            failed, would remove all quotas.
     """
     try:
         content = file.read_bytes()

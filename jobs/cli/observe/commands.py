@@ -1,4 +1,4 @@
-"""`mutation-quota observe`: what clients do to a cluster as it is, by the request logs of its brokers."""
+"""`mutation-quota observe`: the requests of clients to a cluster, from the request logs of its brokers."""
 
 import sys
 from pathlib import Path
@@ -46,8 +46,8 @@ def import_(
     """Convert request logs to a file of requests.
 
     The file (JSON lines) is for recommend, backtest, report and simulate. Logs may be compressed and come in any order.
-    A request in several logs counts once, and what the logs do not show is marked as assumed. The summary goes to
-    standard error if the requests go to standard output.
+    A request in several logs counts once, and values that the logs do not contain are marked as assumed. The summary
+    goes to standard error if the requests go to standard output.
 
     Examples:
       mutation-quota observe import request.log* --output-file requests.jsonl
@@ -72,7 +72,8 @@ def import_(
 def follow(
     logs: Logs,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start a log that was never followed at its first line.")
+        bool,
+        typer.Option("--from-beginning", help="Start at the first line of logs that have not been followed before."),
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")] = False,
     time_zone: TimeZone = None,
@@ -82,9 +83,9 @@ def follow(
 ) -> None:
     """Send the requests in growing logs to Kafka.
 
-    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. A
-    follower resumes where it stopped, also after rotations. Of several followers in a group (by default those of a
-    host) only the one started last works.
+    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. An
+    observer resumes where it stopped, also after rotations. If several observers have the same group (by default all
+    on a host), only the one started last is active.
 
     Examples:
       mutation-quota observe follow /var/log/kafka/kafka-request.log
@@ -112,8 +113,8 @@ def compare(
 ) -> None:
     """Compare a cluster's own quotas with this project.
 
-    Decides the requests that brokers with controller_mutation_rate have answered, and explains each difference, as in
-    docs/explanation/differences-from-kafka.md.
+    Decides the requests to which brokers with controller_mutation_rate have responded, and explains each difference, as
+    in docs/explanation/differences-from-kafka.md.
 
     Examples:
       mutation-quota observe compare requests.jsonl --quotas quotas.yaml
@@ -156,6 +157,6 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
 
 
 def _shorts(time_zone: str | None, principal_rules: str | None) -> list[str]:
-    """Return the settings that the short options stand for."""
+    """Return the settings that are set by the short options."""
     given = {"time_zone": time_zone, "principal_mapping_rules": principal_rules}
     return [f"observe.{key}={value}" for key, value in given.items() if value is not None]

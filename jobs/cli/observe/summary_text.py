@@ -1,4 +1,4 @@
-"""The summary of imported request logs."""
+"""Prints the summary of imported request logs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from quota.text import format_time, plural, printable
 from schemas.documents.observation import ClockDifference, LogSummary, ReadLog
 
 _CLOCK_MS = 1000
-"""Smaller differences between clocks are not printed."""
+"""The smallest difference between clocks that is printed [ms]."""
 
 _VERBS = {
     Operation.CREATE_TOPICS: "create topics",
@@ -84,9 +84,9 @@ def _answers(summary: Summary) -> Iterator[str]:
         )
     if counts.failed_topics:
         codes = ", ".join(f"{count:,} with error {code}" for code, count in counts.failed_topics.most_common())
-        yield f"failed for other reasons and not charged: topics {codes}"
+        yield f"topics that failed for other reasons, and were not charged: {codes}"
     if counts.validate_only:
-        yield f"only validated and not charged: {plural(counts.validate_only, 'request')}"
+        yield f"validate-only requests, not charged: {counts.validate_only:,}"
 
 
 def _once(summary: Summary) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _assumed(summary: Summary) -> Iterator[str]:
     if assumed:
         parts = ", ".join(f"{count:,} to {_VERBS[operation]}" for operation, count in assumed.items())
         yield (
-            f"cost not in the logs, assumed to be {ASSUMED_PARTITIONS}: topics {parts} "
-            "(observe snapshot knows topics from before; observe.default_partitions sets the default)"
+            f"topics whose cost is not in the logs, assumed to be {ASSUMED_PARTITIONS}: {parts} "
+            "(observe snapshot saves existing topics; observe.default_partitions sets the default)"
         )
 
 
@@ -112,8 +112,7 @@ def _doubts(summary: Summary) -> Iterator[str]:
             log, beside = _log_name(summary, each.log), _log_name(summary, each.asked_log)
             way = "ahead of" if each.ahead_ms > 0 else "behind"
             yield (
-                f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {beside}; "
-                "each time is the one in its own log"
+                f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {beside}; times are not corrected"
             )
     for name, found in summary.logs.items():
         if found.broken:

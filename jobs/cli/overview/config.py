@@ -48,7 +48,7 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
 
 
 def validate(*, output: OutputOptions, kafka: TargetOptions) -> None:
-    """Check all settings, and connect to nothing.
+    """Check all settings, without connecting to a cluster.
 
     Examples:
       mutation-quota config validate --settings /etc/mutation-quota.toml

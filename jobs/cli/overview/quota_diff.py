@@ -1,4 +1,4 @@
-"""`mutation-quota quotas diff`: what `quotas apply` would change."""
+"""`mutation-quota quotas diff`: shows what `quotas apply` would change."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ QuotaFile = Annotated[
 
 
 class DiffTrouble(MutationQuotaError):
-    """The difference could not be found out."""
+    """The comparison failed."""
 
     exit_code = 2
 
@@ -36,7 +36,7 @@ def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None
     Shows what `quotas apply FILE` would change, and changes nothing. A line begins with + for a quota to add, ~ for one
     to change and - for one to remove.
 
-    Exit codes, as for git diff and kubectl diff: 0 for no differences, 1 for differences, 2 for an error.
+    Exit codes, as for diff and kubectl diff: 0 for no differences, 1 for differences, 2 for an error.
 
     Examples:
       mutation-quota quotas diff quotas.yaml
@@ -57,7 +57,7 @@ def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None
 
 @contextmanager
 def _trouble() -> Iterator[None]:
-    """Give all errors the exit code 2, so that none is taken for a difference."""
+    """Give all errors the exit code 2, so that none is mistaken for a difference."""
     try:
         yield
     except BadInput:
@@ -74,4 +74,4 @@ def _print(file: Path, steps: Sequence[Step]) -> None:
     if steps:
         print_text(f"{plural(len(steps), 'difference')}: {tally(steps)}. `quotas apply {file}` makes these changes.")
     else:
-        print_text(f"The quotas are as in {file}.")
+        print_text(f"The quotas are the same as in {file}.")

@@ -1,4 +1,4 @@
-"""`mutation-quota quotas history`: who changed what, when and why."""
+"""`mutation-quota quotas history`: shows who changed what, when and why."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -37,8 +37,8 @@ def history(
 ) -> None:
     """Show who changed what, when and why.
 
-    Reads the quota topic, which keeps all changes for a week, and the last one of each entity for good. The Delta table
-    quota_changes keeps all of them.
+    Reads the quota topic, which retains all changes for a week, and the last one of each entity forever. The Delta
+    table quota_changes retains older changes for audit.keep_days.
 
     Examples:
       mutation-quota quotas history

@@ -1,4 +1,4 @@
-"""`mutation-quota status`: the state of a deployment, on one screen."""
+"""`mutation-quota status`: shows the state of a deployment on one screen."""
 
 import os
 from typing import Annotated
@@ -48,7 +48,7 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
       mutation-quota status --metrics 10.0.0.1:9464 --output json
     """
     settings = kafka.read()
-    # deltalake's own log would stand between the lines: what cannot be reached is told as a problem.
+    # deltalake's log would appear between the lines; what cannot be reached is reported as a problem.
     os.environ.setdefault("RUST_LOG", "error")
     from jobs.cli.overview.status_text import print_status
     from jobs.report.status.gathering import read_status

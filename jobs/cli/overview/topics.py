@@ -1,4 +1,4 @@
-"""`mutation-quota topics list` and `describe`: the topics of the target cluster, and what changes of them cost."""
+"""`mutation-quota topics list` and `describe`: shows the target cluster's topics, and the cost of changing them."""
 
 import re
 from typing import Annotated
@@ -23,7 +23,7 @@ Pattern = Annotated[
 def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: TargetOptions) -> None:
     """List topics with their partitions and replicas.
 
-    Asks the cluster of kafka.target_servers, by default the one with the request topic.
+    Reads the cluster of kafka.target_servers, by default the one with the request topic.
 
     Examples:
       mutation-quota topics list
@@ -57,7 +57,7 @@ def describe(
     user: User = None,
     client: Client = None,
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="Print each partition, not only those in trouble.")
+        bool, typer.Option("--partitions", help="Print all partitions, not only those with a problem.")
     ] = False,
     *,
     output: OutputOptions,
@@ -65,9 +65,9 @@ def describe(
 ) -> None:
     """Describe topics, and what changing them costs.
 
-    Asks the cluster of kafka.target_servers, by default the one with the request topic. With --user or --client, also
+    Reads the cluster of kafka.target_servers, by default the one with the request topic. With --user or --client, also
     shows the quota that is charged, and how long a full bucket is in debt after a deletion. The table has the
-    partitions that have no leader or are out of sync; JSON has all of them.
+    partitions that have no leader or are under-replicated; JSON has all partitions.
 
     Examples:
       mutation-quota topics describe --topic orders --partitions

@@ -1,4 +1,4 @@
-"""Kafka's own properties files (`--command-config`, `--target-command-config`), as settings of connections."""
+"""Reads Kafka's properties files (`--command-config`, `--target-command-config`) as settings of connections."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -60,33 +60,33 @@ class _Entry:
     name: str
     value: str
     is_assigned: bool
-    """Whether `=` or `:` follows the name; Java takes a space as well, and a name alone."""
+    """Whether `=` or `:` follows the name; Java also accepts a space, and a name alone."""
 
     @property
     def is_property(self) -> bool:
-        """Whether this is a property of a client; else it is text of some other file, which may be a secret."""
+        """Whether this is a property of a client; otherwise it is text of a different file, and may be a secret."""
         return self.is_assigned and bool(_PROPERTY_NAME.fullmatch(self.name))
 
 
 def read_command_config(file: Path) -> list[str]:
-    """Read a properties file, and return it as settings of `[kafka]`, as `--set` takes them.
+    """Read a properties file, and return settings of `[kafka]` in the format of `--set`.
 
-    They replace all security settings of `[kafka]`: a file that has no login means none.
+    They replace all security settings of `[kafka]`, so a file without a login connects without one.
 
     Raises:
-        BadInput: the file cannot be read, or a property cannot be carried over.
+        BadInput: the file cannot be read, or a property is not supported.
     """
     settings = _read(file, f"--command-config {file}")
     return [f"kafka.{name}={value}" for name, value in settings.items()]
 
 
 def read_target_command_config(file: Path) -> list[str]:
-    """Read a properties file, and return it as settings of the target cluster, as `--set` takes them.
+    """Read a properties file, and return settings of the target cluster in the format of `--set`.
 
-    They replace all settings of `[target]`, and none is taken over from `[kafka]`.
+    They replace all settings of `[target]`, and none is inherited from `[kafka]`.
 
     Raises:
-        BadInput: the file cannot be read, or a property cannot be carried over.
+        BadInput: the file cannot be read, or a property is not supported.
     """
     settings = _read(file, f"--target-command-config {file}")
     servers = settings.pop(_SERVERS, None)
@@ -98,7 +98,7 @@ def _read(file: Path, option: str) -> dict[str, str]:
     """Return all security settings, and the servers if the file has them.
 
     Raises:
-        BadInput: the file cannot be read, or a property cannot be carried over; `option` is named.
+        BadInput: the file cannot be read, or a property is not supported; the message names `option`.
     """
     try:
         entries = [*_properties(file.read_text(encoding="utf-8-sig"))]
@@ -141,7 +141,7 @@ def _not_supported(entries: Sequence[_Entry]) -> str:
 
 
 def _login(text: str, option: str) -> dict[str, str]:
-    """Return the settings of a login by PLAIN, SCRAM or OAUTHBEARER."""
+    """Return the settings of a login with PLAIN, SCRAM or OAUTHBEARER."""
     match = _LOGIN.fullmatch(text)
     module = match[1] if match else ""
     options = {
@@ -166,7 +166,7 @@ def _login(text: str, option: str) -> dict[str, str]:
 
 
 def _properties(text: str) -> Iterator[_Entry]:
-    """Yield the entries of a file, as java.util.Properties reads it."""
+    """Yield the entries of a file in the format of java.util.Properties."""
     lines = enumerate(text.replace("\r\n", "\n").split("\n"), 1)
     for number, line in lines:
         logical = line.lstrip(_BLANKS)

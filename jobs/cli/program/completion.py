@@ -1,4 +1,4 @@
-"""`mutation-quota completion`: the scripts by which shells complete commands, options and values."""
+"""`mutation-quota completion`: scripts with which shells complete commands, options and values."""
 
 import enum
 from typing import Annotated

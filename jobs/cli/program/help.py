@@ -24,7 +24,7 @@ EXIT_CODES = {
 
 _EXAMPLES = "\nExamples:\n"
 _LONGEST_SUMMARY = 200
-"""Characters beyond any summary: none is cut off."""
+"""A length [characters] that no summary exceeds, so that none is truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Group:
 
 
 Sections: TypeAlias = Mapping[str, Mapping[str, Command | Group]]
-"""The commands and groups by their names, by the sections of the help."""
+"""The commands and groups by name, for each section of the help."""
 
 
 class HelpfulCommand(TyperCommand):
-    """A command whose help says ranges in words and breaks no name."""
+    """A command whose help describes ranges in words and does not break names."""
 
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's own are private
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private
         """Return the help."""
         return help_text(self, ctx, {})
 
@@ -50,12 +50,12 @@ class HelpfulCommand(TyperCommand):
 class HelpfulGroup(TyperGroup):
     """A group of commands with the help of `HelpfulCommand`."""
 
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's own are private
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private
         """Return the help."""
         return help_text(self, ctx, self.summaries())
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
-        """Return the command that the arguments begin with; the error for another program's name has ours."""
+        """Return the command at the start of the arguments; the error for a name of another program suggests ours."""
         if not ctx.resilient_parsing and args[0] not in self.commands:
             meant = meant_commands(args[0], self.commands)
             if meant:
@@ -83,7 +83,7 @@ class SectionedGroup(HelpfulGroup):
 
 
 def split_docstring(command: Command) -> tuple[str, str | None]:
-    """Return the help of a command, and below it the epilog with its examples, from its docstring."""
+    """Return the help of a command and its epilog with examples, from its docstring."""
     text, heading, examples = (inspect.getdoc(command) or "").partition(_EXAMPLES)
     lines = [f"  {line.strip()}" for line in examples.splitlines()]
     return text.strip(), "\n".join([heading.strip(), *lines]) if heading else None

@@ -11,7 +11,7 @@ from jobs.cli.program.help_text import range_text
 from quota.text import printable
 
 _LEAST_LIKENESS = 0.75
-"""The likeness (difflib's ratio) of an option that may have been meant."""
+"""The lowest similarity (difflib's ratio) of an option that is suggested."""
 
 _CONNECTING = {"--bootstrap-server", "--command-config"}
 _READ_STORAGE = {
@@ -31,11 +31,11 @@ _SYNONYMS = ((_SHOWN, ("describe", "list", "show")), (_SET, ("alter", "create"))
 """Names of commands in other programs, and ours."""
 
 _DELETING = ("--delete-config", "--reset")
-"""The options by which `alter` deletes something."""
+"""The options of `alter` that delete something."""
 
 
 def usage_message(error: typer.TyperException) -> str:
-    """Return the message of an error, in our words where Typer's are those of its implementation."""
+    """Return the message of an error, rewritten if Typer's message uses terms of its implementation."""
     if hasattr(error, "possibilities"):
         return f"{error.message}{_option_advice(error)}"
     parameter: Any = error.param if isinstance(error, typer.BadParameter) else None
@@ -62,8 +62,8 @@ def meant_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's own are private
-    """Return what to append to the error of an option that a command does not have; empty if nothing is similar."""
+def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's types are private
+    """Return the suggestion for an option that a command does not have; empty if no option is similar."""
     name, context = error.option_name, error.ctx
     options = set(_options(context.command)) if context else set()
     command = context.command_path.partition(" ")[2] if context else ""
@@ -79,7 +79,7 @@ def _options(command: Any) -> Iterator[str]:  # noqa: ANN401
     return (option for each in command.params for option in each.opts)
 
 
-def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's own are private
+def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's types are private
     kind = parameter.type_descriptor
     if kind.is_choice:
         *others, last = (str(getattr(each, "value", each)) for each in kind.choices)

@@ -1,4 +1,4 @@
-"""`mutation-quota maintain`: the upkeep of the Delta tables, now."""
+"""`mutation-quota maintain`: runs the upkeep of the Delta tables on demand."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -31,10 +31,10 @@ def maintain(
 ) -> None:
     """Compact the audit's tables, and delete expired rows.
 
-    The audit does the same by itself (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
+    The audit does the same regularly (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
     deleted; small files are compacted; files that no version of the last two days uses are removed from the storage.
-    enforce and audit may run meanwhile. While minutes runs, which maintains tenant_minutes itself, that table is left
-    out, or refused if it is named. Do not start minutes before the command has exited.
+    enforce and audit may run meanwhile. While minutes runs, which maintains tenant_minutes itself, that table is
+    skipped, or it is an error to name it. Do not start minutes before the command has exited.
 
     Examples:
       mutation-quota maintain --dry-run
@@ -81,10 +81,10 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
 
 
 def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) -> "list[TableSpec]":
-    """Return the tables that no query overwrites meanwhile, and say which one is left out.
+    """Return the tables that no running query overwrites, and print which table is skipped.
 
     Raises:
-        MutationQuotaError: it was named.
+        MutationQuotaError: that table was named.
     """
     from jobs.audit.tables.specs import TENANT_MINUTES
     from jobs.audit.upkeep.on_demand import minutes_holder
@@ -100,7 +100,7 @@ def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) 
 
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
-    """Carry it out, with a progress bar if standard error is a terminal."""
+    """Carry out the upkeep, with a progress bar if standard error is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""Topic changes of the command line, and the report of their outcomes."""
+"""Makes topic changes of the command line, and reports their outcomes."""
 
 import logging
 import re
@@ -27,19 +27,19 @@ FAILED, REFUSED = 1, 3
 """Exit codes: a change failed; no change failed, but the quota refused one."""
 
 _SILENT_SECONDS = 3.0
-"""How long a change may take before the command says what it waits for."""
+"""The time after which the command logs what it waits for."""
 
 _log = logging.getLogger(__name__)
 
 
 class TopicChanges:
-    """A connection that changes topics, and the report of what became of them."""
+    """A connection that changes topics, and reports the outcomes."""
 
     def __init__(self, settings: Settings, output: OutputOptions) -> None:
-        """Connect.
+        """Connect to both clusters.
 
         Raises:
-            ClusterError: a cluster cannot be reached, or lacks the topics.
+            ClusterError: a cluster cannot be reached, or does not have the topics.
         """
         self._settings = settings
         self._output = output
@@ -65,15 +65,14 @@ class TopicChanges:
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
     def matching(self, pattern: str, *, allow_none: bool) -> dict[str, int]:
-        """Return the topics that match as in kafka-topics.sh, and their numbers of partitions.
+        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions.
 
         Args:
             pattern: a regular expression for the whole name, or several separated by commas.
-            allow_none: whether it is fine if no topic matches.
+            allow_none: whether to return an empty result if no topic matches.
 
         Raises:
-            BadInput: the pattern is not a regular expression.
-            NotFound: no topic matches.
+            BadInput: the pattern is not a regular expression. NotFound: no topic matches, and `allow_none` is false.
         """
         try:
             name_pattern = re.compile("|".join(part.strip() for part in pattern.split(",")))
@@ -121,7 +120,7 @@ class TopicChanges:
 
 
 def waiting_line(names: Sequence[str], settings: Settings) -> str:
-    """Return what a change waits for, and who has to answer."""
+    """Return the log line for changes that wait for decisions."""
     which = f"topic {names[0]}" if len(names) == 1 else f"{len(names)} topics"
     return (
         f"waiting for the decision on {which}: is mutation-quota enforce running on "
@@ -146,9 +145,9 @@ def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
         when = f"try again in {format_seconds(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
         explain = f" Explain it: mutation-quota explain {result.decision_id}" if result.decision_id else ""
-        return f"Refused topic {result.topic}: the mutation quota is exhausted; {when}.{explain}"
+        return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}.{explain}"
     if result.outcome == "failed":
-        return f"Failed topic {result.topic}: {result.error}"
+        return f"Topic {result.topic} failed: {result.error}"
     if result.outcome.startswith("would be"):
         return f"Topic {result.topic} {result.outcome}."
     return f"{result.outcome.capitalize()} topic {result.topic}."

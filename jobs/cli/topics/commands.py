@@ -1,4 +1,4 @@
-"""`mutation-quota topics`: kafka-topics.sh's changes, each decided by the quotas first."""
+"""`mutation-quota topics`: changes topics like kafka-topics.sh, if the quotas admit the change."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -20,9 +20,9 @@ Assignment = Annotated[
     typer.Option("--replica-assignment", metavar="0:1,1:2", help="Broker ids of the replicas of each partition."),
 ]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Do nothing if no topic matches.")]
-ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Only validate the request; costs nothing.")]
+ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Only validate the request; it is not charged.")]
 _MAX_PARTITIONS, _MAX_REPLICAS = 2**31 - 1, 2**15 - 1
-"""What Kafka's protocol can ask for."""
+"""The largest numbers that Kafka's protocol can represent."""
 
 Timeout = Annotated[
     float | None,
@@ -184,7 +184,7 @@ def delete(
 
 
 def _client_settings(kafka: TargetOptions, user: str | None, client: str | None) -> Settings:
-    """Read the settings, with `--user` and `--client` as the client's."""
+    """Read the settings, with `--user` and `--client` as those of the client."""
     settings = kafka.read()
     options = {"user": user, "client_id": client}
     given = {name: value for name, value in options.items() if value is not None}

@@ -6,7 +6,7 @@ from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
 from quota.gateway.stats import GatewayStats
 
 _MAX_TURN_SECONDS = 10.0
-"""The event loop runs five times per second; after this time without a run it hangs."""
+"""The event loop runs five times per second; after this time without a run it counts as hanging [s]."""
 
 
 class GatewayHealth(Health):
@@ -21,11 +21,11 @@ class GatewayHealth(Health):
             return Answer(True, STARTING)
         silence = time.monotonic() - self._stats.looped_at
         if silence > _MAX_TURN_SECONDS:
-            return Answer(False, f"the event loop has not gone round for {silence:.0f} s")
-        return Answer(True, "the event loop goes round")
+            return Answer(False, f"the event loop has not run for {silence:.0f} s")
+        return Answer(True, "the event loop runs")
 
     def ready(self) -> Answer:
-        """Return whether new connections are accepted and a broker answers.
+        """Return whether new connections are accepted and a broker responds.
 
         It is ready without decisions, too, because it still forwards everything except mutations.
         """
@@ -35,5 +35,5 @@ class GatewayHealth(Health):
         if not self._stats.is_serving:
             return Answer(False, STOPPING if self._stats.looped_at else STARTING)
         if self._stats.broker_failure:
-            return Answer(False, f"no broker answers: {self._stats.broker_failure}")
-        return Answer(True, "it accepts connections, and a broker answers")
+            return Answer(False, f"no broker responds: {self._stats.broker_failure}")
+        return Answer(True, "it accepts connections, and a broker responds")

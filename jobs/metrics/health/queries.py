@@ -27,7 +27,7 @@ class QuerySight:
     """Its activity, in Spark's words."""
     in_trigger: bool = False
     progress_at: str | None = None
-    """The start of the last trigger that Spark reported. Of triggers without data, Spark reports one every 10 s."""
+    """The start of the last trigger that Spark reported. Spark reports triggers without data only every 10 s."""
     batch: int | None = None
     """The last batch that Spark reported."""
     tasks: _Tasks = frozenset()
@@ -35,13 +35,13 @@ class QuerySight:
 
     @property
     def has_started(self) -> bool:
-        """Whether its sources are open. Before that it is starting, however long that takes."""
+        """Whether its sources are open. Until then it is starting, which may take any time."""
         return self.progress_at is not None or self.in_trigger or self.message != _INITIALIZING
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWatch:
-    """The last observation of a query, and the time of its last progress [s, by a monotonic clock]."""
+    """The last observation of a query, and the time of its last progress on a monotonic clock [s]."""
 
     name: str
     limit_seconds: float
@@ -58,7 +58,7 @@ class QueryWatch:
         if not self.sight.is_active:
             return Answer(False, f"the query {self.name} has ended")
         if self.sight.has_started and silence > self.limit_seconds:
-            after = "its first batch" if self.sight.batch is None else f"the one after batch {self.sight.batch}"
+            after = "its first batch" if self.sight.batch is None else f"the batch after {self.sight.batch}"
             return Answer(
                 False,
                 f"the query {self.name} has made no progress for {silence:.0f} s, in {after} ({self.sight.message}); "
@@ -73,7 +73,7 @@ class QueryWatch:
             return alive
         if self.sight.progress_at is None:
             return Answer(False, f"the query {self.name} has not finished a batch yet ({self.sight.message})")
-        return Answer(True, f"the query {self.name} has come to batch {self.sight.batch}")
+        return Answer(True, f"the query {self.name} has finished batch {self.sight.batch}")
 
 
 class QueryHealth(Health):
@@ -81,14 +81,14 @@ class QueryHealth(Health):
 
     A query makes progress when its batch, its phase or its triggers change, or when a task of its batch finishes. So a
     batch may take any time while its tasks finish, and an idle query makes progress through its triggers. If the JVM
-    does not answer, the query does not change.
+    does not respond, the observation does not change.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         """Start without queries, while the service is starting.
 
         Args:
-            settings: the settings.
+            settings: the settings of the service.
             clock: returns a monotonic time [s].
         """
         self._settings = settings

@@ -1,4 +1,4 @@
-"""The state of a deployment, assembled from its parts, with its problems."""
+"""Assembles the state of a deployment and its problems from the facts about its parts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Facts:
     """The facts about the parts of a deployment; an error for a part that cannot be reached."""
 
     at: int
-    """When they were asked, epoch ms."""
+    """The time of the queries [epoch ms]."""
     cluster: ClusterFacts | None
     cluster_error: str | None
     storage: StorageFacts | None
@@ -27,7 +27,7 @@ class Facts:
 
 
 def assemble(settings: Settings, facts: Facts) -> Status:
-    """Return the state of a deployment."""
+    """Return the state of a deployment, with its problems."""
     cluster, storage = facts.cluster, facts.storage
     topics = topic_rows(settings, cluster)
     queries = query_rows(settings, facts.at, cluster, storage, facts.endpoints)
@@ -85,5 +85,5 @@ def _table_problems(storage: StorageFacts) -> Iterator[str]:
         elif table.exists is False and writer is not None and writer.last_batch is not None:
             yield (
                 f"table {table.name} is missing, and {table.written_by} has run: restore it, or remove "
-                f"checkpoints/{table.written_by}, and {table.written_by} writes all records again"
+                f"checkpoints/{table.written_by}, so that {table.written_by} writes all records again"
             )
