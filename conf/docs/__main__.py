@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conf.docs.commands_page import command_sections
 from conf.docs.figures_page import figure_table, sizing_table
-from conf.docs.floors_picture import floors_picture
+from conf.docs.layers_picture import layers_picture
 from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
 from conf.docs.records_page import record_sections
@@ -32,7 +32,7 @@ def generated() -> Mapping[str, Mapping[str, str]]:
 def pages() -> dict[Path, str]:
     """Return the current text of the pages and of the picture, by path."""
     return {
-        DOCS / "explanation/floors.svg": floors_picture(),
+        DOCS / "explanation/layers.svg": layers_picture(),
         **{
             DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
             for name, sections in generated().items()

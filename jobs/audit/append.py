@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_rows
 from jobs.audit.spool import RowSpool
-from jobs.audit.tables.conflicts import try_again
+from jobs.audit.tables.conflicts import retry
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
 from jobs.spark.worker import prepare_worker
@@ -118,7 +118,7 @@ class BatchRows:
 def _append_new(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:
     """Append the rows that the table does not contain; retry if another writer has changed it meanwhile."""
     with store.errors(table):
-        try_again(partial(_try_append, store, table, spool, batch), CommitFailedError)
+        retry(partial(_try_append, store, table, spool, batch), CommitFailedError)
 
 
 def _try_append(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:

@@ -95,11 +95,11 @@ class AuditedDecisions:
 
     def before(self, decision: Decision) -> Iterator[Decision]:
         """Return the decisions of its bucket before it, newest first; the newest 2,000 at most."""
-        return self._neighbours(decision, backwards=True)
+        return self._decisions_of_bucket(decision, backwards=True)
 
     def after(self, decision: Decision) -> Iterator[Decision]:
         """Return the decisions of its bucket after it, in order; the first 2,000 at most."""
-        return self._neighbours(decision, backwards=False)
+        return self._decisions_of_bucket(decision, backwards=False)
 
     def latest(self, selection: Selection, limit: int) -> list[Decision]:
         """Return the newest decisions of a selection, in the order of their requests' times.
@@ -129,7 +129,7 @@ class AuditedDecisions:
             decisions = [row_to_decision(row) for batch in of_day.to_batches(_ROWS) for row in batch.to_pylist()]
             yield from sorted(decisions, key=lambda each: (each.timestamp, msgspec.structs.astuple(each.source)))
 
-    def _neighbours(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
+    def _decisions_of_bucket(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
         """Read day by day, and first only the positions of each day: a tenant may have a million decisions."""
         left = _MAX_DECISIONS
         of_bucket = _of_bucket(decision)

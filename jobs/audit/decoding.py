@@ -30,7 +30,7 @@ _TYPES: dict[type[DataType], Any] = {
 }
 
 
-_MISFITS = (pa.ArrowException, OverflowError, UnicodeError)
+_CONVERSION_ERRORS = (pa.ArrowException, OverflowError, UnicodeError)
 """The errors of a value that has its column's type but cannot be converted, such as a number that is too large."""
 
 
@@ -56,7 +56,7 @@ class RecordDecoder:
         rows = [self._fields(value) for value in values]
         try:
             return pa.array(rows, self._type)
-        except _MISFITS:
+        except _CONVERSION_ERRORS:
             return pa.array([row if self._fits(row) else None for row in rows], self._type)
 
     def _fields(self, value: bytes | None) -> dict[str, Any] | None:
@@ -72,7 +72,7 @@ class RecordDecoder:
     def _fits(self, row: dict[str, Any] | None) -> bool:
         try:
             pa.array([row], self._type)
-        except _MISFITS:
+        except _CONVERSION_ERRORS:
             return False
         return True
 

@@ -1,6 +1,6 @@
 """The query that aggregates each tenant's decisions by minute, from the audit's table into its own table.
 
-It is separate from the audit query, so that it does not delay the audit's batches.
+It is a separate query, because decisions may have to wait for the batches of the audit.
 """
 
 from functools import partial, reduce
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.effective import SPARK, count_topics, sum_mutations
-from jobs.audit.tables.conflicts import try_again
+from jobs.audit.tables.conflicts import retry
 from jobs.audit.tables.frames import follow_table, read_table
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
@@ -62,7 +62,7 @@ def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False
 
 
 def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, _batch_id: int) -> None:
-    try_again(partial(update_minutes, settings, batch), *_CONFLICTS)
+    retry(partial(update_minutes, settings, batch), *_CONFLICTS)
     upkeep.after_batch()
 
 

@@ -51,7 +51,7 @@ def decision_rows(records: pa.RecordBatch) -> Rows:
     columns = _columns(decoded) | {"decided_at": _moments(records["timestamp"], MAX_EPOCH_MS)}
     columns |= {name: _moments(columns[name]) for name in ("retry_at", "expires_at")}
     columns["timestamp"] = _stamps(columns["timestamp"])
-    return Rows(_rows(columns, _DECISIONS, ours), _strays(records, pc.invert(ours)))
+    return Rows(_rows(columns, _DECISIONS, ours), _foreign_rows(records, pc.invert(ours)))
 
 
 def dead_letter_rows(records: pa.RecordBatch) -> Rows:
@@ -61,7 +61,7 @@ def dead_letter_rows(records: pa.RecordBatch) -> Rows:
     ours = pc.and_(_is_whole(decoded, (), ("timestamp",)), columns["error"].is_valid())
     # Where the timestamp of the invalid record is not trusted, the dead letter's own is used.
     columns["timestamp"] = _stamps(columns["timestamp"], records["timestamp"])
-    return Rows(_rows(columns, _DEAD_LETTERS, ours), _strays(records, pc.invert(ours)))
+    return Rows(_rows(columns, _DEAD_LETTERS, ours), _foreign_rows(records, pc.invert(ours)))
 
 
 def quota_change_rows(records: pa.RecordBatch) -> Rows:
@@ -87,9 +87,9 @@ def _is_whole(decoded: pa.StructArray, times: tuple[str, ...], times_or_null: tu
     return reduce(pc.and_, [*present, *in_range])
 
 
-def _strays(records: pa.RecordBatch, strays: pa.BooleanArray) -> pa.Table:
+def _foreign_rows(records: pa.RecordBatch, foreign: pa.BooleanArray) -> pa.Table:
     """Return the dead letters for foreign records, which this program does not write."""
-    records = records.filter(strays)
+    records = records.filter(foreign)
     text = [None if value is None else codec.text(value) for value in records["value"].to_pylist()]
     columns = {
         "source": pa.StructArray.from_arrays([records[name] for name in SOURCE.names], SOURCE.names),

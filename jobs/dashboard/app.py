@@ -13,13 +13,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jobs.dashboard.changing import WantedQuota, read_wanted_quota, set_quota
 from jobs.dashboard.explaining import explain_recent
 from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
 from jobs.dashboard.trial import try_quota
+from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota, set_quota
 from jobs.metrics.health.dashboard import FeedHealth
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
 from quota.errors import BadRecord, ClusterError
@@ -30,10 +30,10 @@ from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 
 _TICK_SECONDS = 1.0
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _MAX_STREAMS = 50
 _MAX_BODY_BYTES = 64 * 1024
-_OF_BUCKET = 100
+_BUCKET_DECISIONS = 100
 _WRONG_TOKEN_SECONDS = 0.5
 
 
@@ -123,10 +123,10 @@ class Dashboard:
                 news, cursor = await run_in_threadpool(self._feed.state.news, cursor, now)
                 about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
                 yield b"data: %s\n\n" % codec.encode(about | news)
-                for _ in range(round(_TICK_SECONDS / _LOOK_SECONDS)):
+                for _ in range(round(_TICK_SECONDS / _POLL_SECONDS)):
                     if self._stop.is_set():
                         break
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
         finally:
             self._streams -= 1
 
@@ -143,7 +143,7 @@ class Dashboard:
 
     async def _bucket(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
-        return _json(await run_in_threadpool(self._feed.state.of_bucket, key, _OF_BUCKET))
+        return _json(await run_in_threadpool(self._feed.state.of_bucket, key, _BUCKET_DECISIONS))
 
     async def _trial(self, request: Request) -> Response:
         wanted = await self._wanted(request)

@@ -65,17 +65,17 @@ class Session:
         if self.is_open:
             return True
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie(scope), "")
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie_name(scope), "")
         return (scheme.lower() == "bearer" and self.accepts_token(bearer.strip())) or secrets.compare_digest(
             cookie.encode(), self._value.encode()
         )
 
     def open_for(self, scope: Scope, response: Response) -> None:
         """Set the cookie of a browser that has presented the token."""
-        response.set_cookie(self._cookie(scope), self._value, httponly=True, samesite="strict", path="/")
+        response.set_cookie(self._cookie_name(scope), self._value, httponly=True, samesite="strict", path="/")
 
     @staticmethod
-    def _cookie(scope: Scope) -> str:
+    def _cookie_name(scope: Scope) -> str:
         """Return the name of the cookie, with the port, because browsers send cookies to all ports of a host."""
         return f"mutation-quota-{(scope.get('server') or ('', 0))[1]}"
 

@@ -4,9 +4,9 @@ import secrets
 import threading
 from typing import Any, NamedTuple
 
-from jobs.dashboard.changes import QuotaChanges
 from jobs.dashboard.decisions import KEPT_MS, RecentDecisions
 from jobs.dashboard.load import Load
+from jobs.dashboard.quota_changes import QuotaChanges
 from jobs.dashboard.tenants import MAX_TENANTS, Tenants
 from jobs.metrics.counts import MutationCounts
 from quota.admission.resolve import Quotas

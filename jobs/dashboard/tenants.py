@@ -20,7 +20,7 @@ _KEPT_MINUTES = 60
 MAX_TENANTS = 5000
 
 
-class Level(msgspec.Struct, frozen=True):
+class BucketLevel(msgspec.Struct, frozen=True):
     """The state of a bucket at one time, which determines its tokens until the next decision.
 
     At `now` it has min(tokens + (now - at) / 1000 * rate, burst) tokens.
@@ -42,7 +42,7 @@ class TenantRow(msgspec.Struct, frozen=True):
     client: str
     name: str
     """A description of the bucket, with the tags of a callback."""
-    level: Level | None
+    level: BucketLevel | None
     """None if no quota applies now."""
     entity: str
     """The entity of the quota; empty if a callback returned the quota, or there is none."""
@@ -190,7 +190,7 @@ class Tenants:
             return None
         return found if found.limit is None or found.tags == last.tags else None
 
-    def _level(self, last: Decision, resolution: Resolution | None, now: int) -> Level | None:
+    def _level(self, last: Decision, resolution: Resolution | None, now: int) -> BucketLevel | None:
         quota = last.applied_quota
         if quota is None or last.tokens is None or (resolution is not None and resolution.limit is None):
             return None
@@ -198,9 +198,9 @@ class Tenants:
         limit = resolution.limit if resolution and resolution.limit else Limit(quota, last.timestamp)
         rate, burst = limit.quota.rate, self._window.burst(limit.quota.rate, limit.quota.burst)
         if resolution and resolution.reset_at is not None and resolution.reset_at > last.timestamp:
-            return Level(burst, resolution.reset_at, rate, burst)
+            return BucketLevel(burst, resolution.reset_at, rate, burst)
         at = max(min(limit.since, now), bucket.updated_at) if bucket.differs(limit.quota) else bucket.updated_at
-        return Level(tokens_at(at, bucket, limit, self._window), at, rate, burst)
+        return BucketLevel(tokens_at(at, bucket, limit, self._window), at, rate, burst)
 
     def _count_until(self, now: int, seq: int) -> None:
         """Count the throttled tenants in all intervals up to `now`."""

@@ -23,7 +23,7 @@ from schemas.kafka import RECORD
 _WITH_ERROR = StructType([*RESOLVED.fields, StructField("error", StringType())])
 """The rows of the stage; the error of a dead letter is only counted."""
 
-OBSERVED = "resolved"
+OBSERVED_METRICS = "resolved"
 """The name of the observed metrics in a query's progress: `dead_letters`, and `callback_errors`, a part of them."""
 
 
@@ -34,7 +34,7 @@ def resolve_requests(records: DataFrame, quotas: KafkaQuotas, policy: Policy) ->
     failed = F.count_if(F.col("error").startswith(CALLBACK_ERROR_PREFIX))
     dead = F.count_if(F.col("error").isNotNull())
     counts = (dead.alias("dead_letters"), failed.alias("callback_errors"))
-    return resolved.observe(OBSERVED, *counts).select(*RESOLVED.names)
+    return resolved.observe(OBSERVED_METRICS, *counts).select(*RESOLVED.names)
 
 
 def _bounded(max_bytes: int) -> list[Column]:

@@ -8,7 +8,7 @@ from typing import Protocol as Interface
 from typing import cast
 
 from jobs.gateway.listeners import Listener
-from jobs.gateway.questions import Questions
+from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.context import ChannelError, GatewayContext
@@ -20,11 +20,11 @@ _MAX_HELD_BYTES = 64 * 1024
 """The bytes buffered for a client that has to wait. Above them reading stops, and a disconnect is noticed later."""
 
 
-class Surroundings(Interface):
+class ConnectionHost(Interface):
     """The interface of the server that a connection needs."""
 
     context: GatewayContext
-    questions: Questions
+    decisions: PendingDecisions
 
     def opened(self, connection: "ClientConnection") -> str | None:
         """Add a new connection; return the reason if it must be closed."""
@@ -54,11 +54,11 @@ class ClientConnection(asyncio.Protocol):
         "_client_is_slow",
         "_connecting",
         "_held",
+        "_host",
         "_listener",
         "_pending",
         "_reading",
         "_stopped",
-        "_surroundings",
         "_transport",
         "active_at",
         "channel",
@@ -67,8 +67,8 @@ class ClientConnection(asyncio.Protocol):
         "started_at",
     )
 
-    def __init__(self, surroundings: Surroundings, listener: Listener) -> None:
-        self._surroundings = surroundings
+    def __init__(self, host: ConnectionHost, listener: Listener) -> None:
+        self._host = host
         self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._broker: BrokerConnection | None = None
@@ -79,7 +79,7 @@ class ClientConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._reading = True
         self._stopped = False
-        self.channel = Channel(surroundings.context, self)
+        self.channel = Channel(host.context, self)
         self.started_at = self.active_at = time.monotonic()
         self.closing_at: float | None = None
         """The time at which `close` was called."""
@@ -92,24 +92,24 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if name else "unknown"
-        reason = self._surroundings.opened(self)
+        reason = self._host.opened(self)
         if reason:
             self.close("too_many", reason)
 
     def data_received(self, data: bytes) -> None:
         """Pass the client's bytes to the channel."""
         self.active_at = time.monotonic()
-        self._surroundings.context.stats.client_bytes += len(data)
+        self._host.context.stats.client_bytes += len(data)
         self.run(self.channel.from_client, data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Also close the connection to the broker."""
         self._transport = None
-        self._surroundings.closed(self)
-        self._surroundings.holds(-self._held)
+        self._host.closed(self)
+        self._host.holds(-self._held)
         self._held = 0
         if self.channel.is_mutating:
-            self._surroundings.questions.forget(self._decided)
+            self._host.decisions.forget(self._decided)
         self.channel.close()
         if self._connecting is not None:
             self._connecting.cancel()
@@ -148,7 +148,7 @@ class ClientConnection(asyncio.Protocol):
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        self._surroundings.questions.ask(request, self._decided)
+        self._host.decisions.request(request, self._decided)
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
@@ -172,12 +172,12 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._check_held()
             self._read_as_far_as_allowed()
-        self._surroundings.watch_mutes()
+        self._host.watch_mutes()
 
     def close(self, reason: str = "", message: str = "") -> None:
         """Close both connections once sent data is delivered, and count the reason if there is one."""
         if reason:
-            self._surroundings.context.stats.closed[reason] += 1
+            self._host.context.stats.closed[reason] += 1
         if message:
             _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s: %s", self.peer, message)
         if self._transport is not None:
@@ -198,10 +198,10 @@ class ClientConnection(asyncio.Protocol):
     def from_broker(self, data: bytes) -> None:
         """Pass the broker's bytes to the channel."""
         self.active_at = time.monotonic()
-        self._surroundings.context.stats.broker_bytes += len(data)
+        self._host.context.stats.broker_bytes += len(data)
         self.run(self.channel.from_broker, data)
 
-    def broker_is_slow(self, *, is_slow: bool) -> None:
+    def set_broker_slow(self, *, is_slow: bool) -> None:
         """Read from the client only as fast as the broker reads."""
         self._broker_is_slow = is_slow
         self._read_as_far_as_allowed()
@@ -214,7 +214,7 @@ class ClientConnection(asyncio.Protocol):
     def _check_held(self) -> None:
         """Close the connection if it buffers a part of a request and all connections together buffer too much."""
         held, self._held = self._held, self.channel.held_bytes
-        if held != self._held and self._surroundings.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
+        if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together buffer too much of incomplete requests")
 
     def _decided(self, reply: DecisionReply) -> None:
@@ -234,7 +234,7 @@ class ClientConnection(asyncio.Protocol):
 
     async def _connect_to_broker(self) -> None:
         try:
-            broker = await self._surroundings.connect(self._listener, lambda: BrokerConnection(self))
+            broker = await self._host.connect(self._listener, lambda: BrokerConnection(self))
         except (OSError, TimeoutError) as error:
             self.close("broker", f"the broker cannot be reached: {error}")
             return
@@ -274,11 +274,11 @@ class BrokerConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Pause the client's connection while the broker does not read."""
-        self._client.broker_is_slow(is_slow=True)
+        self._client.set_broker_slow(is_slow=True)
 
     def resume_writing(self) -> None:
         """Resume the client's connection when the broker reads again."""
-        self._client.broker_is_slow(is_slow=False)
+        self._client.set_broker_slow(is_slow=False)
 
     def write(self, data: bytes) -> None:
         """Send bytes to the broker."""

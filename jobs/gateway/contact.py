@@ -9,7 +9,7 @@ from quota.kafka.brokers.connection import FAILURES, connected, failure_reason
 from quota.wire.address import Address
 from quota.wire.protocol import Protocol
 
-_LOOK_SECONDS = 10.0
+_CHECK_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
 _CLIENT_ID = "mutation-quota-gateway"
 
@@ -29,7 +29,7 @@ async def follow_brokers(
     """
     while True:
         stats.broker_failure = await broker_failure(brokers, context, protocol)
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_CHECK_SECONDS)
 
 
 async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol) -> str:

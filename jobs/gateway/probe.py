@@ -44,9 +44,9 @@ async def advertised_addresses(
         try:
             async with asyncio.timeout(seconds):
                 if context is None or security.has_sasl:
-                    advertised |= await _ask((host, port), security, context, protocol)
+                    advertised |= await _read((host, port), security, context, protocol)
                 else:
-                    advertised |= await _ask_unless_certificates_count((host, port), security, context, protocol)
+                    advertised |= await _read_if_without_certificates((host, port), security, context, protocol)
         except FAILURES as error:
             if isinstance(error, BadInput):
                 raise
@@ -58,7 +58,7 @@ async def advertised_addresses(
     return advertised
 
 
-async def _ask(
+async def _read(
     broker: Address, security: Security, context: ssl.SSLContext | None, protocol: Protocol
 ) -> dict[int, Address]:
     async with connected(broker, context, protocol, _CLIENT_ID) as calls:
@@ -71,7 +71,7 @@ async def _ask(
         return {each["nodeId"]: (each["host"], each["port"]) for each in answer["brokers"]}
 
 
-async def _ask_unless_certificates_count(
+async def _read_if_without_certificates(
     broker: Address, security: Security, context: ssl.SSLContext, protocol: Protocol
 ) -> dict[int, Address]:
     """Return the addresses from a listener with TLS and without SASL.
@@ -86,7 +86,7 @@ async def _ask_unless_certificates_count(
     )
     with certificate_requests(context) as requests:
         try:
-            found = await _ask(broker, security, context, protocol)
+            found = await _read(broker, security, context, protocol)
         except (OSError, EOFError, MutationQuotaError):
             if requests:
                 raise refused from None

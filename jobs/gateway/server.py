@@ -12,7 +12,7 @@ from functools import partial
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
-from jobs.gateway.questions import Questions
+from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
 from quota.kafka.timing import Deadline, Every
@@ -34,10 +34,10 @@ class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
     def __init__(
-        self, context: GatewayContext, questions: Questions, settings: GatewaySettings, encryption: Encryption
+        self, context: GatewayContext, decisions: PendingDecisions, settings: GatewaySettings, encryption: Encryption
     ) -> None:
         self.context = context
-        self.questions = questions
+        self.decisions = decisions
         self._settings = settings
         self._encryption = encryption
         self._connections: dict[Hashable, ClientConnection] = {}
@@ -60,14 +60,14 @@ class GatewayServer:
         while not stop.is_set():
             stats.looped_at = time.monotonic()
             if sweep.is_due():
-                self._close_silent_ones()
+                self._close_idle()
             await asyncio.sleep(_TICK_SECONDS)
         stats.is_serving = False
         for server in servers:
             server.close()
         await self._drain()
 
-    # jobs.gateway.connection.Surroundings
+    # jobs.gateway.connection.ConnectionHost
 
     def opened(self, connection: ClientConnection) -> str | None:
         """Add a new connection; return the reason if there are too many."""
@@ -145,7 +145,7 @@ class GatewayServer:
                 connection.run(connection.channel.resume)
         self.watch_mutes()
 
-    def _close_silent_ones(self) -> None:
+    def _close_idle(self) -> None:
         """Close connections that do not authenticate in time, or are idle for too long."""
         now = time.monotonic()
         for each in list(self._connections.values()):

@@ -23,7 +23,7 @@ from quota.timeline.cluster_plan import KINDS
 _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 _MODES = ("strict", "permissive")
-_FATES = ("admitted", "refused", "failed", "invalid", "undecided", "proceeded")
+_OUTCOMES = ("admitted", "refused", "failed", "invalid", "undecided", "proceeded")
 """The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationResponse`)."""
 
 
@@ -101,7 +101,7 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     yield _family(metric.GATEWAY_CLOSED, [((reason,), count) for reason, count in dict(stats.closed).items()])
     yield number_family(metric.GATEWAY_RELAYED, stats.relayed)
     yield _family(metric.GATEWAY_BYTES, [(("clients",), stats.client_bytes), (("brokers",), stats.broker_bytes)])
-    labels = product((each.value.lower() for each in Operation), _MODES, _FATES)
+    labels = product((each.value.lower() for each in Operation), _MODES, _OUTCOMES)
     yield _family(metric.GATEWAY_TOPICS, [(each, stats.mutations[each]) for each in labels])
     buckets = [(_le(bound), count) for bound, count in stats.decisions()]
     name, meaning = metric.GATEWAY_DECISION.name, metric.GATEWAY_DECISION.meaning

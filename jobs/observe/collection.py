@@ -29,7 +29,7 @@ _SCHEMA = pa.schema(
         ("received_at", pa.int64()),
         ("completed_at", pa.int64()),
         ("forwarded", pa.bool_()),
-        ("asked", pa.binary()),  # identifies a request in the logs of both a broker and the controller
+        ("identity", pa.binary()),  # identifies a request in the logs of both a broker and the controller
         ("line", pa.binary()),  # identifies a line
         ("request", pa.binary()),
     ]
@@ -40,18 +40,18 @@ _decode = msgspec.msgpack.Decoder(LoggedRequest).decode
 
 
 _AHEAD = """
-CASE WHEN forwarded.completed_at > asked.completed_at THEN forwarded.completed_at - asked.completed_at
-     WHEN forwarded.completed_at < asked.received_at THEN forwarded.completed_at - asked.received_at
+CASE WHEN forwarded.completed_at > broker.completed_at THEN forwarded.completed_at - broker.completed_at
+     WHEN forwarded.completed_at < broker.received_at THEN forwarded.completed_at - broker.received_at
      ELSE 0 END
 """
 """The smallest possible lead of the controller's clock over the broker's [ms]."""
 
 _CLOCKS = f"""
 CREATE TABLE clocks AS
-WITH once AS (SELECT asked FROM seen GROUP BY asked HAVING count(*) = 2 AND count_if(forwarded) = 1)
-SELECT forwarded.log AS log, asked.log AS asked_log, median({_AHEAD})::BIGINT AS ahead
-FROM seen AS forwarded JOIN seen AS asked USING (asked) SEMI JOIN once USING (asked)
-WHERE forwarded.forwarded AND NOT asked.forwarded AND forwarded.log <> asked.log
+WITH once AS (SELECT identity FROM seen GROUP BY identity HAVING count(*) = 2 AND count_if(forwarded) = 1)
+SELECT forwarded.log AS log, broker.log AS broker_log, median({_AHEAD})::BIGINT AS ahead
+FROM seen AS forwarded JOIN seen AS broker USING (identity) SEMI JOIN once USING (identity)
+WHERE forwarded.forwarded AND NOT broker.forwarded AND forwarded.log <> broker.log
 GROUP BY ALL
 """  # noqa: S608 a constant
 """Clock differences, from requests that are in both logs exactly once."""
@@ -59,10 +59,10 @@ GROUP BY ALL
 _TWINS = """
 CREATE TABLE twins AS
 SELECT forwarded.line AS line
-FROM (SELECT line, asked, completed_at AS at FROM seen WHERE forwarded) AS forwarded
-ASOF JOIN (SELECT asked, completed_at AS at FROM seen WHERE NOT forwarded) AS asked
-  ON forwarded.asked = asked.asked AND forwarded.at + getvariable('near') >= asked.at
-WHERE forwarded.at - asked.at <= getvariable('near')
+FROM (SELECT line, identity, completed_at AS at FROM seen WHERE forwarded) AS forwarded
+ASOF JOIN (SELECT identity, completed_at AS at FROM seen WHERE NOT forwarded) AS broker
+  ON forwarded.identity = broker.identity AND forwarded.at + getvariable('near') >= broker.at
+WHERE forwarded.at - broker.at <= getvariable('near')
 """
 """Requests that both the controller and a broker have logged, at about the same time."""
 
@@ -81,7 +81,7 @@ class ClockDifference:
     """The smallest possible lead of the clock of a controller's log over a broker's [ms]; negative if it is behind."""
 
     log: int
-    asked_log: int
+    broker_log: int
     ahead_ms: int
 
 
@@ -97,9 +97,9 @@ class PartWriter:
         """Add a request from the log of this number."""
         encoded = _encode(request)
         names = [each.name or each.topic_id for each in request.topics]
-        asked = (request.principal, request.client_id, request.operation, request.correlation_id, names)
+        identity = (request.principal, request.client_id, request.operation, request.correlation_id, names)
         times = (request.received_at, request.completed_at)
-        self._rows.append((log, *times, request.forwarded, _key(_encode(asked)), _key(encoded), encoded))
+        self._rows.append((log, *times, request.forwarded, _key(_encode(identity)), _key(encoded), encoded))
         if len(self._rows) == _ROWS:
             self._write()
 
@@ -140,7 +140,7 @@ class Collection:
 
     def clock_differences(self) -> list[ClockDifference]:
         """Return the clock differences between logs, from requests that are in two of them."""
-        rows = self._db.execute("SELECT log, asked_log, ahead FROM clocks ORDER BY ALL").fetchall()
+        rows = self._db.execute("SELECT log, broker_log, ahead FROM clocks ORDER BY ALL").fetchall()
         return [ClockDifference(*row) for row in rows]
 
     def in_order(self) -> Iterator[LoggedRequest]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from jobs.observe.snapshot import take_snapshot
-from jobs.observe.tail import LogPlace, LogTail
+from jobs.observe.tail import LogPosition, LogTail
 from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
 from quota.kafka.timing import Every
@@ -34,7 +34,7 @@ _MAX_ERRORS_LOGGED = 20
 _TRANSACTION_SECONDS = 60.0
 """The longest time for which the transaction of a killed observer can delay requests of others."""
 
-_decoder = msgspec.json.Decoder(dict[str, LogPlace])
+_decoder = msgspec.json.Decoder(dict[str, LogPosition])
 
 
 class Follower:

@@ -101,7 +101,7 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
     parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
     total = sum(part.bytes for part in parts)
     found = [Found() for _ in files]
-    with _progress(total) as advance, _processes(total) as submit:
+    with _progress(total) as advance, _workers(total) as submit:
         tasks = {
             submit(_read_segment, part, zone, folder / f"{number:06}.parquet"): part
             for number, part in enumerate(parts)
@@ -117,7 +117,7 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
 
 
 @contextmanager
-def _processes(total: int) -> Iterator[Callable[..., Future[Found]]]:
+def _workers(total: int) -> Iterator[Callable[..., Future[Found]]]:
     """Provide a function that submits work: to a process for each core, or to a thread if there are few bytes."""
     pool: Executor
     if total < _FEW_BYTES:  # starting processes takes longer

@@ -20,7 +20,7 @@ _MAX_LINE_BYTES = 64 * 1024 * 1024
 _REMEMBERED_FILES = 1000
 
 
-class LogPlace(msgspec.Struct, frozen=True):
+class LogPosition(msgspec.Struct, frozen=True):
     """A position in a log: the offset up to which a file of it has been read."""
 
     first_line: str
@@ -37,7 +37,7 @@ class LogTail:
     position in the file under its new name, even if it is compressed.
     """
 
-    def __init__(self, log: Path, place: LogPlace | None, *, from_beginning: bool = False) -> None:
+    def __init__(self, log: Path, place: LogPosition | None, *, from_beginning: bool = False) -> None:
         """Continue at a position.
 
         Args:
@@ -62,9 +62,9 @@ class LogTail:
                 pass
 
     @property
-    def place(self) -> LogPlace:
+    def place(self) -> LogPosition:
         """The position after the lines that were read."""
-        return LogPlace(self._first_line, self._offset)
+        return LogPosition(self._first_line, self._offset)
 
     @property
     def behind_bytes(self) -> int:
@@ -82,7 +82,7 @@ class LogTail:
             BadInput: the log cannot be read any more.
         """
         if self._is_cut_off():
-            self._go_on_in_copy()
+            self._continue_in_copy()
         lines = self._read_lines()
         if lines:
             return lines
@@ -110,7 +110,7 @@ class LogTail:
                     return b""
                 self._rest += block
                 if len(self._rest) > _MAX_LINE_BYTES and b"\n" not in self._rest:
-                    self._pass_over_line()
+                    self._skip_line()
         except (OSError, EOFError) as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
         return self._taken(end)
@@ -121,7 +121,7 @@ class LogTail:
         self._offset += end
         return lines
 
-    def _pass_over_line(self) -> None:
+    def _skip_line(self) -> None:
         """Skip the rest of a line that is too long."""
         self.skipped_lines += 1
         _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
@@ -151,7 +151,7 @@ class LogTail:
         while self._offset < offset and (block := self._stream.read(min(_BLOCK_BYTES, offset - self._offset))):
             self._offset += len(block)
 
-    def _resume(self, place: LogPlace) -> None:
+    def _resume(self, place: LogPosition) -> None:
         for file in [self._path, *reversed(self._rotated())]:
             if _first_line(file) == place.first_line:
                 self._open(file, place.offset)
@@ -178,7 +178,7 @@ class LogTail:
         is_shorter = status.st_size < self._offset + len(self._rest)
         return is_shorter or (bool(self._first_line) and _first_line(self._path) != self._first_line)
 
-    def _go_on_in_copy(self) -> None:
+    def _continue_in_copy(self) -> None:
         """Read the rest of a log that was truncated in place from its copy, if there is one."""
         place = self.place
         for file in reversed(self._rotated()):

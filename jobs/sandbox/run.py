@@ -87,17 +87,17 @@ def run_live(settings: Settings) -> None:
             polled.append(gateway.check)
             for client in unmodified_clients(settings, gateway.address):
                 stack.enter_context(closing(client))
-                polled.append(partial(_go_on, client, view))
+                polled.append(partial(_poll_client, client, view))
         with stop_signals() as stop:
             _run_view(view, reader, traffic, polled, stop)
         print("stopping", flush=True)
 
 
-def _go_on(client: UnmodifiedClient, view: View) -> None:
+def _poll_client(client: UnmodifiedClient, view: View) -> None:
     """Poll a client once there are decisions, and show its output."""
     now = time.time()
-    if view.has_decisions and (said := client.poll(now)):
-        view.quote(client.name, said)
+    if view.has_decisions and (output := client.poll(now)):
+        view.quote(client.name, output)
 
 
 def _run_view(

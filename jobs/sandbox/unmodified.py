@@ -22,7 +22,7 @@ _JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _PAUSE_SECONDS = 10.0
 """The time between two calls of kafka-topics.sh, each of which uses a second of processor time."""
 _TIMEOUT_SECONDS = 60.0
-_SAID = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
+_OUTPUT = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
 
 
 class UnmodifiedClient(Protocol):
@@ -87,11 +87,11 @@ class KafkaTopics:
         if self._process.poll() is None:
             return None
         output, _ = self._process.communicate()
-        did, said = self._changes[0][0], _SAID.search(output)
+        did, found = self._changes[0][0], _OUTPUT.search(output)
         if self._process.returncode == 0:
             self._changes = self._changes[::-1]
         self._process, self._next_at = None, now + _PAUSE_SECONDS
-        return f"{did}: {said[1] if said else output.strip() or 'done'}"
+        return f"{did}: {found[1] if found else output.strip() or 'done'}"
 
     def close(self) -> None:
         """Kill the process if it runs."""

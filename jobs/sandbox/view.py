@@ -45,9 +45,9 @@ class View:
             self._recent.append(now)
             self._latencies.append(received.at - received.answer.timestamp)
 
-    def quote(self, client: str, said: str) -> None:
+    def quote(self, client: str, output: str) -> None:
         """Show the last output of a client."""
-        self._quotes[client] = said
+        self._quotes[client] = output
 
     def draw(self, now: float) -> RenderableType:
         """Return the view as a table."""
@@ -69,7 +69,7 @@ class View:
         return ["; ".join(self._totals_lines(now)), *self._quoted()]
 
     def _quoted(self) -> list[str]:
-        return [f"{client} {said}" for client, said in self._quotes.items()]
+        return [f"{client} {output}" for client, output in self._quotes.items()]
 
     def _totals_lines(self, now: float) -> list[str]:
         while self._recent and self._recent[0] < now - _RATE_SECONDS:

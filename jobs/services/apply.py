@@ -5,7 +5,7 @@ import logging
 from jobs.background import background
 from jobs.metrics.applier import NAME, ApplierMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.health.loops import LoopHealth
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
 from jobs.services.signals import stop_signals
@@ -31,7 +31,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         ClusterError: a cluster does not respond, or another applier has taken over.
     """
     stats = ApplierStats()
-    health = TurnHealth(
+    health = LoopHealth(
         stats, settings.health.stalled_seconds, lambda: "" if stats.positions else "it has no positions yet"
     )
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:

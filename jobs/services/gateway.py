@@ -9,8 +9,8 @@ from jobs.background import background
 from jobs.gateway.contact import follow_brokers
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
+from jobs.gateway.pending_decisions import ID_PREFIX, PendingDecisions
 from jobs.gateway.probe import advertised_addresses
-from jobs.gateway.questions import ID_PREFIX, Questions
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.gateway import NAME, GatewayMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
@@ -72,24 +72,24 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
         max_request_bytes=own.max_request_bytes,
     )
     decider = Decider(settings, ID_PREFIX)
-    questions = Questions(decider.ask, settings.topics, context.stats)
+    decisions = PendingDecisions(decider.ask, settings.topics, context.stats)
     loop = asyncio.get_running_loop()
     decider.start(
-        lambda answer: loop.call_soon_threadsafe(questions.answer, answer),
-        lambda request_id, reason: loop.call_soon_threadsafe(questions.fail, request_id, reason),
+        lambda answer: loop.call_soon_threadsafe(decisions.answer, answer),
+        lambda request_id, reason: loop.call_soon_threadsafe(decisions.fail, request_id, reason),
     )
     _raise_file_limit(own.max_connections)
     try:
         with (
             background(lambda end: log_progress(context.stats, end), "progress"),
             endpoint.following(
-                settings, GatewayMetrics(context.stats, lambda: len(questions)), GatewayHealth(context.stats)
+                settings, GatewayMetrics(context.stats, lambda: len(decisions)), GatewayHealth(context.stats)
             ),
         ):
             contact = asyncio.create_task(
                 follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, context.stats)
             )
-            await GatewayServer(context, questions, own, encryption).serve(listeners, stop)
+            await GatewayServer(context, decisions, own, encryption).serve(listeners, stop)
         contact.cancel()
     finally:
         decider.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobs.background import background
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.health.loops import LoopHealth
 from jobs.metrics.observer import NAME, ObserverMetrics
 from jobs.observe.following import Follower
 from jobs.services.progress import log_progress
@@ -41,7 +41,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
         )
     stats = FollowStats()
     # The loop runs only after the positions are read and written.
-    health = TurnHealth(stats, settings.health.stalled_seconds, lambda: "")
+    health = LoopHealth(stats, settings.health.stalled_seconds, lambda: "")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
@@ -55,7 +55,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             run_reopening(
                 follower,
                 lambda opened: opened.run(stop, once=once),
-                lambda: open_again(again, stop, tells=True),
+                lambda: open_again(again, stop, logged=True),
                 stats,
             )
     _log.info("%s", stats)

@@ -47,7 +47,7 @@ def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | 
 
 
 def open_again(
-    make: Callable[[], W], stop: threading.Event, seconds: float = math.inf, *, tells: bool = False
+    make: Callable[[], W], stop: threading.Event, seconds: float = math.inf, *, logged: bool = False
 ) -> W | None:
     """Return the result of `make` when the cluster responds again; None if `stop` is set first.
 
@@ -55,7 +55,7 @@ def open_again(
         make: opens the work.
         stop: ends the waiting.
         seconds: the time limit.
-        tells: whether to log each failure.
+        logged: whether to log each failure.
 
     Raises:
         ClusterError: the cluster does not respond in time.
@@ -67,8 +67,8 @@ def open_again(
         except ClusterError as error:
             if deadline.has_passed:
                 raise
-            if tells:
-                _tell(error)
+            if logged:
+                _log_retry(error)
     return None
 
 
@@ -79,10 +79,10 @@ def _runs_to_end(run: Callable[[W], None], work: W, stats: ReopenedStats) -> boo
         raise
     except ClusterError as error:
         stats.waits_for = str(error)
-        _tell(error)
+        _log_retry(error)
         return False
     return True
 
 
-def _tell(error: ClusterError) -> None:
+def _log_retry(error: ClusterError) -> None:
     _log.warning("%s: retrying", error)

@@ -56,7 +56,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         finally:
             ended = stop_session(spark)
             if archive:
-                archive.keep(ended=ended)
+                archive.save(ended=ended)
 
 
 def _archive_of(settings: Settings, name: str) -> ClassArchive | None:

@@ -12,7 +12,7 @@ from quota.settings import Settings
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 """The option for a conditional write, so that S3 rejects overwriting; `overwrite=false` only checks before writing."""
-_WITHOUT_LOOKING = "fs.s3a.create.performance"
+_NO_EXISTENCE_CHECK = "fs.s3a.create.performance"
 _EXISTS = (".FileAlreadyExistsException", ".RemoteFileChangedException")
 _MISSING = ".FileNotFoundException"
 
@@ -105,7 +105,7 @@ class Files:
 
     def _s3_file(self, path: str) -> Any:  # noqa: ANN401 a Java object
         """Return the builder of a file that is written atomically, with one request."""
-        return self._files.createFile(self._path(path)).overwrite(True).opt(_WITHOUT_LOOKING, True)
+        return self._files.createFile(self._path(path)).overwrite(True).opt(_NO_EXISTENCE_CHECK, True)
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
@@ -144,7 +144,7 @@ def _create_local(file: Path, text: str) -> bool:
             out.write(text)
     except FileExistsError:
         return False
-    except OSError:  # a full disk: nobody could tell whose the empty file is
+    except OSError:  # a full disk: the holder of an empty lease file would be unknown
         file.unlink(missing_ok=True)
         raise
     return True

@@ -127,7 +127,7 @@ class Lease:
                 f"({self._reason}) and has stopped, before another process takes over; start it again: nothing is lost"
             )
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Release the lease, if it is still held and the store responds."""
         if self.lost is None:
             with suppress(*_STORE_ERRORS):
@@ -193,6 +193,6 @@ def hold_lease(
         raise
     finally:
         if finished:
-            lease.give_back()
+            lease.release()
     if lease.lost is not None:
         raise lease.lost

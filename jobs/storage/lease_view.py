@@ -95,7 +95,7 @@ class Others(NamedTuple):
         Raises:
             LeaseError: the holder runs.
         """
-        began, holder, told = self.clock.now(), found.holder, False
+        began, holder, logged = self.clock.now(), found.holder, False
         while self.clock.now() - began < self.seconds:
             if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
                 return
@@ -104,8 +104,8 @@ class Others(NamedTuple):
                 return
             if now != found or (holder is not None and holder.program_runs):
                 raise _held_by(self.files, self.query, now.holder)
-            if not told:
-                told = True
+            if not logged:
+                logged = True
                 _log.warning(
                     "%s: %s may still run here; waiting until its lease is renewed or expires, at most %.0f s",
                     self.query,

@@ -24,7 +24,7 @@ class _Writing:
 
     def __init__(self, purpose: str) -> None:
         self._purpose = purpose
-        self._told = ""
+        self._logged = ""
 
     def attempt(self, write: Callable[[], None]) -> bool:
         """Return whether a write succeeded; the same error is logged only once."""
@@ -34,11 +34,11 @@ class _Writing:
             raise
         except (Py4JJavaError, OSError) as error:
             reason = reason_in(str(error) or type(error).__name__)
-            if reason != self._told:
+            if reason != self._logged:
                 _log.warning("cannot %s: %s: retrying", self._purpose, reason)
-            self._told = reason
+            self._logged = reason
             return False
-        self._told = ""
+        self._logged = ""
         return True
 
 

@@ -231,9 +231,7 @@ def test_it_says_when_kafka_cannot_be_reached_and_when_it_can_again(page, feed):
     until(lambda: len(rows(page, "decisions-table")) == 3)
     feed.contact = Contact("unreachable", "cannot read answers from Kafka", 1_795_266_000_000)
     until(
-        lambda: text(page, "#contact").startswith(
-            "Cannot read answers from Kafka. Trying again; what is shown is of 13:00:00"
-        )
+        lambda: text(page, "#contact").startswith("Cannot read answers from Kafka. Retrying; the data is from 13:00:00")
     )
     assert len(rows(page, "decisions-table")) == 3
     feed.answers()
@@ -244,7 +242,7 @@ def test_it_says_when_the_dashboard_itself_is_gone(browser, feed):
     with serve_dashboard(load_settings(["dashboard.port=0"], environment={}), feed=feed) as url:
         browser.get(url)
         until(lambda: text(browser, "#contact") == "Live")
-    until(lambda: text(browser, "#contact").startswith("No word from the dashboard"))
+    until(lambda: text(browser, "#contact").startswith("No connection to the dashboard"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -293,7 +291,7 @@ def test_where_there_is_a_token_it_is_asked_for(browser, feed, tmp_path):
     with serve_dashboard(settings, feed=feed) as url:
         browser.get(url)
         browser.find_element(By.ID, "token").send_keys("another token, no less long", Keys.ENTER)
-        until(lambda: "This is not the token." in text(browser, "main"))
+        until(lambda: "Wrong token." in text(browser, "main"))
         browser.find_element(By.ID, "token").send_keys("a token of some length", Keys.ENTER)
         until(lambda: browser.title == "Topic mutations, live")
         until(lambda: text(browser, "#contact") == "Live")

@@ -7,7 +7,7 @@ _ATTEMPTS = 5
 """The number of attempts, including the first."""
 
 
-def try_again(change: Callable[[], None], *conflicts: type[Exception]) -> None:
+def retry(change: Callable[[], None], *conflicts: type[Exception]) -> None:
     """Call `change`, again after each of the errors `conflicts`; the error of the last attempt is raised."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(*conflicts):

@@ -34,7 +34,7 @@ class AuditTable:
 
     @cached_property
     def _file_system(self) -> SubTreeFileSystem | None:
-        return _arrows_file_system(self._store.path(self._table), self._store.options)
+        return _arrow_file_system(self._store.path(self._table), self._store.options)
 
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
@@ -86,7 +86,7 @@ def open_table(settings: Settings, table: TableSpec) -> AuditTable:
     return AuditTable(TableStore.of(settings), table, stored)
 
 
-def _arrows_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSystem | None:
+def _arrow_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSystem | None:
     """Return Arrow's file system for a table on a local disk or in S3; None for other stores.
 
     For those, deltalake's file system is used. It calls Python from Arrow's threads, and a thread that releases a file
@@ -94,14 +94,14 @@ def _arrows_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSys
     """
     scheme, separator, key = path.partition("://")
     if separator and scheme in {"s3", "s3a"}:
-        return SubTreeFileSystem(key, _s3(options))
+        return SubTreeFileSystem(key, _s3_file_system(options))
     if separator and scheme != "file":
         return None
     local, folder = FileSystem.from_uri(path)
     return SubTreeFileSystem(folder, local)
 
 
-def _s3(options: Mapping[str, str]) -> S3FileSystem:
+def _s3_file_system(options: Mapping[str, str]) -> S3FileSystem:
     """Return the S3 file system for deltalake's options; without credentials in them it finds them like deltalake."""
     endpoint = options.get("aws_endpoint", "")
     return S3FileSystem(

@@ -15,7 +15,7 @@ import msgspec
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, TENANT_MINUTES
 from jobs.audit.upkeep.plan import UpkeepPlan
-from jobs.audit.upkeep.work import UpkeepResult, keep_up
+from jobs.audit.upkeep.work import UpkeepResult, maintain
 from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline
@@ -105,7 +105,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     (table,) = (each for each in (*TABLES, TENANT_MINUTES) if each.name == task.plan.table)
     try:
-        result = keep_up(TableStore(task.folder, task.options), table, task.plan, task.now)
+        result = maintain(TableStore(task.folder, task.options), table, task.plan, task.now)
     except MutationQuotaError as error:
         sys.exit(str(error))
     sys.stdout.buffer.write(codec.encode(result))

@@ -8,7 +8,7 @@ from typing import Self
 from jobs.audit.tables.opening import TableStore, check_writable, open_known
 from jobs.audit.tables.specs import TENANT_MINUTES, TableSpec
 from jobs.audit.upkeep.plan import THOROUGH, UpkeepPlan, keep_days, plan_upkeep
-from jobs.audit.upkeep.work import UpkeepResult, count_expired, keep_up, preview_upkeep
+from jobs.audit.upkeep.work import UpkeepResult, count_expired, maintain, preview_upkeep
 from jobs.storage.lease_view import Others, holder_of
 from jobs.storage.stored_files import stored_files
 from quota.settings import Settings
@@ -78,7 +78,7 @@ class PlannedUpkeep:
         results = []
         for table, plan in self.plans.items():
             before_table(table.name)
-            results.append(keep_up(self.store, table, plan, self.now, after_step))
+            results.append(maintain(self.store, table, plan, self.now, after_step))
         return results
 
 

@@ -71,7 +71,7 @@ class FileLimits:
     """For any other date."""
 
 
-OFTEN = FileLimits(newest=20, older=3)
+REGULAR = FileLimits(newest=20, older=3)
 """The limits of the regular upkeep, which runs between the batches of a query."""
 
 THOROUGH = FileLimits(newest=1, older=1)
@@ -85,7 +85,7 @@ def keep_days(settings: Settings) -> dict[TableSpec, int | None]:
 
 
 def plan_upkeep(
-    table: DeltaTable, name: str, keep_days: int | None, now: datetime, limits: FileLimits = OFTEN
+    table: DeltaTable, name: str, keep_days: int | None, now: datetime, limits: FileLimits = REGULAR
 ) -> UpkeepPlan:
     """Plan the upkeep of a table.
 

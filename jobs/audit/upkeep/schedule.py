@@ -56,10 +56,10 @@ class Upkeep:
         for table in due:
             if deadline.left() < PART_SECONDS:
                 return
-            if (seconds := self._keep_up(table, deadline)) is not None:
+            if (seconds := self._maintain(table, deadline)) is not None:
                 self._due[table] = time.monotonic() + seconds
 
-    def _keep_up(self, table: TableSpec, deadline: Deadline) -> float | None:
+    def _maintain(self, table: TableSpec, deadline: Deadline) -> float | None:
         """Maintain a table, and return the time until its next upkeep [s]; None if a part has to wait."""
         now = datetime.now(UTC)
         try:

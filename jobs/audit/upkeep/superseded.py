@@ -1,4 +1,4 @@
-"""Expires quota changes: a change that may still take effect is retained, however old it is."""
+"""Expires quota changes: a change that may still take effect is retained, regardless of its age."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -63,7 +63,7 @@ def _kept(changes: list[tuple[_Row, QuotaLogEntry]]) -> list[_Row]:
     """
     kept: list[_Row] = []
     whole_since = -1
-    for (row, entry), is_whole in reversed(list(zip(changes, _whole(changes), strict=True))):
+    for (row, entry), is_whole in reversed(list(zip(changes, _completeness(changes), strict=True))):
         if (entry.record.effective_at or entry.timestamp) > whole_since:
             kept.append(row)
         if is_whole:
@@ -71,7 +71,7 @@ def _kept(changes: list[tuple[_Row, QuotaLogEntry]]) -> list[_Row]:
     return kept[::-1]
 
 
-def _whole(changes: list[tuple[_Row, QuotaLogEntry]]) -> Iterator[bool]:
+def _completeness(changes: list[tuple[_Row, QuotaLogEntry]]) -> Iterator[bool]:
     """Yield for each change whether its record alone contains the complete result from its time on.
 
     A change of single configs contains a copy of the others, which is out of date if two authors wrote concurrently.

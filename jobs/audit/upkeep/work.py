@@ -31,7 +31,7 @@ class UpkeepResult(MaintainedTable, frozen=True):
         return f"{self.table}: {', '.join(parts) or 'nothing to do'}"
 
 
-def keep_up(
+def maintain(
     store: TableStore,
     table: TableSpec,
     plan: UpkeepPlan,
@@ -56,7 +56,7 @@ def keep_up(
         if plan.daily:  # before compaction, which is stopped if it takes too long
             if plan.first_kept:
                 deleted = _delete_before(opened, table, plan.first_kept)
-            removed = _remove_unused(opened)
+            removed = _vacuum(opened)
             _mark(opened, now)
             after_step()
         for each in plan.compact:
@@ -68,7 +68,7 @@ def keep_up(
 
 
 def preview_upkeep(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> UpkeepResult:
-    """Return what `keep_up` would do.
+    """Return what `maintain` would do.
 
     Raises:
         MutationQuotaError: the table cannot be read.
@@ -100,7 +100,7 @@ def _delete_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> in
 
 
 def count_expired(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> int:
-    """Return the number of rows that `keep_up` would delete.
+    """Return the number of rows that `maintain` would delete.
 
     Raises:
         MutationQuotaError: the table cannot be read.
@@ -119,7 +119,7 @@ def _count_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int
     return int(pc.sum(files["rows"].filter(before)).as_py() or 0)
 
 
-def _remove_unused(opened: DeltaTable) -> int:
+def _vacuum(opened: DeltaTable) -> int:
     """Remove files that are older than the table's `delta.deletedFileRetentionDuration` and no longer part of it."""
     return len(opened.vacuum(dry_run=False, full=True))  # full: also files of commits that a crash has interrupted
 

@@ -23,7 +23,7 @@ from quota.timeline.quota_file import write_quota_file
 from quota.wire.protocol import Protocol
 from schemas.documents.quotas import ClusterQuota, PushedQuotas, PushNote, QuotaDifference, QuotaDrift
 
-_MAX_TOLD = 20
+_MAX_PRINTED = 20
 """The largest number of notes of one kind that are printed."""
 
 
@@ -178,8 +178,10 @@ def _print_notes(notes: Sequence[Note]) -> None:
     counts: Counter[str] = Counter()
     for note in notes:
         counts[note.kind] += 1
-        if counts[note.kind] <= _MAX_TOLD:
+        if counts[note.kind] <= _MAX_PRINTED:
             print(f"warning: {note}", file=sys.stderr)
     for kind, count in counts.items():
-        if count > _MAX_TOLD:
-            print(f"warning: and {count - _MAX_TOLD} more notes of kind {kind} (-o json prints all)", file=sys.stderr)
+        if count > _MAX_PRINTED:
+            print(
+                f"warning: and {count - _MAX_PRINTED} more notes of kind {kind} (-o json prints all)", file=sys.stderr
+            )

@@ -57,7 +57,7 @@ def import_(
     from jobs.observe.importing import import_logs
     from jobs.observe.snapshot import read_snapshot
 
-    settings = where.read(*_shorts(time_zone, principal_rules))
+    settings = where.read(*_short_settings(time_zone, principal_rules))
     known = read_snapshot(snapshot).partitions if snapshot else {}
     with file.open() as out:
         summary = import_logs(logs, settings.observe, known, out)
@@ -93,7 +93,7 @@ def follow(
     """
     from jobs.services.observe import run_follow
 
-    settings = kafka.read(*_shorts(time_zone, principal_rules))
+    settings = kafka.read(*_short_settings(time_zone, principal_rules))
     run_follow(settings, logs, from_beginning=from_beginning, once=once)
 
 
@@ -156,7 +156,7 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
         )
 
 
-def _shorts(time_zone: str | None, principal_rules: str | None) -> list[str]:
+def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[str]:
     """Return the settings that are set by the short options."""
     given = {"time_zone": time_zone, "principal_mapping_rules": principal_rules}
     return [f"observe.{key}={value}" for key, value in given.items() if value is not None]

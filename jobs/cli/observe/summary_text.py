@@ -35,7 +35,7 @@ def log_summary(summary: Summary) -> LogSummary:
         forwarded=summary.forwarded,
         copies=summary.copies,
         clock_differences_ms=[
-            ClockDifference(_log_name(summary, each.log), _log_name(summary, each.asked_log), each.ahead_ms)
+            ClockDifference(_log_name(summary, each.log), _log_name(summary, each.broker_log), each.ahead_ms)
             for each in summary.clocks
         ],
         requests=_by_operation(counts.requests),
@@ -53,7 +53,13 @@ def log_summary(summary: Summary) -> LogSummary:
 def print_summary(summary: Summary, settings: ObserveSettings, output: str) -> None:
     """Print the summary to standard error."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    parts = (_requests(summary, settings), _answers(summary), _once(summary), _assumed(summary), _doubts(summary))
+    parts = (
+        _requests(summary, settings),
+        _answers(summary),
+        _counted_once(summary),
+        _assumed(summary),
+        _doubts(summary),
+    )
     for line in chain.from_iterable(parts):
         console.print(Text(line))
     if output != "-":
@@ -89,7 +95,7 @@ def _answers(summary: Summary) -> Iterator[str]:
         yield f"validate-only requests, not charged: {counts.validate_only:,}"
 
 
-def _once(summary: Summary) -> Iterator[str]:
+def _counted_once(summary: Summary) -> Iterator[str]:
     if summary.forwarded:
         yield f"in the logs of a broker and of the controller, counted once: {plural(summary.forwarded, 'request')}"
     if summary.copies:
@@ -109,11 +115,9 @@ def _assumed(summary: Summary) -> Iterator[str]:
 def _doubts(summary: Summary) -> Iterator[str]:
     for each in summary.clocks:
         if abs(each.ahead_ms) > _CLOCK_MS:
-            log, beside = _log_name(summary, each.log), _log_name(summary, each.asked_log)
+            log, other = _log_name(summary, each.log), _log_name(summary, each.broker_log)
             way = "ahead of" if each.ahead_ms > 0 else "behind"
-            yield (
-                f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {beside}; times are not corrected"
-            )
+            yield (f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {other}; times are not corrected")
     for name, found in summary.logs.items():
         if found.broken:
             first = printable(found.first_broken or "")

@@ -24,7 +24,7 @@ QuotaFile = Annotated[
 ]
 
 
-class DiffTrouble(MutationQuotaError):
+class DiffError(MutationQuotaError):
     """The comparison failed."""
 
     exit_code = 2
@@ -42,7 +42,7 @@ def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None
       mutation-quota quotas diff quotas.yaml
       mutation-quota quotas diff quotas.jsonl --output json
     """
-    with _trouble():
+    with _diff_errors():
         settings = kafka.read()
         from quota.kafka.quotas.log import read_log
 
@@ -56,16 +56,16 @@ def diff(file: QuotaFile, *, output: OutputOptions, kafka: KafkaOptions) -> None
 
 
 @contextmanager
-def _trouble() -> Iterator[None]:
+def _diff_errors() -> Iterator[None]:
     """Give all errors the exit code 2, so that none is mistaken for a difference."""
     try:
         yield
     except BadInput:
         raise
     except MutationQuotaError as error:
-        raise DiffTrouble(str(error)) from None
+        raise DiffError(str(error)) from None
     except Exception as error:
-        raise DiffTrouble(f"unexpected {type(error).__name__}: {error}") from error
+        raise DiffError(f"unexpected {type(error).__name__}: {error}") from error
 
 
 def _print(file: Path, steps: Sequence[Step]) -> None:

@@ -155,10 +155,10 @@ def _lag_lines(row: QueryStatus) -> Iterator[str]:
     behind = sorted((each for each in row.partitions or () if each.lag), key=lambda each: -each.lag)
     if not behind:
         return
-    told = [f"{each.topic}-{each.partition} by {each.lag:,}" for each in behind[:_MAX_LAGS]]
-    more = len(behind) - len(told)
-    told += [f"{plural(more, 'more partition')} (--output json)"] if more else []
-    text = f"{row.name} is behind in {', '.join(told)}"
+    listed = [f"{each.topic}-{each.partition} by {each.lag:,}" for each in behind[:_MAX_LAGS]]
+    more = len(behind) - len(listed)
+    listed += [f"{plural(more, 'more partition')} (--output json)"] if more else []
+    text = f"{row.name} is behind in {', '.join(listed)}"
     yield fill(text, "  ", "    ")
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 from typer.core import TyperCommand, TyperGroup
 
 from jobs.cli.program.help_text import Rows, help_text
-from jobs.cli.program.usage_errors import meant_commands
+from jobs.cli.program.usage_errors import suggested_commands
 
 Command: TypeAlias = Callable[..., None]
 
@@ -57,9 +57,9 @@ class HelpfulGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Return the command at the start of the arguments; the error for a name of another program suggests ours."""
         if not ctx.resilient_parsing and args[0] not in self.commands:
-            meant = meant_commands(args[0], self.commands)
-            if meant:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, meant))}?")
+            suggested = suggested_commands(args[0], self.commands)
+            if suggested:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, suggested))}?")
         return super().resolve_command(ctx, args)
 
     def summaries(self) -> Mapping[str, Rows]:

@@ -17,7 +17,7 @@ _OPTIONS = "Options"
 _INDENT = "  "
 _LABEL_WIDTH = 30
 """The length of the longest label whose text is on the same line [characters]."""
-_LEAST_TEXT = 24
+_MIN_TEXT_WIDTH = 24
 """The width of the narrowest column of texts [characters]; on a narrower terminal, texts are below their labels."""
 _NO_BREAK = "\xa0"
 """A space at which lines are not broken."""
@@ -90,7 +90,7 @@ def _section(heading: str, rows: Rows, width: int) -> str:
 
 def _lines(rows: Rows, width: int) -> Iterator[str]:
     column = min(max(len(label) for label, _ in rows), _LABEL_WIDTH) + 2 * len(_INDENT)
-    below = width - column < _LEAST_TEXT
+    below = width - column < _MIN_TEXT_WIDTH
     indent = " " * (3 * len(_INDENT) if below else column)
     for label, text in rows:
         first = f"{_INDENT}{label}"

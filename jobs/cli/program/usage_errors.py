@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from jobs.cli.program.help_text import range_text
 from quota.text import printable
 
-_LEAST_LIKENESS = 0.75
+_MIN_SIMILARITY = 0.75
 """The lowest similarity (difflib's ratio) of an option that is suggested."""
 
 _CONNECTING = {"--bootstrap-server", "--command-config"}
@@ -48,7 +48,7 @@ def usage_message(error: typer.TyperException) -> str:
     return f"{name} {value}: expected {_expected(parameter)}"
 
 
-def meant_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
+def suggested_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
     """Return the commands of a group that do what other programs call `word`.
 
     Args:
@@ -71,7 +71,7 @@ def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's types are private
         return f"; {command} reads storage.root, not Kafka: use --set storage.root=..."
     if name == "--config" and "--settings" in options:
         return "; use --settings FILE"
-    near = difflib.get_close_matches(name, sorted(error.possibilities or ()), cutoff=_LEAST_LIKENESS)
+    near = difflib.get_close_matches(name, sorted(error.possibilities or ()), cutoff=_MIN_SIMILARITY)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -2,7 +2,7 @@
 
 const STALE_MS = 5000;
 const MAX_DECISIONS = 1000;
-const held = { offset: 0, intervals: new Map(), tenants: new Map(), decisions: [], changes: [], news: null, heardAt: Date.now() };
+const held = { offset: 0, intervals: new Map(), tenants: new Map(), decisions: [], changes: [], news: null, receivedAt: Date.now() };
 const plots = Object.entries(PLOTS).map(([id, plan]) => new Plot(id, plan));
 const tenants = makeTenants();
 const decisions = makeDecisions("decisions-table");
@@ -31,7 +31,7 @@ function take(news) {
     held.decisions = [];
     held.changes = [];
   }
-  held.heardAt = Date.now();
+  held.receivedAt = Date.now();
   held.offset = news.now - Date.now();
   held.news = news;
   for (const each of news.intervals) held.intervals.set(each.at, each);
@@ -163,7 +163,7 @@ function showContact() {
 
 function contactNow() {
   if (held.news === null) return ["starting", "Connecting…"];
-  const silent = Date.now() - held.heardAt;
+  const silent = Date.now() - held.receivedAt;
   if (silent > STALE_MS) return ["lost", "No connection to the dashboard. Retrying; the data is out of date."];
   const { state, message, at } = held.news.contact;
   if (state === "unreachable") {

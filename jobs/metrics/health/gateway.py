@@ -5,7 +5,7 @@ import time
 from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
 from quota.gateway.stats import GatewayStats
 
-_MAX_TURN_SECONDS = 10.0
+_MAX_LOOP_SECONDS = 10.0
 """The event loop runs five times per second; after this time without a run it counts as hanging [s]."""
 
 
@@ -20,7 +20,7 @@ class GatewayHealth(Health):
         if not self._stats.looped_at:
             return Answer(True, STARTING)
         silence = time.monotonic() - self._stats.looped_at
-        if silence > _MAX_TURN_SECONDS:
+        if silence > _MAX_LOOP_SECONDS:
             return Answer(False, f"the event loop has not run for {silence:.0f} s")
         return Answer(True, "the event loop runs")
 

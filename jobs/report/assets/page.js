@@ -69,12 +69,12 @@ function showTimes(start, end) {
 }
 
 function showTiles(chosen, all) {
-  const asked = all.admitted + all.refused;
+  const requested = all.admitted + all.refused;
   const slowest = highest(chosen.p99).value;
   const tiles = [
     ["Requests", whole.format(all.requests)],
     ["Mutations admitted", whole.format(all.admitted)],
-    ["Mutations refused", whole.format(all.refused), asked ? `${percent(all.refused / asked)} of all requested` : ""],
+    ["Mutations refused", whole.format(all.refused), requested ? `${percent(all.refused / requested)} of all requested` : ""],
     ["Busiest second", whole.format(highest(chosen.peak).value ?? 0), "mutations admitted"],
     ["Throttled", all.throttled ? duration(all.throttled) : "never", "total over all tenants"],
     ["Worst p99", slowest === null ? "–" : duration(slowest), `over ${duration(DATA.width)}, request to decision`],

@@ -7,7 +7,7 @@ import quota
 from jobs.report.status.cluster_facts import ClusterFacts
 from jobs.report.status.query_rows import query_problems, query_rows
 from jobs.report.status.storage_facts import StorageFacts
-from jobs.report.status.topic_rows import foreign_topics, topic_problems, topic_rows
+from jobs.report.status.topic_rows import topic_id_problems, topic_problems, topic_rows
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
@@ -36,7 +36,7 @@ def assemble(settings: Settings, facts: Facts) -> Status:
         problems += cluster.errors
         problems += topic_problems(settings, cluster, topics)
     if cluster is not None and storage is not None:
-        problems += foreign_topics(settings, cluster, storage.deployment)
+        problems += topic_id_problems(settings, cluster, storage.deployment)
     if storage is not None:
         problems += query_problems(settings, queries, storage)
         problems += _table_problems(storage)

@@ -62,8 +62,8 @@ def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) ->
     storage = _Part(f"the storage root {settings.storage.root}", lambda: read_storage(settings))
     probes = {address: _Part(address, partial(read_endpoint, address)) for address in endpoints}
     found = *cluster.result(deadline, seconds), *storage.result(deadline, seconds)
-    asked = []
+    probed = []
     for address, probe in probes.items():
         answer, error = probe.result(deadline, seconds)
-        asked.append(answer or EndpointStatus(address, error=error))
-    return assemble(settings, Facts(at, *found, asked))
+        probed.append(answer or EndpointStatus(address, error=error))
+    return assemble(settings, Facts(at, *found, probed))

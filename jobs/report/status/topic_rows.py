@@ -72,7 +72,7 @@ def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicSt
     yield from faults({name: _described(cluster, name) for name in cluster.configs}, settings)
 
 
-def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
+def topic_id_problems(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
     """Yield the problems of topics that were deleted, or whose id differs from that in the storage root."""
     root = settings.storage.root
     for name, topic_id in sorted(deployment.topics.items()):

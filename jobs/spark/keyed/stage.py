@@ -50,11 +50,11 @@ class KeyedStage:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the stage in a worker, right before PySpark wraps this function for its task."""
         self.__dict__.update(state)
-        if self._goes_by_arrow:
-            install(_stage_behind)
+        if self._uses_arrow:
+            install(_wrapped_stage)
 
     @property
-    def _goes_by_arrow(self) -> bool:
+    def _uses_arrow(self) -> bool:
         return not self._through_pandas and has_known_release()
 
     def __call__(
@@ -86,7 +86,7 @@ class KeyedStage:
         return pd.DataFrame(column, columns=pd.Index([self.output]), copy=False)
 
 
-def _stage_behind(function: object) -> KeyedStage | None:
+def _wrapped_stage(function: object) -> KeyedStage | None:
     """Return the stage that PySpark has wrapped in its own function (`fail_on_stopiteration`).
 
     With a profiler there is another function in between; the stage is not found then, and uses pandas.
@@ -94,5 +94,5 @@ def _stage_behind(function: object) -> KeyedStage | None:
     for cell in getattr(function, "__closure__", None) or ():
         stage = cell.cell_contents
         if isinstance(stage, KeyedStage):
-            return stage if stage._goes_by_arrow else None  # noqa: SLF001 this module's own
+            return stage if stage._uses_arrow else None  # noqa: SLF001 this module's own
     return None

@@ -113,7 +113,7 @@ def _stay_away(spark, base, folder, broker):
         wrong.append("the query runs without a broker for ten minutes")
         stop_after_batch([query])
     except MutationQuotaError as error:
-        if "does not answer; restore it, then start it again" not in str(error):
+        if "does not respond; restore it, then start it again" not in str(error):
             wrong.append(f"broker away: {error}")
     away = time.monotonic() - since
     broker.start()

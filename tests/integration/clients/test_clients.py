@@ -351,14 +351,14 @@ def test_the_commands_of_topics(job, tmp_path):
     assert topics_command("create", "--topic", "cli-one", "--if-not-exists") == (0, "", "")
     assert topics_command("create", "--topic", "cli-one") == (
         1,
-        "Failed topic cli-one: Topic 'cli-one' already exists.\n",
+        "Topic cli-one failed: Topic 'cli-one' already exists.\n",
         "",
     )
     assert topics_command("alter", "--topic", "cli-(one|two)", "--partitions", "3")[0] == 0
     assert (job.partitions("cli-one"), job.partitions("cli-two")) == (3, 3)
     code, out, _ = topics_command("create", "--topic", "cli-big", "--topic", "cli-more", "--partitions", str(2 * BURST))
     assert (code, out.splitlines()[0]) == (3, "Created topic cli-big.")
-    assert "Refused topic cli-more: the mutation quota is exhausted; try again in " in out
+    assert "Topic cli-more refused: the mutation quota is exhausted; try again in " in out
     assert topics_command("delete", "--yes", "--topic", "cli-none")[0::2] == (
         4,
         f"mutation-quota: no topic matches cli-none on {job.settings.kafka.bootstrap_servers}\n",

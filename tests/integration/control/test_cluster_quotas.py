@@ -333,7 +333,7 @@ def test_a_service_puts_drift_right_where_it_is_asked_to(broker, wrote, deployme
         set_by_kafka(broker.address, {"users": "theirs"}, controller_mutation_rate=3)
         set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
         until(lambda: rates(broker.address)["user-principal 'alice'"] == 5.0)
-    assert f"put right: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
+    assert f"repaired: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
     assert rates(broker.address)["user-principal 'theirs'"] == 3.0
 
 

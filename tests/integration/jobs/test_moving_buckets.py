@@ -115,7 +115,7 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
         "--set",
         "enforce.state_partitions=3",
     )
-    assert "enforce starts without its state; the old checkpoint is in" in command(*begin, *root)
+    assert "enforce starts with a new checkpoint; the old one is in" in command(*begin, *root)
     assert {name: round(tokens) for name, tokens in operator.decided.items()} == {
         "first": 40,
         "second": -20,

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from jobs.audit.query import start_audit
 from jobs.background import background
-from jobs.dashboard.changing import WantedQuota, set_quota
 from jobs.dashboard.feed import Feed
+from jobs.dashboard.wanted_quota import WantedQuota, set_quota
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower
 from jobs.spark.queries import run_until

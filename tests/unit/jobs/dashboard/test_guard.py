@@ -117,7 +117,7 @@ def test_the_page_asks_for_the_token_and_then_knows_the_browser(page):
     origin = {"Origin": "http://127.0.0.1:8599"}
     wrong = shown.client.post("/login", data={"token": "incorrect horse battery"}, headers=origin)
     assert wrong.status_code == 403
-    assert "This is not the token." in wrong.text
+    assert "Wrong token." in wrong.text
     assert "Set-Cookie" not in wrong.headers
     right = shown.client.post("/login", data={"token": TOKEN}, headers=origin)
     assert (right.status_code, right.headers["Location"]) == (303, "/")

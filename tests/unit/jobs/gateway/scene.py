@@ -39,7 +39,7 @@ class FakeTransport:
         self.aborted = True
 
 
-class FakeQuestions:
+class FakeDecisions:
     """Notes what is asked."""
 
     def __init__(self):
@@ -52,12 +52,12 @@ class FakeQuestions:
         self.forgotten += 1
 
 
-class Surroundings:
+class ConnectionHost:
     """A server's part, by hand: the broker is connected when `connected` is set."""
 
     def __init__(self, context):
         self.context = context
-        self.questions = FakeQuestions()
+        self.decisions = FakeDecisions()
         self.too_many = None
         self.gone = []
         self.connected = asyncio.Event()
@@ -95,9 +95,9 @@ class Scene:
 
     def __init__(self, protocol, **options):
         self.play = Play(protocol, **options)
-        self.surroundings = Surroundings(self.play.context)
+        self.host = ConnectionHost(self.play.context)
         self.client = FakeTransport()
-        self.connection = ClientConnection(self.surroundings, LISTENER)
+        self.connection = ClientConnection(self.host, LISTENER)
         self.play.channel = self.connection.channel
         self.play.ports = self.ports = FakePorts()
 
@@ -106,7 +106,7 @@ class Scene:
 
     async def connect(self):
         """Let the broker be connected."""
-        self.surroundings.connected.set()
+        self.host.connected.set()
         await self.turn()
 
     @staticmethod
@@ -118,16 +118,16 @@ class Scene:
         self.connection.data_received(data)
 
     def broker_side(self):
-        return self.surroundings.made
+        return self.host.made
 
     def serve(self):
         """Have the broker answer what it got."""
-        self.ports.broker += self.surroundings.broker.written
-        self.surroundings.broker.written.clear()
+        self.ports.broker += self.host.broker.written
+        self.host.broker.written.clear()
         while (answer := self.play.next_answer()) is not None:
             self.broker_side().data_received(answer)
-            self.ports.broker += self.surroundings.broker.written
-            self.surroundings.broker.written.clear()
+            self.ports.broker += self.host.broker.written
+            self.host.broker.written.clear()
 
     def answers(self):
         self.ports.client += self.client.written

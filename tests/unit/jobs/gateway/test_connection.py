@@ -40,7 +40,7 @@ def test_the_broker_is_connected_when_a_request_is_there(scene):
     async def act(on):
         on.receive(b"\0\0")
         await on.turn()
-        assert on.surroundings.attempts == 0
+        assert on.host.attempts == 0
         on.receive((metadata(on) + metadata(on))[2:])
         assert not on.client.reading
         await on.connect()
@@ -55,7 +55,7 @@ def test_a_broker_that_cannot_be_reached_closes_the_connection(scene):
     """The client tries again by itself."""
 
     async def act(on):
-        on.surroundings.error = OSError("no route")
+        on.host.error = OSError("no route")
         on.receive(metadata(on))
         await on.connect()
         assert on.client.closed
@@ -71,8 +71,8 @@ def test_a_client_that_leaves_while_the_broker_is_connected_leaves_nothing(scene
         on.receive(metadata(on))
         on.connection.connection_lost(None)
         await on.connect()
-        assert on.surroundings.broker is None
-        assert on.surroundings.gone == [on.connection]
+        assert on.host.broker is None
+        assert on.host.gone == [on.connection]
 
     scene(act)
 
@@ -84,9 +84,9 @@ def test_a_client_that_does_not_read_is_not_read_and_nor_is_its_broker(scene):
         on.receive(metadata(on))
         await on.connect()
         on.connection.pause_writing()
-        assert (on.client.reading, on.surroundings.broker.reading) == (False, False)
+        assert (on.client.reading, on.host.broker.reading) == (False, False)
         on.connection.resume_writing()
-        assert (on.client.reading, on.surroundings.broker.reading) == (True, True)
+        assert (on.client.reading, on.host.broker.reading) == (True, True)
 
     scene(act)
 
@@ -98,7 +98,7 @@ def test_a_client_that_does_not_read_while_the_broker_is_connected_holds_back_th
         on.receive(metadata(on))
         on.connection.pause_writing()
         await on.connect()
-        assert (on.client.reading, on.surroundings.broker.reading) == (False, False)
+        assert (on.client.reading, on.host.broker.reading) == (False, False)
 
     scene(act)
 
@@ -131,7 +131,7 @@ def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
         count = 64 * 1024 // len(one)
         on.receive(b"".join(metadata(on) for _ in range(count)))
         assert not on.client.reading
-        ((question, tell),) = on.surroundings.questions.asked
+        ((question, tell),) = on.host.decisions.asked
         tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
         for channel in list(on.play.context.mutes.due(on.connection.now())):
@@ -167,9 +167,9 @@ def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
         await on.connect()
         on.serve()
         on.connection.connection_lost(None)
-        assert on.surroundings.questions.forgotten == 1
-        assert on.surroundings.broker.closed
-        ((question, tell),) = on.surroundings.questions.asked
+        assert on.host.decisions.forgotten == 1
+        assert on.host.broker.closed
+        ((question, tell),) = on.host.decisions.asked
         tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
         assert on.play.changes_seen() == []
@@ -205,7 +205,7 @@ def test_what_is_no_request_closes_the_connection_for_a_reason_that_is_counted_o
         on.receive(data)
         await on.connect()
         assert on.client.closed
-        assert on.surroundings.broker is None
+        assert on.host.broker is None
         assert on.play.context.stats.closed == {reason: 1}
 
     scene(act)
@@ -230,7 +230,7 @@ def test_too_many_connections_are_closed_at_once(scene):
     """With the reason of the server."""
 
     async def act(on):
-        on.surroundings.too_many = "there are too many"
+        on.host.too_many = "there are too many"
         on.open()
         assert on.client.closed
         assert on.play.context.stats.closed == {"too_many": 1}
@@ -247,9 +247,9 @@ def test_a_pause_ends_by_itself(scene):
         on.receive(on.play.frame(20, 5, {"topicNames": ["a"], "timeoutMs": 1000}))
         await on.connect()
         on.serve()
-        assert on.surroundings.questions.asked == []
+        assert on.host.decisions.asked == []
         on.play.cluster.unseen.clear()
-        while not on.surroundings.questions.asked:
+        while not on.host.decisions.asked:
             await asyncio.sleep(0.005)
             on.serve()
 
@@ -260,17 +260,17 @@ def test_a_request_that_never_ends_is_closed_when_all_connections_hold_too_much(
     """And what it held is given back; a connection that holds little is not the one that is closed."""
 
     async def act(on):
-        on.surroundings.most_held = 200_000
+        on.host.most_held = 200_000
         on.receive(struct.pack(">ihhi", 1_000_000, 3, 12, 1))
         on.receive(bytes(60_000))
-        assert (on.client.is_closing(), on.surroundings.held) == (False, 60_012)
-        on.surroundings.held += 150_000
+        assert (on.client.is_closing(), on.host.held) == (False, 60_012)
+        on.host.held += 150_000
         on.receive(b"x")
         assert not on.client.is_closing()
         on.receive(bytes(10_000))
         assert on.client.is_closing()
         on.connection.connection_lost(None)
-        assert on.surroundings.held == 150_000
+        assert on.host.held == 150_000
         assert on.play.context.stats.closed == {"memory": 1}
 
     scene(act)

@@ -48,7 +48,7 @@ def test_a_port_that_listens_and_says_nothing_is_no_broker(protocol, monkeypatch
 
 
 def test_it_is_noted_when_brokers_go_and_come_back(protocol, monkeypatch):
-    monkeypatch.setattr(contact, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(contact, "_CHECK_SECONDS", 0.01)
     stats, broker = GatewayStats(), ScriptedBroker(protocol, {})
 
     async def scene():

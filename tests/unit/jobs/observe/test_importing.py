@@ -66,7 +66,7 @@ def test_a_forwarded_request_counts_once_and_one_that_only_the_controller_has_co
     assert names(requests) == ["a", "b", "c"]
     assert summary.forwarded == 2
     (clock,) = summary.clocks
-    assert (clock.log, clock.asked_log, clock.ahead_ms) == (1, 0, 3500)
+    assert (clock.log, clock.broker_log, clock.ahead_ms) == (1, 0, 3500)
 
 
 def test_the_same_request_at_another_time_is_another_one(tmp_path):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from jobs.observe.tail import LogPlace, LogTail
+from jobs.observe.tail import LogPosition, LogTail
 
 
 def append(log, *lines):
@@ -173,7 +173,7 @@ def test_a_new_start_finds_its_place_in_a_rotated_copy_also_in_a_compressed_one(
 def test_a_place_that_is_gone_is_told_and_the_log_read_from_its_first_line(tmp_path, caplog):
     log = tmp_path / "log"
     append(log, b"one\n")
-    assert read_all(follow(log, LogPlace("0" * 24, 100))) == b"one\n"
+    assert read_all(follow(log, LogPosition("0" * 24, 100))) == b"one\n"
     assert "earlier requests are not observed" in caplog.text
 
 
@@ -181,7 +181,7 @@ def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path)
     log = tmp_path / "log"
     log.touch()
     tail = follow(log, from_beginning=False)
-    assert tail.place == LogPlace("", 0)
+    assert tail.place == LogPosition("", 0)
     append(log, b"one\n")
     assert read_all(tail) == b"one\n"
     assert tail.place.offset == 4

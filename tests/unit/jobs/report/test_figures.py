@@ -204,8 +204,8 @@ def test_what_was_taken_back_in_time_is_told_and_what_was_too_late_holds():
     )
     assert [each.what for each in found.changes] == [
         "user-principal 'alice': 7 mutations/s",
-        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z taken back",
-        "callback: the change for 2026-11-21T12:00:00.950Z taken back",
+        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z cancelled",
+        "callback: the change for 2026-11-21T12:00:00.950Z cancelled",
     ]
 
 

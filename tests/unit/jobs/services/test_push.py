@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jobs.services import push
-from jobs.services.push import Follower, Repair
+from jobs.services.push import QuotaPusher, Repair
 from quota.errors import ClusterError
 from quota.kafka.brokers.stats import PushStats
 from quota.records.entity import QuotaEntity
@@ -83,7 +83,7 @@ def follow(log):
             update={"push": settings.push.model_copy(update={"compare_seconds": compare_seconds})}
         )
         stats = PushStats()
-        follower = Follower(settings, cluster, pushed, stats, repair)
+        follower = QuotaPusher(settings, cluster, pushed, stats, repair)
 
         def once():
             stop = threading.Event()

@@ -26,7 +26,7 @@ def test_spark_resumes_from_these(offsets, commits):
         (checkpoint([0, 1, 3], [0, 1, 2]), "offsets/2 is missing"),
         (checkpoint([0], [0], query_id=None), "its file metadata is missing or damaged"),
         (checkpoint([0], [0], has_state=False), "its state is missing"),
-        (checkpoint([0], [0], truncated=["offsets/0"]), "offsets/0 has no end"),
+        (checkpoint([0], [0], truncated=["offsets/0"]), "offsets/0 is truncated"),
     ],
 )
 def test_from_these_it_would_fail_or_decide_twice(found, missing):

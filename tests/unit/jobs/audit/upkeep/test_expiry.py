@@ -33,7 +33,7 @@ def test_rows_are_kept_for_as_many_days_as_set_beside_the_newest(keeping):
     kept = keeping(2)
     for day in (-3, -2, -1, 0):
         kept.commit(1, day=day)
-    result = kept.keep_up(limits=THOROUGH)
+    result = kept.maintain(limits=THOROUGH)
     assert result.rows_deleted == 1
     assert list(kept.files) == ["2026-11-19", "2026-11-20", "2026-11-21"]
 
@@ -41,7 +41,7 @@ def test_rows_are_kept_for_as_many_days_as_set_beside_the_newest(keeping):
 def test_all_rows_are_kept_by_default(kept):
     kept.commit(1, day=-3000)
     kept.commit(1)
-    assert kept.keep_up(limits=THOROUGH).rows_deleted == 0
+    assert kept.maintain(limits=THOROUGH).rows_deleted == 0
     assert kept.offsets == [1, 2]
 
 
@@ -66,7 +66,7 @@ def test_a_table_that_may_only_grow_is_left_as_it_is_with_a_reason(keeping):
     kept.commit(1)
     kept.table.alter.set_table_properties({"delta.appendOnly": "true"})
     with pytest.raises(Exception, match="append-only"):
-        kept.keep_up(limits=THOROUGH)
+        kept.maintain(limits=THOROUGH)
     assert kept.offsets == [1, 2]
 
 
@@ -84,13 +84,13 @@ def test_quota_changes_are_kept_as_long_as_the_decisions_that_they_explain():
 
 def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now):
     kept.commit(3)
-    kept.keep_up(limits=THOROUGH)
+    kept.maintain(limits=THOROUGH)
     orphan = kept.path / "date=2026-11-21" / "part-of-a-commit-that-was-cut-short.parquet"
     orphan.touch()
     assert len(list(kept.path.rglob("*.parquet"))) == 5  # three, one in their place, and the orphan
-    assert kept.keep_up(limits=THOROUGH).files_removed == 0
+    assert kept.maintain(limits=THOROUGH).files_removed == 0
     os.utime(orphan, ((now - timedelta(days=2, hours=1)).timestamp(),) * 2)
-    assert kept.keep_up(limits=THOROUGH).files_removed == 1
+    assert kept.maintain(limits=THOROUGH).files_removed == 1
     assert not orphan.exists()
     assert kept.offsets == [1, 2, 3]
 
@@ -98,8 +98,8 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
 def test_files_that_were_compacted_are_removed_when_their_time_is_over(kept):
     kept.remove_unused_files_at_once()
     kept.commit(3)
-    kept.keep_up(limits=THOROUGH)
-    assert kept.keep_up(limits=THOROUGH).files_removed == 3
+    kept.maintain(limits=THOROUGH)
+    assert kept.maintain(limits=THOROUGH).files_removed == 3
     assert len(list(kept.path.rglob("*.parquet"))) == 1 + len(list(kept.path.rglob("*.checkpoint.parquet")))
     assert kept.offsets == [1, 2, 3]
 
@@ -109,7 +109,7 @@ def test_the_daily_part_is_due_once_a_day_whoever_carries_it_out(kept, now):
     assert not kept.plan(now).daily
     later = now + timedelta(days=1, minutes=1)
     assert kept.plan(later).daily
-    kept.keep_up(later)
+    kept.maintain(later)
     assert not kept.plan(later + timedelta(hours=23)).daily
     assert kept.plan(later + timedelta(hours=25)).daily
     assert kept.plan(later - timedelta(days=300)).daily  # the clock was wrong, and is right again
@@ -121,5 +121,5 @@ def test_rows_of_an_unknown_date_are_kept(keeping):
     rows = kept.table.to_pyarrow_dataset().to_table()
     undated = rows.set_column(rows.schema.get_field_index("date"), "date", [[None] * 2])
     write_deltalake(kept.table, undated, mode="append")
-    kept.keep_up(NOON + timedelta(days=90), THOROUGH)
+    kept.maintain(NOON + timedelta(days=90), THOROUGH)
     assert kept.offsets == [1, 1, 2, 2]

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from jobs.audit.upkeep.plan import OFTEN
+from jobs.audit.upkeep.plan import REGULAR
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 DAYS = 10
@@ -19,7 +19,7 @@ def test_files_and_log_are_bounded_by_days_and_not_by_commits(kept):
     for day in range(DAYS):
         for _ in range(3):
             kept.commit(COMMITS // 3, day=day)
-            kept.keep_up(NOON + timedelta(days=day))
+            kept.maintain(NOON + timedelta(days=day))
         log = [each.name for each in (kept.path / "_delta_log").glob("*.json")]
         unused = len(list(kept.path.rglob("date=*/*.parquet"))) - sum(kept.files.values())
         sizes.append((len(log), unused))
@@ -27,7 +27,7 @@ def test_files_and_log_are_bounded_by_days_and_not_by_commits(kept):
     assert kept.offsets == list(range(1, DAYS * COMMITS + 1))
     *closed, newest = kept.files.values()
     assert set(closed) == {1}
-    assert newest <= OFTEN.newest
+    assert newest <= REGULAR.newest
     # Of two days, and of the third the commits after the last checkpoint that is old enough to begin with.
     most_commits = (KEPT_DAYS + 1) * (COMMITS + 12) + 10
     assert [size for size in sizes if size[0] > most_commits or size[1] > COMMITS] == []

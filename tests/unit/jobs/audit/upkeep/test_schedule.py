@@ -17,7 +17,7 @@ from jobs.audit.tables.preparation import newest_batch, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.audit.upkeep.on_demand import PlannedUpkeep
-from jobs.audit.upkeep.plan import OFTEN, CompactedDate
+from jobs.audit.upkeep.plan import REGULAR, CompactedDate
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.work import UpkeepResult
 from quota.errors import MutationQuotaError
@@ -48,16 +48,16 @@ def test_its_result_is_told_in_nouns_that_fit_the_numbers():
 
 
 def test_it_takes_place_in_a_process_of_its_own(kept):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     result = run_upkeep(task(kept))
-    assert (result.files_compacted, result.files_written) == (OFTEN.newest + 1, 1)
+    assert (result.files_compacted, result.files_written) == (REGULAR.newest + 1, 1)
     assert str(result) == "decisions: 21 files compacted into 1"
     assert kept.files == {"2026-11-21": 1}
 
 
 def test_the_end_of_that_process_says_why(kept, monkeypatch):
     """As a library ends it that gets no memory."""
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     end = "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()"
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", end)
     with pytest.raises(MutationQuotaError, match=r"decisions failed: SIGABRT, memory allocation of 9 bytes failed$"):
@@ -65,7 +65,7 @@ def test_the_end_of_that_process_says_why(kept, monkeypatch):
 
 
 def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     monkeypatch.setattr(jobs.audit.upkeep.child, "PART_SECONDS", 0.2)
     with pytest.raises(MutationQuotaError, match=r"the upkeep of decisions took longer than 0 s"):
@@ -73,7 +73,7 @@ def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
 
 
 def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     stop = threading.Event()
     stop.set()
@@ -83,8 +83,10 @@ def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
 
 def test_its_process_does_not_outlive_the_one_that_waits(kept):
     """As if that one was killed: its child hangs in the middle of the work."""
-    kept.commit(OFTEN.newest + 1)
-    hang = "import jobs.audit.upkeep.child as c, signal; c.keep_up = lambda *_: (print(1, flush=True), signal.pause());"
+    kept.commit(REGULAR.newest + 1)
+    hang = (
+        "import jobs.audit.upkeep.child as c, signal; c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
+    )
     killed = (
         f"import os, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {hang + 'c.main()'!r}], "
         "stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL); "
@@ -99,7 +101,7 @@ def test_its_process_does_not_outlive_the_one_that_waits(kept):
 
 
 def test_a_part_that_fails_does_not_keep_the_other_from_being_done(kept, clock, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     plan = structs.replace(kept.plan(), daily=True)
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "plan_upkeep", lambda *_: plan)
     run = jobs.audit.upkeep.schedule.run_upkeep
@@ -117,7 +119,7 @@ def test_a_part_that_fails_does_not_keep_the_other_from_being_done(kept, clock, 
 
 
 def test_an_error_is_one_line_with_its_reason(kept):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     next(kept.path.rglob("*.parquet")).unlink()
     with pytest.raises(MutationQuotaError, match=r"failed: .*decisions cannot be read") as raised:
         run_upkeep(task(kept))
@@ -125,32 +127,32 @@ def test_an_error_is_one_line_with_its_reason(kept):
 
 
 def test_it_is_due_after_its_time_and_not_before(kept, clock):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     upkeep = Upkeep(kept.settings, "audit", 300.0, once=False)
     clock[0] = 299
     upkeep.after_batch()
-    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
     clock[0] = 300
     upkeep.after_batch()
     assert kept.files == {"2026-11-21": 1}
 
 
 def test_it_is_due_after_the_first_batch_of_a_query_that_ends_with_the_records_that_are_there(kept):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
     assert kept.files == {"2026-11-21": 1}
 
 
 def test_zero_seconds_turn_it_off(kept, clock):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     upkeep = Upkeep(kept.settings, "audit", 0.0, once=True)
     clock[0] = 1e9
     upkeep.after_batch()
-    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
 
 
 def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clock, caplog):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     (kept.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
     upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
     with caplog.at_level(logging.WARNING):

@@ -71,7 +71,7 @@ Metrics  h:2: no answer
 
 TOPIC                  PART  REPL  CLEANUP  RETENTION  STAMPED BY  STATE
 mutation-requests         6     3  delete   7d         broker      differs
-mutation-decisions        2     3  delete   for ever   broker      NOT IN SYNC
+mutation-decisions        2     3  delete   forever    broker      UNDER-REPLICATED
 mutation-quotas           1     3  compact  -          broker      ok
 mutation-dead-letters     -     -  -        -          -           MISSING
 mutation-positions        -     -  -        -          -           not used yet

@@ -56,6 +56,6 @@ def test_a_refusal_names_the_decision_and_its_time(monkeypatch, capsys):
         changes(monkeypatch, 60).report("created", {"orders": refused})
     assert exit_code.value.exit_code == 3
     assert capsys.readouterr().out == (
-        "Refused topic orders: the mutation quota is exhausted; try again in 27.862 s, at 2024-10-04T12:00:28.572Z. "
+        "Topic orders refused: the mutation quota is exhausted; try again in 27.862 s, at 2024-10-04T12:00:28.572Z. "
         "Explain it: mutation-quota explain mutation-requests-0-2328\n"
     )

@@ -38,4 +38,4 @@ def test_while_no_broker_answers_it_is_healthy_and_not_ready():
     stats = GatewayStats(is_serving=True, looped_at=time.monotonic(), broker_failure="kafka-1:9092: no answer")
     health = GatewayHealth(stats)
     assert (health.live().ok, health.ready().ok) == (True, False)
-    assert health.ready().reason == "no broker answers: kafka-1:9092: no answer"
+    assert health.ready().reason == "no broker responds: kafka-1:9092: no answer"

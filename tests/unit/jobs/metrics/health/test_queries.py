@@ -120,7 +120,7 @@ def test_a_batch_without_progress_is_unhealthy_after_the_limit_and_not_before(sc
     found = scene.after(60).live()
     assert not found.ok
     assert found.reason == (
-        "the query enforce has made no progress for 660 s, in the one after batch 7 (Processing new data); "
+        "the query enforce has made no progress for 660 s, in the batch after 7 (Processing new data); "
         "the limit is 600 s (health.stalled_seconds and the trigger)"
     )
     assert not scene.health.ready().ok

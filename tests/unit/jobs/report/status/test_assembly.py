@@ -208,11 +208,11 @@ def test_an_enforce_without_a_checkpoint_is_a_problem(settings, noted, problem):
 
 
 def test_a_damaged_checkpoint_is_a_problem(settings):
-    damaged = checkpoint("audit", 1, damage="offsets/7 has no end")
+    damaged = checkpoint("audit", 1, damage="offsets/7 is truncated")
 
     (problem,) = assemble(settings, facts(storage_facts=storage(audit=damaged))).problems
 
-    assert problem.startswith("audit: the checkpoint checkpoints/audit/v1 is incomplete: offsets/7 has no end")
+    assert problem.startswith("audit: the checkpoint checkpoints/audit/v1 is incomplete: offsets/7 is truncated")
 
 
 def test_a_table_that_is_missing_or_cannot_be_read_is_a_problem(settings):

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.health.loops import LoopHealth
 from jobs.report.status import gathering
 from jobs.report.status.endpoints import read_endpoint
 from jobs.report.status.storage_facts import read_storage
@@ -85,7 +85,7 @@ def test_an_endpoint_tells_its_jobs_and_whether_they_are_ready():
     stats = ApplierStats(looped_at=time.monotonic())
     with ServiceEndpoint(settings.metrics, "applier") as endpoint:
         starting = read_endpoint(address)
-        with endpoint.following(settings, ApplierMetrics(settings, stats), TurnHealth(stats, 600, lambda: "")):
+        with endpoint.following(settings, ApplierMetrics(settings, stats), LoopHealth(stats, 600, lambda: "")):
             running = read_endpoint(address.replace("127.0.0.1", "0.0.0.0"))  # noqa: S104 as a job may listen
     stopped = read_endpoint(address)
 
@@ -118,7 +118,7 @@ def test_a_part_that_does_not_answer_does_not_hold_up_the_others(settings, monke
     finally:
         answer.set()
 
-    assert found.kafka.error == "Kafka at 127.0.0.1:9092 does not answer within 0.2 s"
+    assert found.kafka.error == "Kafka at 127.0.0.1:9092 does not respond within 0.2 s"
     assert {each.name for each in found.tables} == {"decisions", "dead_letters", "quota_changes", "tenant_minutes"}
 
 

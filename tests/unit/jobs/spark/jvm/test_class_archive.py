@@ -45,14 +45,14 @@ def test_what_one_run_writes_the_next_one_uses(folder, jars):
 def test_what_a_killed_jvm_has_left_is_removed(folder, jars):
     archive = ClassArchive(folder, "enforce", jars)
     write(archive)
-    archive.keep(ended=False)
+    archive.save(ended=False)
     assert list(folder.iterdir()) == []
 
 
 def test_a_jvm_that_wrote_nothing_is_no_error(folder, jars):
     archive = ClassArchive(folder, "enforce", jars)
     assert archive.options
-    archive.keep(ended=True)
+    archive.save(ended=True)
     assert list(folder.iterdir()) == []
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from jobs.metrics.health.probe import STARTING, Answer, Health, unless_stalled
 
 
-class TurningStats(Protocol):
+class LoopStats(Protocol):
     """The counts of a service that runs a loop."""
 
     looped_at: float
@@ -16,12 +16,12 @@ class TurningStats(Protocol):
     """The reason why it waits for a cluster that does not respond; empty if it does not wait."""
 
 
-class TurnHealth(Health):
+class LoopHealth(Health):
     """Checks the loop of a service. Waiting for a cluster counts as progress, because a restart would not help."""
 
     def __init__(
         self,
-        stats: TurningStats,
+        stats: LoopStats,
         stalled_seconds: float,
         missing: Callable[[], str],
         clock: Callable[[], float] = time.monotonic,

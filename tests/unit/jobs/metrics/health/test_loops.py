@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.health.loops import LoopHealth
 from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.brokers.stats import PushStats
 from quota.observation.stats import FollowStats
@@ -17,7 +17,7 @@ def stats(request):
 
 
 def health(stats, missing=""):
-    return TurnHealth(stats, LIMIT, lambda: missing, lambda: NOW)
+    return LoopHealth(stats, LIMIT, lambda: missing, lambda: NOW)
 
 
 def answers(stats, missing=""):

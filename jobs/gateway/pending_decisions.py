@@ -27,20 +27,20 @@ _MAX_UNDECIDED = 10_000
 ID_PREFIX = "gateway-"
 """The prefix of the request ids of all gateways."""
 
-Tell = Callable[[DecisionReply], None]
+Receiver = Callable[[DecisionReply], None]
 
 
 @dataclass(eq=False, slots=True)
-class _Question:
+class _Pending:
     """A pending request for a decision, and the functions that receive it."""
 
     request: MutationRequest
     content: bytes
-    asked_at: float
-    tell: list[tuple[Tell, asyncio.TimerHandle]]
+    requested_at: float
+    receivers: list[tuple[Receiver, asyncio.TimerHandle]]
 
 
-class Questions:
+class PendingDecisions:
     """Requests decisions, and passes each decision to its receivers. Used on one event loop.
 
     The request ids of all gateways have the same prefix. The id of a mutation that can happen only once is derived from
@@ -53,7 +53,7 @@ class Questions:
         self._send = send
         self._topics = topics
         self._stats = stats
-        self._waiting: dict[str, _Question] = {}
+        self._waiting: dict[str, _Pending] = {}
         self._silent = False
         self._undecided = _Undecided()
 
@@ -61,19 +61,21 @@ class Questions:
         """Return the number of pending requests."""
         return len(self._waiting)
 
-    def ask(self, ask: DecisionRequest, tell: Tell) -> None:
-        """Request a decision on mutations; `receive` is called later, with the verdict or a timeout."""
-        request_id = self._undecided.id_of(ask.content) or _new_id(ask)
-        question = self._waiting.get(request_id)
-        is_new = question is None
-        if question is None:
-            request = msgspec.structs.replace(ask.request, request_id=request_id, expires_at=now_ms() + ask.timeout_ms)
-            question = self._waiting[request_id] = _Question(request, ask.content, time.monotonic(), [])
-        timer = asyncio.get_running_loop().call_later(ask.timeout_ms / 1000, self._expire, request_id, tell)
-        question.tell.append((tell, timer))
+    def request(self, wanted: DecisionRequest, receive: Receiver) -> None:
+        """Request a decision on mutations; `receive` is called later, with the reply or a timeout."""
+        request_id = self._undecided.id_of(wanted.content) or _new_id(wanted)
+        pending = self._waiting.get(request_id)
+        is_new = pending is None
+        if pending is None:
+            request = msgspec.structs.replace(
+                wanted.request, request_id=request_id, expires_at=now_ms() + wanted.timeout_ms
+            )
+            pending = self._waiting[request_id] = _Pending(request, wanted.content, time.monotonic(), [])
+        timer = asyncio.get_running_loop().call_later(wanted.timeout_ms / 1000, self._expire, request_id, receive)
+        pending.receivers.append((receive, timer))
         if is_new:
             try:
-                self._send(question.request)
+                self._send(pending.request)
             except BadInput as error:  # the user's name does not give a valid topic name
                 asyncio.get_running_loop().call_soon(self.fail, request_id, str(error))
 
@@ -81,56 +83,56 @@ class Questions:
         """Process an answer of the job, which may be for any client."""
         match received.answer:
             case Decision(request_id=request_id) as decision:
-                question = self._waiting.get(request_id)
-                if question is not None and _answers(decision, question.request):
+                pending = self._waiting.get(request_id)
+                if pending is not None and _answers(decision, pending.request):
                     if self._silent:
                         self._silent = False
                         _log.info("receiving decisions again")
-                    self._stats.add_decision(time.monotonic() - question.asked_at)
-                    self._tell(request_id, decision, age_ms=received.at - decision.timestamp)
+                    self._stats.add_decision(time.monotonic() - pending.requested_at)
+                    self._reply(request_id, decision, age_ms=received.at - decision.timestamp)
                 elif self._undecided.is_late(request_id):
                     self._stats.late += 1
             case DeadLetter(error=error) as letter:
                 request_id = rejected_id(letter, letter.source.topic) or ""
-                question = self._waiting.get(request_id)
-                if question is not None and rejected_id(letter, self._topics.requests_of(question.request.user)):
-                    self._tell(request_id, invalid=error)
+                pending = self._waiting.get(request_id)
+                if pending is not None and rejected_id(letter, self._topics.requests_of(pending.request.user)):
+                    self._reply(request_id, invalid=error)
 
     def fail(self, request_id: str, reason: str) -> None:
         """Report that a request is invalid, with the reason; an empty reason means that it could not be written."""
         if request_id in self._waiting:
             self._stats.undecided += not reason
-            self._tell(request_id, invalid=reason)
+            self._reply(request_id, invalid=reason)
 
-    def forget(self, tell: Tell) -> None:
+    def forget(self, receive: Receiver) -> None:
         """Remove a receiver that no longer waits."""
-        for request_id, question in list(self._waiting.items()):
-            for each in [each for each in question.tell if each[0] == tell]:
+        for request_id, pending in list(self._waiting.items()):
+            for each in [each for each in pending.receivers if each[0] == receive]:
                 each[1].cancel()
-                question.tell.remove(each)
-            if not question.tell:
+                pending.receivers.remove(each)
+            if not pending.receivers:
                 del self._waiting[request_id]
-                self._undecided.add(question.content, request_id)
+                self._undecided.add(pending.content, request_id)
 
-    def _tell(self, request_id: str, decision: Decision | None = None, *, invalid: str = "", age_ms: int = 0) -> None:
-        question = self._waiting.pop(request_id)
-        self._undecided.remove(question.content)
-        waited_ms = _since(question.asked_at)
-        for tell, timer in question.tell:
+    def _reply(self, request_id: str, decision: Decision | None = None, *, invalid: str = "", age_ms: int = 0) -> None:
+        pending = self._waiting.pop(request_id)
+        self._undecided.remove(pending.content)
+        waited_ms = _since(pending.requested_at)
+        for receive, timer in pending.receivers:
             timer.cancel()
-            tell(DecisionReply(decision, waited_ms, invalid, age_ms))
+            receive(DecisionReply(decision, waited_ms, invalid, age_ms))
 
-    def _expire(self, request_id: str, tell: Tell) -> None:
-        question = self._waiting[request_id]
-        question.tell = [each for each in question.tell if each[0] != tell]
-        if not question.tell:
+    def _expire(self, request_id: str, receive: Receiver) -> None:
+        pending = self._waiting[request_id]
+        pending.receivers = [each for each in pending.receivers if each[0] != receive]
+        if not pending.receivers:
             del self._waiting[request_id]
-            self._undecided.add(question.content, request_id)
+            self._undecided.add(pending.content, request_id)
         self._stats.undecided += 1
         if not self._silent:
             self._silent = True
             _log.warning("no decision in time; check that mutation-quota enforce is running")
-        tell(DecisionReply(None, _since(question.asked_at)))
+        receive(DecisionReply(None, _since(pending.requested_at)))
 
 
 class _Undecided:
@@ -160,13 +162,13 @@ class _Undecided:
         return True
 
 
-def _new_id(ask: DecisionRequest) -> str:
-    return ID_PREFIX + (ask.content.hex() if ask.once else uuid.uuid4().hex)
+def _new_id(wanted: DecisionRequest) -> str:
+    return ID_PREFIX + (wanted.content.hex() if wanted.once else uuid.uuid4().hex)
 
 
 def _answers(decision: Decision, request: MutationRequest) -> bool:
     """Return whether a decision is for this request: others may choose the same id for a request that costs less."""
-    asked = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
+    requested = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
     decided = (
         decision.user,
         decision.client_id,
@@ -176,7 +178,7 @@ def _answers(decision: Decision, request: MutationRequest) -> bool:
         decision.apply,
     )
     topics = [(each.name, each.partitions) for each in request.topics]
-    return asked == decided and topics == [(each.name, each.partitions) for each in decision.topics]
+    return requested == decided and topics == [(each.name, each.partitions) for each in decision.topics]
 
 
 def _since(moment: float) -> int:

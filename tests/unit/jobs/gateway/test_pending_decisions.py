@@ -1,11 +1,11 @@
-"""Questions to the enforcing job: each verdict reaches those who wait for it, once."""
+"""PendingDecisions to the enforcing job: each verdict reaches those who wait for it, once."""
 
 import asyncio
 
 import msgspec
 import pytest
 
-from jobs.gateway.questions import Questions
+from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import BadInput
 from quota.gateway.mutations.mutate import DecisionRequest
 from quota.gateway.stats import GatewayStats
@@ -25,7 +25,7 @@ class Asker:
     def __init__(self, send=None):
         self.sent = []
         self.stats = GatewayStats()
-        self.questions = Questions(send or self.sent.append, TopicSettings(), self.stats)
+        self.decisions = PendingDecisions(send or self.sent.append, TopicSettings(), self.stats)
         self.verdicts = []
         self.told = asyncio.Event()
 
@@ -35,14 +35,14 @@ class Asker:
 
     def ask(self, content=b"c", *, once=False, timeout_ms=LONG_MS, name="t"):
         request = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation(name, 3)], user="alice", apply=False)
-        self.questions.ask(DecisionRequest(request, once, content, timeout_ms), self.tell)
+        self.decisions.request(DecisionRequest(request, once, content, timeout_ms), self.tell)
 
     def decide(self, number=-1, **changes):
         """Have the job decide the nth request that was sent."""
         request = self.sent[number]
         decision = decision_on(request)
         decision = msgspec.structs.replace(decision, request_id=request.request_id, **changes)
-        self.questions.answer(ReceivedAnswer(decision, decision.timestamp + 70))
+        self.decisions.answer(ReceivedAnswer(decision, decision.timestamp + 70))
 
     async def until_told(self):
         await asyncio.wait_for(self.told.wait(), 30)
@@ -69,12 +69,12 @@ def test_a_decision_reaches_the_one_who_asked(play):
 
     async def scene(asker):
         asker.ask()
-        assert len(asker.questions) == 1
+        assert len(asker.decisions) == 1
         asker.decide()
 
     asker = play(scene)
     (verdict,) = asker.verdicts
-    assert (verdict.decision.topics[0].name, verdict.invalid, len(asker.questions)) == ("t", "", 0)
+    assert (verdict.decision.topics[0].name, verdict.invalid, len(asker.decisions)) == ("t", "", 0)
     assert verdict.age_ms == 70
     assert ([count for _, count in asker.stats.decisions()][-1], asker.stats.undecided) == (1, 0)
 
@@ -100,7 +100,7 @@ def test_two_who_ask_for_the_same_get_one_decision(play):
     async def scene(asker):
         asker.ask(once=True)
         other = []
-        asker.questions.ask(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.decisions.request(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
         asker.decide()
         assert len(other) == 1
 
@@ -119,7 +119,7 @@ def test_without_a_decision_in_time_there_is_a_verdict_without_one(play):
     (verdict,) = asker.verdicts
     assert (verdict.decision, verdict.invalid) == (None, "")
     assert verdict.waited_ms >= 20
-    assert (asker.stats.undecided, len(asker.questions)) == (1, 0)
+    assert (asker.stats.undecided, len(asker.decisions)) == (1, 0)
 
 
 def test_a_late_decision_is_counted_once_and_told_to_nobody(play):
@@ -155,13 +155,13 @@ def test_one_who_has_gone_is_told_nothing(play):
     async def scene(asker):
         asker.ask(once=True)
         other = []
-        asker.questions.ask(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
-        asker.questions.forget(asker.tell)
+        asker.decisions.request(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.decisions.forget(asker.tell)
         asker.decide()
         assert len(other) == 1
         asker.ask(b"d")
-        asker.questions.forget(asker.tell)
-        assert len(asker.questions) == 0
+        asker.decisions.forget(asker.tell)
+        assert len(asker.decisions) == 0
         asker.decide()
 
     assert play(scene).verdicts == []
@@ -172,7 +172,7 @@ def test_a_dead_letter_is_told_with_its_reason(play):
 
     async def scene(asker):
         asker.ask()
-        asker.questions.answer(ReceivedAnswer(dead_letter(asker.sent[0]), 1))
+        asker.decisions.answer(ReceivedAnswer(dead_letter(asker.sent[0]), 1))
 
     (verdict,) = play(scene).verdicts
     assert (verdict.decision, verdict.invalid) == (None, "topics: too many")
@@ -183,7 +183,7 @@ def test_a_dead_letter_of_another_topic_is_told_to_nobody(play):
 
     async def scene(asker):
         asker.ask()
-        asker.questions.answer(ReceivedAnswer(dead_letter(asker.sent[0], topic="elsewhere"), 1))
+        asker.decisions.answer(ReceivedAnswer(dead_letter(asker.sent[0], topic="elsewhere"), 1))
 
     assert play(scene).verdicts == []
 
@@ -256,7 +256,7 @@ def test_a_mutation_whose_client_has_gone_is_asked_again_by_its_id(play):
 
     async def scene(asker):
         asker.ask()
-        asker.questions.forget(asker.tell)
+        asker.decisions.forget(asker.tell)
         asker.decide()
         asker.ask()
 
@@ -271,7 +271,7 @@ def test_a_request_that_could_not_be_written_is_not_decided(play):
 
     async def scene(asker):
         asker.ask()
-        asker.questions.fail(asker.sent[0].request_id, "")
+        asker.decisions.fail(asker.sent[0].request_id, "")
 
     (verdict,) = play(scene).verdicts
     assert (verdict.decision, verdict.invalid) == (None, "")
