@@ -28,7 +28,7 @@ class ShownExplanation(msgspec.Struct, frozen=True):
     before: list[Neighbour]
     after: list[Neighbour]
     note: str
-    """What is missing, because the page has only the last hour; empty if nothing is missing."""
+    """A note on missing parts, because the page has only the last hour; empty if nothing is missing."""
 
 
 def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> ShownExplanation | None:

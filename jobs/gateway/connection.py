@@ -186,7 +186,7 @@ class ClientConnection(asyncio.Protocol):
             self.closing_at = time.monotonic()
 
     def stop_reading(self) -> None:
-        """Accept no requests after the one that is arriving; complete requests are still answered."""
+        """Accept no further requests, except one that is arriving; complete requests still get a response."""
         self._stopped = True
         self._read_as_far_as_allowed()
 

@@ -10,7 +10,7 @@ from quota.records.entity import Tags
 from quota.records.quota import Limit, Window
 
 NEAR_LIMIT = 0.2
-"""A tenant is near its limit while its bucket holds less than this share of the burst."""
+"""A tenant is near its limit while its bucket has less than this share of the burst."""
 
 _THROTTLE_WINDOW = Window(num=2, size_seconds=30)
 """The window of Kafka's mean throttle time: `metrics.num.samples` and `metrics.sample.window.ms`."""

@@ -18,7 +18,7 @@ _MEMORY = "1GB"
 """The memory of DuckDB, above which it uses its folder."""
 
 _NEAR_MS = 60_000
-"""How far apart the two lines of a forwarded request may be, in addition to the clock difference [ms]."""
+"""The largest distance of the two lines of a forwarded request, in addition to the clock difference [ms]."""
 
 _ROWS = 20_000
 _KEY_BYTES = 12

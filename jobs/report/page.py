@@ -64,7 +64,7 @@ def render_page(figures: Figures, library: Library) -> str:
 
 
 def encode_for_html(value: object) -> str:
-    """Encode a value as JSON without the characters that could end its HTML element or start another one."""
+    """Encode a value as JSON without the characters that could end its HTML element or start another element."""
     text = codec.encode(value).decode()
     return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
 

@@ -12,7 +12,7 @@ INTERRUPTED = 130
 """The exit code of a command that is interrupted."""
 
 _GRACE_SECONDS = 1.0
-"""How long a call into a library, such as librdkafka's wait for a broker, may delay the handler."""
+"""The maximum time for which a call of a library, such as librdkafka's wait for a broker, may delay the handler."""
 
 _AGAIN_SECONDS = 0.1
 """The time between a lost interrupt and the next one [s]."""

@@ -29,7 +29,7 @@ class Process(msgspec.Struct, frozen=True):
 
     pid: int
     start_time: int | None
-    """In clock ticks since the machine started; None if the system does not report it."""
+    """The start of the process [clock ticks since the boot]; None if the system does not report it."""
 
     @classmethod
     def of(cls, pid: int) -> Self:

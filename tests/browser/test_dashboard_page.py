@@ -196,7 +196,7 @@ def test_the_list_stands_still_while_somebody_is_in_it(page, feed):
     until(lambda: len(rows(page, "decisions-table")) == 3)
     tab_to(page, "#decisions-table tbody tr button")
     feed.storm()
-    until(lambda: text(page, "#decisions-note").startswith("Held"))
+    until(lambda: text(page, "#decisions-note").startswith("The list is not updated"))
     assert len(rows(page, "decisions-table")) == 3
     page.execute_script("document.activeElement.blur()")
     until(lambda: len(rows(page, "decisions-table")) == 6)

@@ -145,7 +145,9 @@ def test_the_time_is_chosen_by_keyboard_and_told_to_who_does_not_see_it(page):
 
 def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     driver = page()
-    assert text(driver, "#throttled .text").startswith("Throttled for 1 min 31 s in all; most at 2026-11-21 01:00 UTC")
+    assert text(driver, "#throttled .text").startswith(
+        "Throttled for 1 min 31 s in total; most at 2026-11-21 01:00 UTC"
+    )
     label = driver.find_element(By.CSS_SELECTOR, "#load [role=img]").get_attribute("aria-labelledby")
     assert driver.find_element(By.ID, label.split()[0]).text == "Mutations requested"
     summary = driver.find_element(By.CSS_SELECTOR, "#load summary")
@@ -261,8 +263,8 @@ def test_on_a_phone_nothing_stands_beyond_the_edge(page):
 def test_a_single_request_of_one_tenant_is_enough(page):
     driver = page({"decisions": [decision(DAY, admitted=[1])]})
     assert tiles(driver)["Requests"] == "1"
-    assert "No dead letters in this time." in text(driver, "#letters-table")
-    assert "No changes in this time." in text(driver, "#changes-table")
+    assert "No dead letters in this period." in text(driver, "#letters-table")
+    assert "No changes in this period." in text(driver, "#changes-table")
     assert console_messages(driver) == []
 
 
@@ -280,7 +282,7 @@ def test_the_lowest_tokens_are_those_of_all_tenants_though_only_three_are_drawn(
 def test_what_other_quotas_would_have_done_is_a_table(page):
     load = Totals(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
     driver = page(candidates=Candidates([CandidateTotals("twice as much", "user 'alice'", load)], left_out=7))
-    assert "The busiest senders are shown; 7 are left out." in text(driver, "[aria-labelledby=candidates-head]")
+    assert "The busiest senders are shown; 7 are not shown." in text(driver, "[aria-labelledby=candidates-head]")
     assert text(driver, "#candidates-table tbody") == "twice as much user 'alice' 80 3 1 min 1 s 40"
     assert console_messages(driver) == []
 
@@ -288,4 +290,4 @@ def test_what_other_quotas_would_have_done_is_a_table(page):
 def test_of_one_user_it_has_their_name(page):
     driver = page(wanted=ReportScope(user="bob"))
     assert text(driver, "h1") == "Topic mutations of user 'bob'"
-    assert "belong to no user" in text(driver, "#letters-table")
+    assert "do not belong to a user" in text(driver, "#letters-table")

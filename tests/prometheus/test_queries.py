@@ -183,7 +183,7 @@ def test_a_query_that_stands_still_is_told_of_where_there_is_work_also_in_its_fi
     shown = [("last_batch_timestamp_seconds", 0), *series]
     told = (
         {"query": "enforce", "severity": "critical"},
-        "enforce has finished no batch for five minutes although there are records to process.",
+        "enforce has not finished a batch for five minutes, although there are records to process.",
     )
     fired(
         "MutationQuotaNoProgress",
@@ -222,7 +222,7 @@ def test_several_gateways_are_no_restarts_and_one_that_is_started_again_and_agai
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 1x30", True), ("1x60", False)])
 def test_a_mutation_without_a_decision_in_time_is_told_of_for_ten_minutes(fired, values, fires):
-    told = ({"severity": "warning"}, "1 requests of the last ten minutes got no decision in time.")
+    told = ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time.")
     series = {"mutation_quota_gateway_undecided_requests_total": values}
     fired("MutationQuotaGatewayUndecided", series, [told] if fires else [])
 
@@ -230,7 +230,7 @@ def test_a_mutation_without_a_decision_in_time_is_told_of_for_ten_minutes(fired,
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 3x30", True)])
 def test_an_address_that_bypasses_the_gateway_is_reported(fired, values, fires):
     summary = (
-        "Brokers give clients addresses that bypass the gateway. "
+        "Brokers advertise addresses that bypass the gateway. "
         "The gateway removes them, and clients cannot reach these brokers."
     )
     told = ({"severity": "critical"}, summary)
@@ -242,13 +242,13 @@ def test_an_address_that_bypasses_the_gateway_is_reported(fired, values, fires):
     ("values", "fires"), [("1000000x60", False), ("134217728x60", True), ("0x20 134217728x40", False)]
 )
 def test_a_follower_that_stays_behind_its_logs_is_told_of(fired, values, fires):
-    told = ({"severity": "warning"}, "128MiB of the request logs are not read yet.")
+    told = ({"severity": "warning"}, "128MiB of the request logs have not been read yet.")
     fired("MutationQuotaObserverBehind", {"mutation_quota_observed_behind_bytes": values}, [told] if fires else [])
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("7x60", False), ("0x30 3x30", True)])
 def test_lines_that_cannot_be_read_are_told_of(fired, values, fires):
-    told = ({"severity": "warning"}, "3 lines of the request logs of the last ten minutes cannot be read.")
+    told = ({"severity": "warning"}, "3 lines of the request logs of the last ten minutes cannot be parsed.")
     fired(
         "MutationQuotaObserverInvalidLines",
         {"mutation_quota_observed_invalid_lines_total": values},

@@ -85,7 +85,7 @@ class TableStore:
         """
         with self.errors(table):
             try:
-                # Unlike DeltaTable.is_deltatable, this lets other threads run while a store does not answer.
+                # Unlike DeltaTable.is_deltatable, this lets other threads run while a store does not respond.
                 return DeltaTable(self.path(table), storage_options=dict(self.options))
             except TableNotFoundError:
                 return None

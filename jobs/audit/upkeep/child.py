@@ -22,7 +22,7 @@ from quota.kafka.timing import Deadline
 from quota.records import codec
 
 PART_SECONDS = 120.0
-"""How long a part of the upkeep may delay its query."""
+"""The maximum time for which a part of the upkeep may delay its query."""
 
 _POLL_SECONDS = 0.2
 

@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 _SECONDS_AFTER_FAILURE = 3600.0
 
 _SECONDS_IN_ALL = 300.0
-"""How long the upkeep of all tables may delay its query. This is below the default of health.stalled_seconds, because
-a query makes no progress meanwhile. A part that might exceed it is not started."""
+"""The maximum time for which the upkeep of all tables may delay its query. This is below the default of
+health.stalled_seconds, because a query makes no progress meanwhile. A part that might exceed it is not started."""
 
 
 class Upkeep:

@@ -51,7 +51,7 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
 
 def alter(
     class_name: Annotated[
-        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class. Default: the one in force.")
+        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class. Default: the class in force.")
     ] = None,
     add_config: Annotated[
         list[str] | None,

@@ -25,7 +25,7 @@ Endpoints = Annotated[
         metavar="HOST:PORT",
         callback=_check_endpoints,
         help="A job's metrics endpoint, which reports whether it runs; may be given several times. "
-        "By default the one of metrics.port.",
+        "By default that of metrics.port.",
     ),
 ]
 Timeout = Annotated[

@@ -9,8 +9,8 @@ from tests.support.request_log import created, deleted, fetched
 
 QUOTAS = "quotas:\n- user-defaults: true\n  controller_mutation_rate: 1\n"
 ASSUMED = (
-    "cost not in the logs, assumed to be 1: topics 1 to delete topics (observe snapshot knows topics from before; "
-    "observe.default_partitions sets the default)"
+    "topics whose cost is not in the logs, assumed to be 1: 1 to delete topics (observe snapshot saves existing "
+    "topics; observe.default_partitions sets the default)"
 )
 BROKEN = "kafka-request.log: cannot read 1 line; the first: a truncated line, or not JSON: "
 

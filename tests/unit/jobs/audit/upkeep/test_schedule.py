@@ -159,7 +159,7 @@ def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clo
         upkeep.after_batch()
     (record,) = caplog.records
     assert "dead_letters" in record.getMessage()
-    assert record.getMessage().endswith("; it is tried again in an hour")
+    assert record.getMessage().endswith("; retrying in an hour")
     assert kept.files == {"2026-11-21": 1}
     clock[0] = 3599
     upkeep.after_batch()

@@ -38,6 +38,10 @@ def test_the_long_form_of_an_entity_is_understood(given, expected):
             ["--entity-type", "users", "--entity-name", "a", "--entity-type", "users", "--entity-name", "b"],
             "--entity-type users is given twice",
         ),
+        (
+            ["--entity-type", "clients", *["--entity-type", "users"] * 2, *["--entity-name", "a"] * 3],
+            "--entity-type users is given twice",
+        ),
         (["--entity-type", "topics", "--entity-name", "a"], "--entity-type topics: expected users or clients"),
         (["--entity-type"], "--entity-type needs a value"),
     ],
