@@ -68,7 +68,7 @@ def log_as_json(service: str, context: Context = dict) -> None:
         context: as for `JsonFormatter`.
     """
     stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr
-    handler = logging.StreamHandler(stream)
+    handler = _LineHandler(stream)
     handler.setFormatter(JsonFormatter(service, context))
     root = logging.getLogger()
     root.handlers = [handler]
@@ -76,6 +76,26 @@ def log_as_json(service: str, context: Context = dict) -> None:
     warnings.formatwarning = _on_one_line
     threading.excepthook = _log_thread_failure
     sys.stderr = _LoggedLines(stream)
+
+
+class _LineHandler(logging.StreamHandler[TextIO]):
+    """Writes records to the original standard error."""
+
+    _reports = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging names it
+        """Print why a record was not written, unless it is a line of such a report.
+
+        Printed lines are records, too, and where one cannot be written, because a disk is full or a pipe is closed, the
+        next one cannot either.
+        """
+        if self._reports:  # set by this thread: it holds the lock of the handler
+            return
+        self._reports = True
+        try:
+            super().handleError(record)
+        finally:
+            self._reports = False
 
 
 class _LoggedLines(io.TextIOBase):
