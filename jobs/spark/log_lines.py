@@ -99,7 +99,7 @@ class _LineHandler(logging.StreamHandler[TextIO]):
 
 
 class _LoggedLines(io.TextIOBase):
-    """A replacement of standard error that logs each printed line."""
+    """A replacement of standard error that logs each printed line, and a begun one when it is flushed."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -122,6 +122,8 @@ class _LoggedLines(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
+        if self._begun:  # for example a question, which would not be seen before its answer
+            self.write("\n")
         self.stream.flush()
 
 

@@ -2,11 +2,14 @@
 
 import json
 import os
+import pty
+import subprocess
+from contextlib import suppress
 
 import pytest
 
 from jobs.cli.program.log import set_log_level, start_log
-from tests.support.programs import run
+from tests.support.programs import command_line, run
 
 UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
 
@@ -47,6 +50,30 @@ def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monke
     done = run("quotas", "describe", "--set", "nothing.like=this")
     assert done.returncode == 2
     assert json.loads(done.stderr)["error"] == "BadInput"
+
+
+def read_to_end(terminal):
+    """Return all that was written to a terminal; reading after its end is an error."""
+    read = b""
+    with os.fdopen(terminal, "rb", buffering=0) as file, suppress(OSError):
+        while part := file.read(4096):
+            read += part
+    return read.decode()
+
+
+def test_as_json_a_question_on_a_terminal_is_an_event_before_its_answer(tmp_path):
+    ours, terminal = pty.openpty()
+    os.write(ours, b"n\n")
+    options = ("--set", "logging.format=json", "--set", f"storage.root={tmp_path}")
+    asking = command_line("enforce", "--reset-state", *options)
+    done = subprocess.run(asking, stdin=terminal, stdout=subprocess.DEVNULL, stderr=terminal, timeout=60, check=False)
+    os.close(terminal)
+    lines = read_to_end(ours).splitlines()
+    question, refusal = [json.loads(line)["message"] for line in lines if line.startswith("{")]
+    assert done.returncode == 1
+    assert question.startswith(f"Discard the state in {tmp_path}, ")
+    assert question.endswith("? [y/N]:")
+    assert refusal == "nothing was changed"
 
 
 @pytest.mark.parametrize(
