@@ -7,6 +7,8 @@ class MutationQuotaError(Exception):
     exit_code = 1
     query: str | None = None
     """The name of the query that has failed, if it is one."""
+    batch: int | None = None
+    """The number of the batch in which it has failed, if it is known."""
 
 
 class BadInput(MutationQuotaError):

@@ -6,8 +6,11 @@ import logging
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, TextIO
 
 SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
@@ -20,6 +23,19 @@ _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 """The names of levels that differ in log4j."""
 
 Context = Callable[[], Mapping[str, Any]]
+
+_batch: ContextVar[Mapping[str, Any]] = ContextVar("batch", default=MappingProxyType({}))
+"""The query and the batch that the current thread of this process works on, if any."""
+
+
+@contextmanager
+def batch_in_log(query: str, batch: int) -> Iterator[None]:
+    """Add the query and the batch to what this thread logs inside the block."""
+    before = _batch.set({"query": query, "batch": batch})
+    try:
+        yield
+    finally:
+        _batch.reset(before)
 
 
 class JsonFormatter(logging.Formatter):
@@ -58,14 +74,14 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(event, ensure_ascii=False, default=str, separators=(",", ":"))
 
 
-def log_as_json(service: str, context: Context = dict) -> None:
+def log_as_json(service: str, context: Context = _batch.get) -> None:
     """Log as JSON to standard error from now on.
 
     This includes Python's warnings, exceptions that end a thread, and lines that libraries print to standard error.
 
     Args:
         service: the name of the service.
-        context: as for `JsonFormatter`.
+        context: as for `JsonFormatter`; by default it knows what `batch_in_log` has added.
     """
     stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr
     handler = _LineHandler(stream)

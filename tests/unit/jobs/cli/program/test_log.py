@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
@@ -43,6 +44,24 @@ def test_as_json_debug_shows_where_an_error_comes_from_in_the_same_event():
     done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
     found = json.loads(done.stderr.splitlines()[-1])
     assert found["trace"].startswith("Traceback (most recent call last):")
+
+
+def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
+    monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
+    program = """
+import jobs.__main__
+from jobs.spark.failures import QueryFailed
+
+def fail(**_):
+    raise QueryFailed("audit", "no space", batch=0)
+
+jobs.__main__.app = fail
+jobs.__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    found = json.loads(done.stderr)
+    assert done.returncode == 1
+    assert (found["message"], found["query"], found["batch"]) == ("audit failed: no space", "audit", 0)
 
 
 def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monkeypatch):
