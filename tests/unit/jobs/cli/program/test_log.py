@@ -68,7 +68,8 @@ def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monke
     monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
     done = run("quotas", "describe", "--set", "nothing.like=this")
     assert done.returncode == 2
-    assert json.loads(done.stderr)["error"] == "BadInput"
+    found = json.loads(done.stderr)
+    assert (found["service"], found["error"]) == ("mutation-quota", "BadInput")
 
 
 def read_to_end(terminal):
