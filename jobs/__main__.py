@@ -173,9 +173,10 @@ def _check_encoding(arguments: Sequence[str]) -> None:
 def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
     line = " ".join(message.split())
     if logs_as_json():
-        known = {"error": type(error).__name__} if error else {}
-        if isinstance(error, MutationQuotaError) and error.query:
-            known["query"] = error.query
+        known: dict[str, Any] = {"error": type(error).__name__} if error else {}
+        if isinstance(error, MutationQuotaError):
+            found = {"query": error.query, "batch": error.batch}
+            known |= {name: value for name, value in found.items() if value is not None}
         expected = isinstance(error, MutationQuotaError) or error is None
         _log.error("%s", line, extra=known, exc_info=not expected or _log.isEnabledFor(logging.DEBUG))
     else:

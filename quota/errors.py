@@ -7,6 +7,8 @@ class MutationQuotaError(Exception):
     exit_code = 1
     query: str | None = None
     """The name of the streaming query that failed; None if the error is not a query's."""
+    batch: int | None = None
+    """The number of the batch that failed; None if it is not known."""
 
 
 class BadInput(MutationQuotaError):

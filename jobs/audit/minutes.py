@@ -20,7 +20,7 @@ from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.bucket_order import newest_so_far
 from jobs.spark.failures import query_errors
-from jobs.spark.log_lines import QUERY_PROPERTY
+from jobs.spark.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.spark.queries import trigger
 from jobs.storage.files import Files
 from jobs.storage.starting import check_stateless_checkpoint
@@ -61,9 +61,10 @@ def start_minutes(spark: SparkSession, settings: Settings, *, once: bool = False
     )
 
 
-def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, _batch_id: int) -> None:
-    retry(partial(update_minutes, settings, batch), *_CONFLICTS)
-    upkeep.after_batch()
+def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, batch_id: int) -> None:
+    with batch_in_log(NAME, batch_id):
+        retry(partial(update_minutes, settings, batch), *_CONFLICTS)
+        upkeep.after_batch()
 
 
 def update_minutes(settings: Settings, batch: DataFrame) -> None:

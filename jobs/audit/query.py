@@ -11,7 +11,7 @@ from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
-from jobs.spark.log_lines import QUERY_PROPERTY
+from jobs.spark.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.spark.queries import trigger
 from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
@@ -61,6 +61,7 @@ def write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, batch_id: 
     # The query's id belongs to its checkpoint, so batches of a new checkpoint are not mistaken for stored ones.
     query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     append = partial(append_records, AuditConfig.of(settings), MicroBatch(str(query_id), batch_id))
-    # In one task, which sees all copies of a record and writes one file for each table and date.
-    batch.coalesce(1).mapInArrow(append, StructType()).collect()
-    upkeep.after_batch()
+    with batch_in_log(NAME, batch_id):
+        # In one task, which sees all copies of a record and writes one file for each table and date.
+        batch.coalesce(1).mapInArrow(append, StructType()).collect()
+        upkeep.after_batch()

@@ -20,15 +20,17 @@ _PY4J_CALL = re.compile(r"(?:py4j\.protocol\.Py4JJavaError: )?An error occurred 
 class QueryFailed(MutationQuotaError):
     """A query has failed; the message is its reason in one line."""
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, batch: int | None = None) -> None:
         """Extract the reason from Spark's error text.
 
         Args:
             name: the query's name.
             text: the error text and stack trace from Spark.
+            batch: the number of the batch in which the query failed, if it is known.
         """
         super().__init__(f"{name} failed: {reason_in(text)}")
         self.name = self.query = name
+        self.batch = batch
         self.text = text
         """The error text, with all causes."""
 

@@ -112,7 +112,7 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
         failure.args = (mask_values(str(failure), [each.get_secret_value() for each in settings.kafka.java.values()]),)
         if (advised := _advised(failure, settings)) is None:
             raise
-        advised.query = failure.name
+        advised.query, advised.batch = failure.query, failure.batch
         raise advised from None
     except (Py4JNetworkError, ConnectionError):
         raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None

@@ -63,7 +63,17 @@ def check_queries(queries: Sequence[StreamingQuery]) -> None:
         failure = query.exception()
         if failure is not None:
             cause = getattr(failure, "_cause", None)  # Spark's reason is not part of the text
-            raise QueryFailed(query.name, f"{failure}\n{getattr(cause, '_stackTrace', '')}")
+            raise QueryFailed(query.name, f"{failure}\n{getattr(cause, '_stackTrace', '')}", _failed_batch(query))
+
+
+def _failed_batch(query: StreamingQuery) -> int | None:
+    """Return the number of the batch in which a query has failed; None if it failed before it had one.
+
+    The progress of a query does not have it: it describes batches that were finished.
+    """
+    execution = query._jsq.streamingQuery()  # noqa: SLF001 PySpark has no other way to it
+    batch: int = execution.getLatestExecutionContext().batchId()
+    return batch if batch >= 0 else None
 
 
 def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:

@@ -17,6 +17,7 @@ import org.apache.logging.log4j.*;
 class Program {
     public static void main(String[] arguments) {
         ThreadContext.put("mdc.query", "audit");
+        ThreadContext.put("BATCH_ID", "7");
         Logger log = LogManager.getLogger("org.example.Source");
         log.info("not told");
         log.warn("two\\nlines");
@@ -50,6 +51,7 @@ def test_as_json_an_event_is_a_line_with_the_fields_of_the_python_log(lines):
         "logger": "org.example.Source",
         "message": "two\nlines",
         "query": "audit",
+        "batch": "7",
         "thread": "main",
     }
     assert error["error"] == "java.lang.IllegalStateException"

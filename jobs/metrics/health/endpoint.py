@@ -4,11 +4,11 @@ import errno
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from types import TracebackType
 from typing import Self
-from wsgiref.simple_server import WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 10.0
 _POLL_SECONDS = 1.0
+_REQUEST_SECONDS = 10.0
 
 
 class ServiceEndpoint:
@@ -115,6 +116,22 @@ class ServiceEndpoint:
         return app
 
 
+class _RequestHandler(WSGIRequestHandler):
+    """Handles the one request of a connection, on a thread of its own, without a line in the log.
+
+    A client that sends or reads nothing for `timeout` [s] is disconnected, so that it does not occupy the thread.
+    """
+
+    timeout = _REQUEST_SECONDS
+
+    def handle(self) -> None:
+        with suppress(TimeoutError):
+            super().handle()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the server names it
+        del format, args
+
+
 def _poll(health: Health, stop: threading.Event) -> None:
     """Poll the health of a service until `stop` is set; a failed poll changes nothing."""
     while True:
@@ -136,6 +153,7 @@ def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSG
                 f"metrics.port: {address} is in use; each job needs its own port, or 0 for no metrics and probes"
             ) from None
         raise BadInput(f"metrics.address: cannot listen on {address}: {error.strerror}") from None
+    server[0].RequestHandlerClass = _RequestHandler  # that of the library waits without end
     served = [HEALTH_PATH, READINESS_PATH, *(["/metrics"] if settings.enabled else [])]
     _log.info("serving %s at http://%s", ", ".join(served), address)
     return server

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.support.checkout import CHECKOUT
 from tests.support.monitoring import DASHBOARD, METRICS, PANELS, RULES, metrics_and_labels
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
@@ -86,3 +87,9 @@ def test_what_a_query_asks_for_is_found(query, metrics, labels):
 def test_what_is_no_query_is_told(query):
     with pytest.raises(ValueError, match=r"PromQL|brackets|too many"):
         metrics_and_labels(query)
+
+
+def test_the_how_to_names_each_severity_of_the_alerts():
+    page = (CHECKOUT / "docs/how-to/operations/monitoring.md").read_text()
+    (named,) = re.findall(r"label `severity` \((.*?)\)", page)
+    assert set(re.findall(r"`(\w+)`", named)) == {rule["labels"]["severity"] for rule in RULES}

@@ -5,6 +5,7 @@ import logging
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -86,3 +87,17 @@ def test_lines_that_libraries_print_are_events():
 def test_a_log_that_is_set_up_again_goes_on_with_the_other_name():
     (found,) = events("log_as_json('enforce'); print('x', file=sys.stderr)")
     assert found["service"] == "enforce"
+
+
+def test_a_standard_error_that_takes_no_lines_fails_nobody():
+    head = "import logging, os\nfrom jobs.spark.log_lines import log_as_json\nlog_as_json('audit')\n"
+    code = head + "logging.warning('lost'); print('continues', flush=True); os._exit(0)"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True, check=True)
+    assert done.stdout == "continues\n"
+
+
+def test_a_record_that_cannot_be_formatted_is_reported():
+    found = events("logging.warning('%d', 'no number')")
+    assert {each["logger"] for each in found} == {"stderr"}
+    assert "TypeError: %d format: a real number is required, not str" in [each["message"] for each in found]

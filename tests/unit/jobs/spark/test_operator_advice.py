@@ -20,10 +20,10 @@ LOADING = (
 def advice(text, settings=None, query="enforce"):
     settings = settings or load_settings(["storage.root=/srv/root"], environment={}, with_default_file=False)
     with pytest.raises(MutationQuotaError) as raised, with_operator_advice(settings):
-        raise QueryFailed(query, text)
+        raise QueryFailed(query, text, batch=7)
     told = str(raised.value)
     assert "\n" not in told
-    assert raised.value.query == query
+    assert (raised.value.query, raised.value.batch) == (query, 7)
     return told
 
 

@@ -2,11 +2,15 @@
 
 import json
 import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 
 from jobs.cli.program.log import set_log_level, start_log
-from tests.support.programs import run
+from tests.support.programs import command_line, run
 
 UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
 
@@ -42,11 +46,54 @@ def test_as_json_debug_shows_where_an_error_comes_from_in_the_same_event():
     assert found["trace"].startswith("Traceback (most recent call last):")
 
 
+def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
+    monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
+    program = """
+import jobs.__main__
+from jobs.spark.failures import QueryFailed
+
+def fail(**_):
+    raise QueryFailed("audit", "no space", batch=0)
+
+jobs.__main__.app = fail
+jobs.__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    found = json.loads(done.stderr)
+    assert done.returncode == 1
+    assert (found["message"], found["query"], found["batch"]) == ("audit failed: no space", "audit", 0)
+
+
 def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monkeypatch):
     monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
     done = run("quotas", "describe", "--set", "nothing.like=this")
     assert done.returncode == 2
-    assert json.loads(done.stderr)["error"] == "BadInput"
+    found = json.loads(done.stderr)
+    assert (found["service"], found["error"]) == ("mutation-quota", "BadInput")
+
+
+def read_to_end(terminal):
+    """Return all that was written to a terminal; reading after its end is an error."""
+    read = b""
+    with os.fdopen(terminal, "rb", buffering=0) as file, suppress(OSError):
+        while part := file.read(4096):
+            read += part
+    return read.decode()
+
+
+def test_as_json_a_question_on_a_terminal_is_an_event_before_its_answer(tmp_path):
+    ours, terminal = pty.openpty()
+    os.write(ours, b"n\n")
+    options = ("--set", "logging.format=json", "--set", f"storage.root={tmp_path}")
+    asking = command_line("enforce", "--reset-state", *options)
+    done = subprocess.run(asking, stdin=terminal, stdout=subprocess.DEVNULL, stderr=terminal, timeout=60, check=False)
+    os.close(terminal)
+    lines = read_to_end(ours).splitlines()
+    question, refusal = [json.loads(line)["message"] for line in lines if line.startswith("{")]
+    assert done.returncode == 1
+    assert question.startswith(f"Discard the state in {tmp_path}, ")
+    assert question.endswith("? [y/N]:")
+    assert refusal == "nothing was changed"
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,16 @@ def test_what_works_off_and_ends_leaves_the_port_to_those_that_stay(settings):
         assert page(settings.metrics) == ""
 
 
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\n"])
+def test_a_client_that_sends_no_whole_request_is_disconnected_in_silence(settings, sent, monkeypatch, capsys):
+    monkeypatch.setattr("jobs.metrics.health.endpoint._RequestHandler.timeout", 0.05)
+    address = ("127.0.0.1", settings.metrics.port)
+    with ServiceEndpoint(settings.metrics, "enforce"), socket.create_connection(address, timeout=10) as client:
+        client.sendall(sent)
+        assert client.recv(1) == b""
+    assert capsys.readouterr().err == ""
+
+
 def test_a_port_that_is_taken_is_told_in_one_line():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
