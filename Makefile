@@ -30,10 +30,10 @@ help: ## print this help
 
 setup: $(PACKAGES) $(JARS) ## install the dependencies into .venv and .jars
 
-run: setup ## run everything: broker, jobs, gateway, five tenants, live page
+run: setup ## run everything: broker, jobs, gateway, five tenants, page
 	@$(BIN)/mutation-quota run
 
-demo: setup ## run and check KIP-599's worked example, Kafka to Delta; 40 s
+demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 	@$(BIN)/mutation-quota demo
 
 ##@ test

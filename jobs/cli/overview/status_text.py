@@ -29,9 +29,9 @@ def print_status(status: Status) -> None:
     print()
     shown = _shown_topics(status.topics)
     print_table(
-        ("TOPIC", "PART", "REPL", "CLEANUP", "RETENTION", "STAMPED BY", "STATE"),
+        ("TOPIC", "PART", "RF", "CLEANUP", "RETENTION", "STAMPED", "STATE"),
         map(_topic_cells, shown),
-        numbers=("PART", "REPL"),
+        numbers=("PART", "RF"),
     )
     for line in _difference_lines(shown, len(status.topics) - len(shown)):
         print(line)

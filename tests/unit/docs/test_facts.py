@@ -91,7 +91,7 @@ def test_the_target_takes_over_what_is_not_set_for_it():
     """As the settings' comment, the settings page and the page on security say."""
     secured = Settings.model_validate({"kafka": LOGIN, "target": {"ssl_endpoint_identification_algorithm": "none"}})
     assert secured.target_connection.security.sasl_username == "u"
-    assert "a key that is not set here is as in [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
+    assert "a key that is not set here is inherited from [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
     assert "A key that is not set in `[target]` has its value in `[kafka]`." in words_of("reference/settings.md")
     assert "`[target]`. A key that is not set there has its value in `[kafka]`" in words_of("explanation/security.md")
 

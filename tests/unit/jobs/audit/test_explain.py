@@ -165,7 +165,7 @@ def test_a_table_of_a_newer_program_is_left_alone(settings):
 
 def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
     append_rows(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
-    with pytest.raises(MutationQuotaError, match=r"is of version 1, .*; upgrade it with mutation-quota audit --once"):
+    with pytest.raises(MutationQuotaError, match=r"has version 1, .*; upgrade it with mutation-quota audit --once"):
         explain_decision(settings, "mutation-requests-0-0", 0)
 
 

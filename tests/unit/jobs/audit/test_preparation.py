@@ -187,7 +187,7 @@ def test_a_table_of_another_version_that_does_not_fit_is_refused_with_what_to_do
     shutil.rmtree(settings.storage.table("decisions"))
     other = [field if field.name != "quota" else StructField("quota", StringType()) for field in decisions.TABLE]
     older(settings, StructType(other), "1")
-    with pytest.raises(MutationQuotaError, match=r"version 1 with other or missing columns: quota\); move it away"):
+    with pytest.raises(MutationQuotaError, match=r"version 1 with different or missing columns: quota\); move it away"):
         prepare(settings)
     assert version_of(settings) == "1"
 

@@ -69,7 +69,10 @@ def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
 def test_where_the_bucket_was_used_before_the_page_says_what_it_does_not_know(page):
     shown = page()
     fill(shown, REFUSED)
-    assert "last hour only" in shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()["note"]
+    assert (
+        "only the decisions of the last hour"
+        in shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()["note"]
+    )
 
 
 def test_a_decision_that_is_not_kept_is_not_found(page):
@@ -178,9 +181,9 @@ def test_a_quota_that_cannot_be_written_is_told(page, monkeypatch):
 @pytest.mark.parametrize(
     ("state", "ready", "reason"),
     [
-        ("live", 200, "the topics were read up to now"),
+        ("live", 200, "the topics are read to their ends"),
         ("starting", 503, "it is starting"),
-        ("unreachable", 503, "Kafka cannot be reached; the page says why"),
+        ("unreachable", 503, "Kafka cannot be reached; the page shows the reason"),
     ],
 )
 def test_probes_are_answered_without_the_token_and_name_no_address(page, state, ready, reason):

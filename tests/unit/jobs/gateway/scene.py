@@ -45,7 +45,7 @@ class FakeDecisions:
     def __init__(self):
         self.asked, self.forgotten = [], 0
 
-    def ask(self, question, tell):
+    def request(self, question, tell):
         self.asked.append((question, tell))
 
     def forget(self, _tell):

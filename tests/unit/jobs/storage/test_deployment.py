@@ -44,9 +44,9 @@ def test_only_a_topic_that_is_gone_is_retired():
 
 
 def test_the_source_of_the_user_must_not_change():
-    with pytest.raises(MutationQuotaError, match="another topics"):
+    with pytest.raises(MutationQuotaError, match="a different topics"):
         Deployment({"mutation-requests": "r1"}).with_topics(ALICE, by_topic())
-    with pytest.raises(MutationQuotaError, match="another topics"):
+    with pytest.raises(MutationQuotaError, match="a different topics"):
         Deployment(ALICE).with_topics({"mutation-requests": "r1"}, BY_PAYLOAD)
 
 

@@ -66,7 +66,7 @@ def test_after_a_reset_the_query_starts_from_scratch_and_its_old_checkpoint_stay
     found = check_stateful_checkpoint(files, "enforce", 3)
     assert not found.exists
     assert found.folder.startswith("checkpoints/enforce-")
-    assert "the old checkpoint is in s3a://bucket/root/checkpoints/enforce" in caplog.text
+    assert "the old one is in s3a://bucket/root/checkpoints/enforce" in caplog.text
     assert {path: files.texts[path] for path in before if path != "deployment.json"} == {
         path: text for path, text in before.items() if path != "deployment.json"
     }
@@ -119,7 +119,7 @@ def test_a_pointer_that_is_lost_or_damaged_does_not_bring_back_an_old_checkpoint
     prepared = _replace(files)
 
     pointer = files.texts.pop(POINTER)
-    with pytest.raises(MutationQuotaError, match=r"enforce\.json is gone; restore it from a backup, or write"):
+    with pytest.raises(MutationQuotaError, match=r"enforce\.json is missing; restore it from a backup, or write"):
         Checkpoint.read(files, "enforce", 3)
     files.texts[POINTER] = pointer[:9]
     with pytest.raises(MutationQuotaError, match=r"enforce\.json is damaged; restore it"):

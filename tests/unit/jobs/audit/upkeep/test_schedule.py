@@ -77,7 +77,7 @@ def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     stop = threading.Event()
     stop.set()
-    with stopping_upkeep(stop), pytest.raises(MutationQuotaError, match="was interrupted by the stop"):
+    with stopping_upkeep(stop), pytest.raises(MutationQuotaError, match="was interrupted, because the service stops"):
         run_upkeep(task(kept))
 
 

@@ -103,7 +103,7 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     by = {"candidate": "twice as much"}
     assert figures(page)["candidates"] == {
         "tried": [
-            by | {"sender": "all together", "load": LOAD | {"admitted": 11}},
+            by | {"sender": "all senders", "load": LOAD | {"admitted": 11}},
             by | {"sender": "user 'a', client-id 'app'", "load": LOAD},
         ],
         "left_out": 0,
@@ -159,7 +159,7 @@ def test_json_in_html_is_the_same_json():
     ("version", "error"),
     [
         ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 5\); start that"),
-        ("3", r"is of version 3, and this program reads version 5; upgrade it with mutation-quota audit --once"),
+        ("3", r"has version 3, and this program reads version 5; upgrade it with mutation-quota audit --once"),
         ("", r"is not a table of this version \(it has no mutationQuota.schemaVersion\)"),
     ],
 )
@@ -173,7 +173,7 @@ def test_where_nothing_was_audited_it_says_so(report, settings):
     with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: run mutation-quota audit first"):
         report()
     write_tables(settings)
-    with pytest.raises(BadInput, match=r"^nothing was audited yet: the tables are empty$"):
+    with pytest.raises(BadInput, match=r"^the audit's tables are empty$"):
         report()
 
 
@@ -210,7 +210,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
         ),
         (
             ["--from", "2030-01-01"],
-            "no decisions from 2030-01-01T00:00:00.000Z on: the table holds those of 2026-11-21",
+            "no decisions from 2030-01-01T00:00:00.000Z on: the table has decisions from 2026-11-21",
         ),
     ],
 )

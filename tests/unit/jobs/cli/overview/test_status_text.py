@@ -67,14 +67,14 @@ mutation-quota 0.1.0, state version 3                       2026-11-21T13:00:00Z
 Kafka    kafka-1:9092,kafka-2:9092: 3 brokers, cluster abc
 Storage  /srv/mutation-quota: buckets of state version 3
 Metrics  h:1: enforce: not ready
-Metrics  h:2: no answer
+Metrics  h:2: no response
 
-TOPIC                  PART  REPL  CLEANUP  RETENTION  STAMPED BY  STATE
-mutation-requests         6     3  delete   7d         broker      differs
-mutation-decisions        2     3  delete   forever    broker      UNDER-REPLICATED
-mutation-quotas           1     3  compact  -          broker      ok
-mutation-dead-letters     -     -  -        -          -           MISSING
-mutation-positions        -     -  -        -          -           not used yet
+TOPIC                  PART  RF  CLEANUP  RETENTION  STAMPED  STATE
+mutation-requests         6   3  delete   7d         broker   differs
+mutation-decisions        2   3  delete   forever    broker   UNDER-REPLICATED
+mutation-quotas           1   3  compact  -          broker   ok
+mutation-dead-letters     -   -  -        -          -        MISSING
+mutation-positions        -   -  -        -          -        not used yet
   mutation-requests: partitions=6 (created with 2)
 
 QUERY         LAG  LAST BATCH           RUNNING  POSITION STORED IN
