@@ -53,9 +53,9 @@ def test_every_setting_has_its_default_where_nothing_is_set():
     ],
 )
 def test_the_login_in_a_url_is_masked_in_any_value(listed, value, shown):
-    found = listed(f"quota.callback_configs.registry={value}", f"storage.root={value}")
+    found = listed(f"quota.callback_configs.registry={value}", f"quota.altered_by={value}")
     assert found["quota.callback_configs.registry"].value == shown
-    assert found["storage.root"].value == shown
+    assert found["quota.altered_by"].value == shown
 
 
 def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
