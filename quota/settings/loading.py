@@ -52,18 +52,29 @@ _Entry: TypeAlias = tuple[str, _Path, Any]  # origin, path, value
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """A setting given by an option other than `--set`."""
+
+    text: str
+    """As `--set` takes it: `section.key=value`."""
+    option: str
+    """The option, as errors and listings name it; with its file if it names one."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedSettings:
     """Settings, and the origins of those that were given."""
 
     settings: Settings
     origins: Mapping[_Path, str]
-    """A file, a variable of the environment, or `--set` with its value (masked if secret), by section and key."""
+    """By section and key: a file, a variable of the environment, an option, or `--set` with its value (masked if
+    secret)."""
     file: Path | None
     """The file that was read; None if there is none."""
 
 
 def load_settings(
-    overrides: Iterable[str] = (),
+    overrides: Iterable[str | Override] = (),
     file: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     *,
@@ -72,7 +83,7 @@ def load_settings(
     """Load settings from a file, the environment and `section.key=value` overrides.
 
     Args:
-        overrides: the values of `--set`.
+        overrides: the values of `--set`, and settings given by other options.
         file: a TOML file, which must exist; by default `conf/mutation-quota.toml` if it exists.
         environment: the process's environment.
         with_default_file: whether to read the default file if no file is given.
@@ -84,7 +95,7 @@ def load_settings(
 
 
 def load_with_origins(
-    overrides: Iterable[str] = (),
+    overrides: Iterable[str | Override] = (),
     file: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     *,
@@ -147,8 +158,9 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[_Entry]:
             yield name, (section.lower(), key.lower()), value
 
 
-def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
-    for override in overrides:
+def _from_options(overrides: Iterable[str | Override]) -> Iterator[_Entry]:
+    for each in overrides:
+        override = each.text if isinstance(each, Override) else each
         name, equals, value = override.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
@@ -156,7 +168,7 @@ def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
         table, dot, entry = key.partition(".")
         entry = _QUOTED.sub(r"\2", entry)
         path = (section, table, entry) if dot and (section, table) in _TABLES else (section, key)
-        yield f"--set {_masked(override)}", path, value
+        yield each.option if isinstance(each, Override) else f"--set {_masked(override)}", path, value
 
 
 def _masked(override: str) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from quota.errors import BadInput
 from quota.settings.listing import listed_settings, table_names
-from quota.settings.loading import load_with_origins
+from quota.settings.loading import Override, load_with_origins
 
 FILE = """
 [quota]
@@ -80,6 +80,12 @@ def test_each_setting_tells_where_it_comes_from(listed, tmp_path):
     assert told("topics.partitions") == (4, "option", None)
     assert told("topics.create") == (True, "default", None)
     assert told("quota.exempt_users") == (["ann", "bob"], "file", str(tmp_path / "settings.toml"))
+
+
+def test_an_option_other_than_set_is_told(listed):
+    found = listed(Override("kafka.bootstrap_servers=k:9092", "--bootstrap-server"))["kafka.bootstrap_servers"]
+
+    assert (found.value, found.origin, found.source) == ("k:9092", "option", "--bootstrap-server")
 
 
 def test_the_nearer_origin_is_told(listed):

@@ -44,6 +44,15 @@ def test_sections_and_single_settings_can_be_chosen(config):
     ]
 
 
+def test_settings_of_other_options_name_them(config, tmp_path):
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\nclient.id=me\n")
+    shown = config("show", "--changed", "--bootstrap-server", "k:1", "--command-config", "client.properties", "client")
+    assert shown.splitlines()[-1].split()[-3:] == ["-", "--command-config", "client.properties"]
+
+    shown = config("show", "--bootstrap-server", "k:1", "kafka.bootstrap_servers")
+    assert shown.splitlines()[-1].split() == ["kafka.bootstrap_servers", "k:1", "--bootstrap-server"]
+
+
 def test_programs_get_the_values_with_their_types(config):
     document = json.loads(config("show", "topics.partitions", "topics.create", "--output", "json"))
     assert document == {
