@@ -41,19 +41,34 @@ Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="
 EffectiveAt = Annotated[
     str | None,
     typer.Option(
-        "--effective-at", metavar="TIME", help="When the change takes effect: ISO 8601, epoch ms, +2h. Default: now."
+        "--effective-at",
+        metavar="TIME",
+        help="When the change takes effect: ISO 8601 (UTC without a zone), epoch ms, +2h. Default: now.",
     ),
 ]
-ScheduledAt = Annotated[str, typer.Option(metavar="TIME", help="Time for which the change is scheduled.")]
+ScheduledAt = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="Time for which the change is scheduled: ISO 8601 (UTC without a zone), epoch ms."
+    ),
+]
 Requests = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", help="File of requests (JSON lines) to read instead of the audit's tables; - for stdin."
     ),
 ]
-At = Annotated[str | None, typer.Option(metavar="TIME", help="Point in time: ISO 8601, epoch ms, -2h. Default: now.")]
-From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601, epoch ms, -2h.")]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601, epoch ms, -2h.")]
+At = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h. Default: now."),
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,9 @@ def apply(
 
 
 def rollback(
-    at: Annotated[str, typer.Option("--at", metavar="TIME", help="Point in time: ISO 8601, epoch ms, -2h.")],
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+    ],
     comment: Comment = None,
     *,
     confirmation: ConfirmOptions,
