@@ -320,9 +320,9 @@ def test_the_client_for_asyncio(job):
     ("config", "message"),
     [
         ({}, "bootstrap.servers is missing"),
-        ({"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"}, "client.applied_by: input should be"),
+        ({"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"}, "client.applied_by: expected 'client'"),
         ({"bootstrap.servers": "x", "mutation.quota.clients.user": "a"}, "unknown setting clients.user"),
-        ({"bootstrap.servers": "x", "default.api.timeout.ms": 0}, "client.api_timeout_ms: input should be greater"),
+        ({"bootstrap.servers": "x", "default.api.timeout.ms": 0}, "client.api_timeout_ms: expected a number of at least 1"),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_told(config, message):
