@@ -15,7 +15,7 @@ from jobs.cli.program.log import LogLevelOption, Verbose, follow_settings, set_l
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings, load_settings
-from quota.settings.loading import LoadedSettings, load_with_origins
+from quota.settings.loading import LoadedSettings, Override, load_with_origins
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
@@ -41,19 +41,34 @@ Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="
 EffectiveAt = Annotated[
     str | None,
     typer.Option(
-        "--effective-at", metavar="TIME", help="When the change takes effect: ISO 8601, epoch ms, +2h. Default: now."
+        "--effective-at",
+        metavar="TIME",
+        help="When the change takes effect: ISO 8601 (UTC without a zone), epoch ms, +2h. Default: now.",
     ),
 ]
-ScheduledAt = Annotated[str, typer.Option(metavar="TIME", help="Time for which the change is scheduled.")]
+ScheduledAt = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="Time for which the change is scheduled: ISO 8601 (UTC without a zone), epoch ms."
+    ),
+]
 Requests = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", help="File of requests (JSON lines) to read instead of the audit's tables; - for stdin."
     ),
 ]
-At = Annotated[str | None, typer.Option(metavar="TIME", help="Point in time: ISO 8601, epoch ms, -2h. Default: now.")]
-From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601, epoch ms, -2h.")]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601, epoch ms, -2h.")]
+At = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h. Default: now."),
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +81,11 @@ class SettingsOptions:
     log_level: LogLevelOption = None
     verbose: Verbose = False
 
-    def read(self, *more: str) -> Settings:
+    def read(self, *more: Override) -> Settings:
         """Load the settings that the options before and after the command select, and set the log level.
 
         Args:
-            more: settings in the format of `--set`, which they override.
+            more: settings given by other options, which override `--set`.
 
         Raises:
             BadInput: a setting or a file is invalid.
@@ -89,16 +104,16 @@ class SettingsOptions:
         set_log_level(self.log_level, verbose=self.verbose)
         return load_with_origins(*self._selected())
 
-    def _selected(self, *more: str) -> tuple[list[str], Path | None]:
+    def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
         """Return the overrides and the file that the options before and after the command select."""
         global_overrides, global_file = self.context.obj or ([], None)
         overrides = [*self._connection(), *global_overrides, *(self.overrides or []), *self._server(), *more]
         return overrides, self.settings_file or global_file
 
-    def _connection(self) -> list[str]:
+    def _connection(self) -> list[Override]:
         return []
 
-    def _server(self) -> list[str]:
+    def _server(self) -> list[Override]:
         return []
 
 
@@ -125,15 +140,15 @@ class KafkaOptions(SettingsOptions):
         ),
     ] = None
 
-    def _connection(self) -> list[str]:
+    def _connection(self) -> list[Override]:
         own = read_command_config(self.command_config) if self.command_config else []
         return [*own, *self._target()]
 
-    def _target(self) -> list[str]:
+    def _target(self) -> list[Override]:
         return []
 
-    def _server(self) -> list[str]:
-        return [] if self.server is None else [f"kafka.bootstrap_servers={self.server}"]
+    def _server(self) -> list[Override]:
+        return [] if self.server is None else [Override(f"kafka.bootstrap_servers={self.server}", "--bootstrap-server")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +165,7 @@ class TargetOptions(KafkaOptions):
         ),
     ] = None
 
-    def _target(self) -> list[str]:
+    def _target(self) -> list[Override]:
         return read_target_command_config(self.target_command_config) if self.target_command_config else []
 
 

@@ -37,7 +37,7 @@ def parse_time(option: str, text: str) -> int:
         moment = -1
     if not 0 <= moment <= MAX_EPOCH_MS:
         raise BadInput(
-            f"{option} {text!r}: expected a time: 2026-11-21T14:00, epoch ms, or relative to now as in -2h or +30m"
+            f"{option} {text!r}: expected a time: 2026-11-21T14:00 (UTC), epoch ms, or relative to now (-2h, +30m)"
         )
     return moment
 

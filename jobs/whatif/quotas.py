@@ -4,8 +4,6 @@ import codecs
 from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
-
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord
 from quota.records.callback import Callbacks
@@ -28,16 +26,16 @@ def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
     if not is_json_lines(content, str(file)):
-        return make_constant_quotas(read_quota_file(content, str(file)), callbacks)
+        return make_quotas(read_quota_file(content, str(file)), callbacks)
     try:
         return read_quotas(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), callbacks)
     except BadRecord as error:
         raise BadInput(f"{file}:{error}") from None
 
 
-def make_constant_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackTimeline:
-    """Return a timeline in which these quotas are in force from the beginning."""
+def make_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackTimeline:
+    """Return a timeline in which these quotas are in force from the beginning, or from their `effective_at` on."""
     quotas = CallbackTimeline(callbacks)
     for record in records:
-        quotas.add(to_change(msgspec.structs.replace(record, effective_at=None), BEGINNING))
+        quotas.add(to_change(record, BEGINNING))
     return quotas

@@ -7,7 +7,7 @@ from jobs.storage.stored_files import check_store
 from jobs.whatif.backtest import evaluate_candidates, what_if_session
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
-from jobs.whatif.quotas import make_constant_quotas
+from jobs.whatif.quotas import make_quotas
 from jobs.whatif.recorded import RecordedRequests, load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
 from quota.algorithms.registry import AlgorithmName, make_algorithm
@@ -72,7 +72,7 @@ def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequ
         of_that_time = " in that period" if requests.in_period else ""
         raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{of_that_time}")
     recommendation = divide_capacity(demands, load_together, options.sizing)
-    quotas = make_constant_quotas(quota_records(recommendation, options.tenancy), settings.quota.callbacks)
+    quotas = make_quotas(quota_records(recommendation, options.tenancy), settings.quota.callbacks)
     algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, window, policy.deduplication)
     candidate = Candidate("recommended", quotas, algorithm, policy)
     result = evaluate_candidates(requests, [candidate], until=options.until)

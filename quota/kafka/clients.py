@@ -62,10 +62,12 @@ def login_config(connection: Connection) -> dict[str, Any]:
 
 @lru_cache
 def _check_properties(connection: Connection) -> None:
-    """Check, with a temporary client, that librdkafka accepts the further properties of the settings."""
+    """Check, with a client without servers, that librdkafka accepts the further properties of the settings."""
     more = dict(connection.security.more_librdkafka)
+    config = {**login_config(connection), "log_level": 2}
+    del config["bootstrap.servers"]
     try:
-        AdminClient({**login_config(connection), "log_level": 2})
+        AdminClient(config)
     except KafkaException as error:
         raise BadInput(f"librdkafka refuses a property: {mask_values(reason(error), more.values())}") from None
 

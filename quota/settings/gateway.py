@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from quota.settings.security.files import CertificateFile, KeyFile, Secret, SecretFile, secret_value
-from quota.settings.types import Count, Name, NameList, Seconds, Section
+from quota.settings.types import Address, AddressOrEmpty, Count, Name, NameList, Seconds, Section
 
 _LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")
 MAX_PORT = 65_535
@@ -29,10 +29,10 @@ def _check_listeners(listeners: list[str]) -> list[str]:
 class GatewaySettings(Section):
     """The gateway, which speaks Kafka's protocol in front of the target cluster."""
 
-    address: Name = "127.0.0.1"
+    address: Address = "127.0.0.1"
     """Address to listen on. `0.0.0.0` accepts all that reach this machine."""
 
-    advertised_host: str = ""
+    advertised_host: AddressOrEmpty = ""
     """Host by which clients reach the gateway. Empty for `address`."""
 
     advertised_by: Literal["gateway", "brokers"] = "gateway"

@@ -28,7 +28,7 @@ class ListedSetting:
     origin: Origin
     """`kafka` for a key that is not set in `[target]`, and has its value in `[kafka]`."""
     source: str | None
-    """The file or the variable of the environment; None for other origins."""
+    """The file, the variable of the environment, or the option; None for `--set` and other origins."""
 
     @property
     def is_changed(self) -> bool:
@@ -83,6 +83,8 @@ def _origin(origin: str | None) -> tuple[Origin, str | None]:
         return "default", None
     if origin.startswith("--set "):
         return "option", None
+    if origin.startswith("--"):
+        return "option", origin
     if origin.startswith(ENV_PREFIX) or origin == ENV_BOOTSTRAP_SERVERS:
         return "environment", origin
     return "file", origin

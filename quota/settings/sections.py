@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from quota.admission.identity import topic_of
 from quota.admission.policy import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS
@@ -11,19 +11,37 @@ from quota.records.quota import Window
 from quota.settings.connection import Connection
 from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.security.settings import SecuritySettings
-from quota.settings.types import Count, Memory, Name, NameList, Seconds, SecondsOrZero, Section, TopicName
+from quota.settings.types import (
+    Address,
+    Count,
+    Memory,
+    Name,
+    NameList,
+    Seconds,
+    SecondsOrZero,
+    Section,
+    Servers,
+    ServersOrEmpty,
+    TopicName,
+)
+
+
+def _check_replication(factor: int) -> int:
+    if factor == 0:
+        raise ValueError("expected 1 or more, or -1 for the default")
+    return factor
 
 
 class KafkaSettings(SecuritySettings):
     """The cluster that stores requests, decisions and quotas."""
 
-    bootstrap_servers: Name = "127.0.0.1:9092"
+    bootstrap_servers: Servers = "127.0.0.1:9092"
     """Bootstrap servers as `host:port`, separated by commas."""
 
     timeout_seconds: Seconds = 5.0
     """Time in seconds, above 0 and up to 86,400, that a cluster may take to answer a command."""
 
-    target_servers: str = ""
+    target_servers: ServersOrEmpty = ""
     """Bootstrap servers of the target cluster, whose topics are created, grown and deleted. Empty for this cluster."""
 
     java: ClientProperties = {}
@@ -77,8 +95,8 @@ class TopicSettings(Section):
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Number of partitions of topics created, up to 10,000. The quota topic always has one, to order its changes."""
 
-    replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1)] = -1
-    """Replication factor of topics created, up to 32,767. With -1 it is 3 on a cluster of three brokers or more,
+    replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1), AfterValidator(_check_replication)] = -1
+    """Replication factor of topics created, 1 to 32,767, or -1. With -1 it is 3 on a cluster of three brokers or more,
     otherwise the cluster's default. From 3 on, topics are created with min.insync.replicas=2."""
 
     trust_producer_timestamps: bool = False
@@ -208,7 +226,7 @@ class MetricsSettings(Section):
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Port of the endpoint, up to 65,535. 0 turns it off. Each job on a machine needs its own."""
 
-    address: Name = "127.0.0.1"
+    address: Address = "127.0.0.1"
     """Address to listen on. `0.0.0.0` serves all that reach this machine; metrics name users and client-ids."""
 
     enabled: bool = True

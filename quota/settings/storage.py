@@ -18,6 +18,9 @@ _TABLES = "tables"
 
 _ESCAPED = re.compile("%[0-9a-fA-F]{2}")
 
+_LOGIN = re.compile(r"(?i)(s3[an]?://[^/]*:.*@|[a-z][a-z0-9+.-]*://[^/]*:(?!\d+/).*@)")
+"""The login of a URL, `user:password@`. A password may have slashes; `hdfs://host:8020/a@b` has no login."""
+
 _DELTALAKE_NAMES = {
     "fs.s3a.access.key": "aws_access_key_id",
     "fs.s3a.secret.key": "aws_secret_access_key",
@@ -48,6 +51,8 @@ def table_folder(name: str) -> str:
 
 
 def _check_root(root: str) -> str:
+    if _LOGIN.match(root):  # Hadoop's S3A ignores it since 3.2 (HADOOP-14833), and the root is printed and recorded
+        raise ValueError("a URL with a password; set credentials in storage.options, such as fs.s3a.secret.key")
     if _ESCAPED.search(root):
         raise ValueError(
             "some programs decode a percent sign and two hexadecimal digits as one character; rename the folder"

@@ -19,7 +19,7 @@ class SettingInForce(msgspec.Struct, frozen=True):
     origin: Literal["default", "file", "environment", "option", "kafka"]
     """Where the value comes from; `kafka` for a setting of `[target]` that follows `[kafka]`."""
     source: str | None
-    """The file, or the variable of the environment; null for other origins."""
+    """The file, the variable of the environment, or the option with its file; null for `--set` and other origins."""
 
 
 class ValidatedSettings(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ import typer
 
 from jobs.cli.options import KafkaOptions
 from quota.errors import BadInput
+from quota.settings.loading import Override
 
 
 def dashboard(
@@ -41,13 +42,14 @@ def dashboard(
     """
     if bind is not None:
         _check_address(bind)
-    given = {
-        "port": port,
-        "address": bind,
-        "token_file": token_file,
-        "allow_changes": "true" if allow_changes else None,
-    }
-    settings = kafka.read(*(f"dashboard.{name}={value}" for name, value in given.items() if value is not None))
+    given = (
+        ("port", port, "--port"),
+        ("address", bind, "--bind"),
+        ("token_file", token_file, "--token-file"),
+        ("allow_changes", "true" if allow_changes else None, "--allow-changes"),
+    )
+    overrides = [Override(f"dashboard.{key}={value}", option) for key, value, option in given if value is not None]
+    settings = kafka.read(*overrides)
     from jobs.services.dashboard import run_dashboard
 
     run_dashboard(settings)

@@ -14,6 +14,7 @@ from quota.algorithms.registry import AlgorithmName
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
+from quota.settings.loading import Override
 from quota.text import format_seconds, format_time, format_tokens
 from schemas.documents.decisions import SimulatedDecisions
 
@@ -52,7 +53,11 @@ def simulate(
     from jobs.whatif.simulate import decide_file
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
-    overridden = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
+    overridden = [
+        Override(f"quota.{key}={value}", f"--{key.replace('_', '-')}")
+        for key, value in windows.items()
+        if value is not None
+    ]
     answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
     count = _print_lines(answers) if output.format is OutputFormat.JSONL else _print_whole(answers, output)
     if count.invalid:

@@ -9,6 +9,7 @@ import typer
 from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
+from quota.settings.loading import Override
 from quota.text import plural
 from schemas.documents.observation import WrittenSnapshot
 
@@ -156,7 +157,10 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
         )
 
 
-def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[str]:
+def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[Override]:
     """Return the settings that are set by the short options."""
-    given = {"time_zone": time_zone, "principal_mapping_rules": principal_rules}
-    return [f"observe.{key}={value}" for key, value in given.items() if value is not None]
+    given = (
+        ("time_zone", time_zone, "--time-zone"),
+        ("principal_mapping_rules", principal_rules, "--principal-rules"),
+    )
+    return [Override(f"observe.{key}={value}", option) for key, value, option in given if value is not None]

@@ -33,7 +33,8 @@ def read_endpoint(address: str) -> EndpointStatus:
         jobs = _read_jobs(url, otherwise=probed["service"])
         return EndpointStatus(address, ready=probed["ok"], jobs=jobs, reason=probed["reason"])
     except (OSError, HTTPException, ValueError, KeyError) as error:
-        return EndpointStatus(address, error=str(getattr(error, "reason", None) or error))
+        cause = getattr(error, "reason", None) or error
+        return EndpointStatus(address, error=getattr(cause, "strerror", None) or str(cause))  # without [Errno -2]
 
 
 def _probe(url: str) -> dict[str, Any]:

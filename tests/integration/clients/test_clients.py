@@ -144,7 +144,7 @@ def test_the_clusters_own_words_reach_the_future(job, applied_by):
 def test_what_is_no_request_fails_with_the_reason_of_its_dead_letter(job):
     with QuotaAdminClient(job.config("wrong")) as admin:
         future = admin.create_topics([NewTopic("minus", -5)])["minus"]
-        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
+        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected integer >= 0 (value: -5)")
         (future,) = admin.create_topics([NewTopic("x" * 1025, 1)]).values()
         name, message = error_of(future)
         assert (name, message.split("(")[0]) == (
@@ -320,9 +320,15 @@ def test_the_client_for_asyncio(job):
     ("config", "message"),
     [
         ({}, "bootstrap.servers is missing"),
-        ({"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"}, "client.applied_by: input should be"),
+        (
+            {"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"},
+            "client.applied_by: expected 'client'",
+        ),
         ({"bootstrap.servers": "x", "mutation.quota.clients.user": "a"}, "unknown setting clients.user"),
-        ({"bootstrap.servers": "x", "default.api.timeout.ms": 0}, "client.api_timeout_ms: input should be greater"),
+        (
+            {"bootstrap.servers": "x", "default.api.timeout.ms": 0},
+            "client.api_timeout_ms: expected a number of at least 1",
+        ),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_told(config, message):

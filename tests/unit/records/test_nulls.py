@@ -123,9 +123,9 @@ def test_a_null_in_a_list_or_a_map_is_an_error():
 
 
 def test_the_error_next_to_a_null_names_its_own_field():
-    with pytest.raises(BadRecord, match=r"^api_version: expected int, got str"):
+    with pytest.raises(BadRecord, match=r"^api_version: expected integer, got string"):
         read_request(request_json(1, client_id=None, api_version="6"))
-    with pytest.raises(BadRecord, match=r"^api_version: expected int, got str"):
+    with pytest.raises(BadRecord, match=r"^api_version: expected integer, got string"):
         read_request(request_json(1, api_version="6", client_id=None))
 
 

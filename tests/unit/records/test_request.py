@@ -59,24 +59,33 @@ def test_clients_are_strict_from_the_version_that_knows_the_error_on(operation, 
         (without("topics"), "topics: missing"),
         (request_json(), "topics: expected array of length >= 1 (value: [])"),
         (request_json(1, topics=[{"name": "a"}]), "topics[0].partitions: missing"),
-        (request_json(1, topics=[{"name": 7, "partitions": 1}]), "topics[0].name: expected str, got int (value: 7)"),
-        (request_json(3, -1), "topics[1].partitions: expected int >= 0 (value: -1)"),
-        (request_json(2**31), "topics[0].partitions: expected int <= 2147483647 (value: 2147483648)"),
-        (request_json(2**63), "topics[0].partitions: expected int <= 2147483647 (value: 9223372036854775808)"),
-        (request_json(10**40), "topics[0].partitions: expected int <= 2147483647"),
-        (request_json(1, topics=[{"name": "a", "partitions": 1.5}]), "topics[0].partitions: expected int, got float"),
-        (request_json(1, topics=[{"name": "a", "partitions": True}]), "topics[0].partitions: expected int, got bool"),
+        (
+            request_json(1, topics=[{"name": 7, "partitions": 1}]),
+            "topics[0].name: expected string, got integer (value: 7)",
+        ),
+        (request_json(3, -1), "topics[1].partitions: expected integer >= 0 (value: -1)"),
+        (request_json(2**31), "topics[0].partitions: expected integer <= 2147483647 (value: 2147483648)"),
+        (request_json(2**63), "topics[0].partitions: expected integer <= 2147483647 (value: 9223372036854775808)"),
+        (request_json(10**40), "topics[0].partitions: expected integer <= 2147483647"),
+        (
+            request_json(1, topics=[{"name": "a", "partitions": 1.5}]),
+            "topics[0].partitions: expected integer, got number",
+        ),
+        (
+            request_json(1, topics=[{"name": "a", "partitions": True}]),
+            "topics[0].partitions: expected integer, got boolean",
+        ),
         (
             request_json(1, operation="TRUNCATE"),
             'operation: expected one of CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS (value: "TRUNCATE")',
         ),
         (request_json(1, operation=3), "operation: expected"),
-        (request_json(1, api_version="6"), 'api_version: expected int, got str (value: "6")'),
+        (request_json(1, api_version="6"), 'api_version: expected integer, got string (value: "6")'),
         (request_json(1).replace(b": 6", b": 1e999"), "api_version: number out of range"),
-        (request_json(1, api_version=-1), "api_version: expected int >= 0 (value: -1)"),
-        (request_json(1, user=5), "user: expected str, got int (value: 5)"),
-        (request_json(1, validate_only="yes"), 'validate_only: expected bool, got str (value: "yes")'),
-        (request_json(1, purgatory_ms=2**31), "purgatory_ms: expected int <= 2147483647 (value: 2147483648)"),
+        (request_json(1, api_version=-1), "api_version: expected integer >= 0 (value: -1)"),
+        (request_json(1, user=5), "user: expected string, got integer (value: 5)"),
+        (request_json(1, validate_only="yes"), 'validate_only: expected boolean, got string (value: "yes")'),
+        (request_json(1, purgatory_ms=2**31), "purgatory_ms: expected integer <= 2147483647 (value: 2147483648)"),
         (request_json(1).replace(b'"alice"', b'"\\ud800"'), "value: not JSON"),
         (b"[" * 1_000_000, "value: JSON nested deeper than 100 levels"),
         (b'{"x": ' * 101, "value: JSON nested deeper than 100 levels"),
@@ -90,7 +99,7 @@ def test_what_is_no_request_is_told_by_its_field_and_value(value, error):
 
 def test_a_field_given_twice_is_told_too():
     value = b'{"topics": [{"name": 5}], "topics": 3}'
-    with pytest.raises(BadRecord, match=r"topics\[0\].name: expected str, got int"):
+    with pytest.raises(BadRecord, match=r"topics\[0\].name: expected string, got integer"):
         read_request(value)
 
 

@@ -118,8 +118,8 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
         (["kafka.security_protocol=SSL", "kafka.sasl_password=hunter2"], "SSL does not use sasl_password"),
         (["kafka.ssl_endpoint_identification_algorithm=none"], "PLAINTEXT does not use ssl_endpoint_"),
         (["target.sasl_password=hunter2"], "target: security_protocol PLAINTEXT does not use sasl_"),
-        (["kafka.security_protocol=TLS"], "kafka.security_protocol: input should be 'PLAINTEXT', 'SSL', "),
-        ([*SASL, "kafka.sasl_mechanism=GSSAPI"], "kafka.sasl_mechanism: input should be "),
+        (["kafka.security_protocol=TLS"], "kafka.security_protocol: expected 'PLAINTEXT', 'SSL', "),
+        ([*SASL, "kafka.sasl_mechanism=GSSAPI"], "kafka.sasl_mechanism: expected '', 'PLAIN'"),
         (
             [*SASL, "kafka.sasl_password=hunter2\n"],
             "kafka.sasl_password: has a control character, got '***",

@@ -4,7 +4,7 @@ import pytest
 
 from quota.errors import BadInput
 from quota.settings.listing import listed_settings, table_names
-from quota.settings.loading import load_with_origins
+from quota.settings.loading import Override, load_with_origins
 
 FILE = """
 [quota]
@@ -53,9 +53,9 @@ def test_every_setting_has_its_default_where_nothing_is_set():
     ],
 )
 def test_the_login_in_a_url_is_masked_in_any_value(listed, value, shown):
-    found = listed(f"quota.callback_configs.registry={value}", f"storage.root={value}")
+    found = listed(f"quota.callback_configs.registry={value}", f"quota.altered_by={value}")
     assert found["quota.callback_configs.registry"].value == shown
-    assert found["storage.root"].value == shown
+    assert found["quota.altered_by"].value == shown
 
 
 def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
@@ -80,6 +80,12 @@ def test_each_setting_tells_where_it_comes_from(listed, tmp_path):
     assert told("topics.partitions") == (4, "option", None)
     assert told("topics.create") == (True, "default", None)
     assert told("quota.exempt_users") == (["ann", "bob"], "file", str(tmp_path / "settings.toml"))
+
+
+def test_an_option_other_than_set_is_told(listed):
+    found = listed(Override("kafka.bootstrap_servers=k:9092", "--bootstrap-server"))["kafka.bootstrap_servers"]
+
+    assert (found.value, found.origin, found.source) == ("k:9092", "option", "--bootstrap-server")
 
 
 def test_the_nearer_origin_is_told(listed):

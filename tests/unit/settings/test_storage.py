@@ -94,6 +94,29 @@ def test_a_root_that_programs_read_differently_is_refused(root):
     load_settings(["storage.root=/srv/100% sure"], environment={}, with_default_file=False)
 
 
+@pytest.mark.parametrize(
+    "root",
+    [
+        "s3a://key:hunter2@bucket/x",
+        "s3a://key:hun/ter2@bucket",
+        "gs://k:hun/ter2@b",
+        "S3A://key:hunter2@b",
+        "hdfs://me:hunter2@nn/x",
+    ],
+)
+def test_a_root_with_a_password_is_refused_and_not_repeated(root):
+    """No file system needs it, and the root is printed and recorded in many places."""
+    for overrides, environment in [([f"storage.root={root}"], {}), ([], {"MUTATION_QUOTA__STORAGE__ROOT": root})]:
+        with pytest.raises(BadInput, match="a URL with a password; set credentials in") as raised:
+            load_settings(overrides, environment=environment, with_default_file=False)
+        assert not any(part in str(raised.value) for part in ("hunter2", "ter2"))
+
+
+@pytest.mark.parametrize("root", ["abfss://c@account.dfs.core.windows.net/x", "hdfs://nn:8020/a@b", "s3a://b/a:b@c"])
+def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
+    assert load_settings([f"storage.root={root}"], environment={}, with_default_file=False).storage.root == root
+
+
 def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
     """So that an endpoint and credentials are all that has to be written; what is written counts."""
 

@@ -1,7 +1,11 @@
 """The declarative file of quotas."""
 
-import pytest
+import json
 
+import pytest
+import yaml
+
+from jobs.cli.control.quota_files import read_quota_records
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
@@ -53,9 +57,54 @@ def test_no_quotas_at_all_has_to_be_said():
         read_quota_file(b"# nothing\n", "f")
 
 
+DESCRIBED = """
+quotas:
+- entity:
+    user: a
+    client-id: null
+  controller_mutation_rate: 5.0
+  controller_mutation_burst: null
+  max_debt_ms: 1000
+  shadow: true
+  since: 100
+  effective_at: null
+- entity: {user: a, client-id: null}
+  controller_mutation_rate: null
+  controller_mutation_burst: null
+  max_debt_ms: null
+  shadow: false
+  since: null
+  effective_at: 1800000000000
+"""
+
+
+def test_what_quotas_describe_prints_is_a_quota_file():
+    """In both formats; the second entry is a scheduled removal."""
+    as_json = json.dumps(yaml.safe_load(DESCRIBED))
+    for content in (DESCRIBED, as_json):
+        assert read_quota_file(content.encode(), "f") == [
+            QuotaRecord(QuotaEntity("a", None), 5.0, max_debt_ms=1000, shadow=True),
+            QuotaRecord(QuotaEntity("a", None), None, effective_at=1_800_000_000_000),
+        ]
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
+        ("quotas:\n- {entity: {user: a}}\n", "f:2:3: controller_mutation_rate: missing; only a change with effective"),
+        ("quotas:\n- {entity: , controller_mutation_rate: 1}\n", "f:2:3: entity: missing"),
+        ("quotas:\n- {entity: {}, controller_mutation_rate: 1}\n", "f:2:12: entity: expected user, client-id or both"),
+        ("quotas:\n- {entity: {user: ''}, controller_mutation_rate: 1}\n", "user: the name is empty; null is the"),
+        ("quotas:\n- {entity: {users: a}, controller_mutation_rate: 1}\n", "f:2:13: unknown key 'users'"),
+        ("quotas:\n- {entity: {user: a}, controller_mutation_rate: 1, rate: 2}\n", "unknown key 'rate'; known are"),
+        (
+            "quotas:\n- {entity: {user: a}, controller_mutation_rate: 1, effective_at: x}\n",
+            "expected a time in epoch ms",
+        ),
+        (
+            "quotas:\n" + "- {entity: {user: a}, controller_mutation_rate: 1, effective_at: 9}\n" * 2,
+            "f:3:3: user-principal 'a' has a quota for 1970-01-01T00:00:00.009Z already, in line 2",
+        ),
         ("quotas:\n- user: a\n  rate: 5\n", "f:3:3: unknown key 'rate'; known are user,"),
         ("quota: []\n", "f:1:1: unknown key 'quota'; known are quotas"),
         (
@@ -118,3 +167,17 @@ def test_a_bad_file_is_one_line_and_exit_2_and_asks_no_cluster(tmp_path, command
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("mutation-quota: quotas.yaml:3:29: controller_mutation_rate:")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_misspelled_key_of_json_lines_is_a_warning_that_validate_can_fail_on(tmp_path):
+    line = '{"entity": {"user": null}, "controller_mutation_rate": 5, "shadw": true}'
+    (tmp_path / "q.json").write_text(line)
+    done = run("quotas", "validate", "q.json", "--fail-on-warning", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "q.json: 1 quota, valid\n")
+    assert done.stderr == "warning: q.json:1: the unknown key 'shadw' is ignored; did you mean shadow?\n"
+
+
+def test_a_misspelled_key_is_a_warning_where_quotas_are_compared_or_applied(tmp_path, capsys):
+    (tmp_path / "q.jsonl").write_text('{"entity": {"user": "a"}, "controller_mutation_rate": 5, "max_dept_ms": 1}')
+    assert read_quota_records(tmp_path / "q.jsonl") == [QuotaRecord(QuotaEntity("a"), 5.0)]
+    assert "unknown key 'max_dept_ms' is ignored; did you mean max_debt_ms?" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def test_what_an_older_program_did_not_write_is_null():
 
 
 def test_a_dead_letter_becomes_a_typed_row():
-    letter = {"error": "user: expected str", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
+    letter = {"error": "user: expected string", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
     rows, strays = both(dead_letter_rows(records(letter)))
     assert rows == [letter | {"date": date(1970, 1, 2), "timestamp": NOON}]
     assert strays == []
@@ -169,7 +169,7 @@ def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter():
     }
     unset = dict.fromkeys(("callback", "callback_configs", "cluster", "altered_configs"))
     assert row == expected | unset
-    assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected float > 0.0 (value: 0)", 1)
+    assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected number > 0.0 (value: 0)", 1)
 
 
 def test_a_reset_and_a_cancelled_change_have_rows_of_their_own():

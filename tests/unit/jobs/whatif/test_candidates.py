@@ -56,6 +56,8 @@ def test_a_rate_charges_each_request_where_the_bucket_would_remember_it():
     [
         ("q.yaml", YAML, {0: 7, 100: 7}),
         ("q.jsonl", LOG, {0: None, 100: 7}),
+        ("lines.json", LOG, {0: None, 100: 7}),
+        ("described.json", b'{"quotas": [' + LOG + b"]}", {0: None, 100: 7}),
         ("of-windows.jsonl", codecs.BOM_UTF8 + LOG, {0: None, 100: 7}),
     ],
 )

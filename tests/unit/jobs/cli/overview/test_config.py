@@ -1,6 +1,7 @@
 """`mutation-quota config`, as an operator runs it."""
 
 import json
+import socket
 
 import pytest
 import yaml
@@ -42,6 +43,15 @@ def test_sections_and_single_settings_can_be_chosen(config):
         ["minutes.upkeep_seconds", "300.0", "default"],
         ["minutes.keep_days", "0", "default"],
     ]
+
+
+def test_settings_of_other_options_name_them(config, tmp_path):
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\nclient.id=me\n")
+    shown = config("show", "--changed", "--bootstrap-server", "k:1", "--command-config", "client.properties", "client")
+    assert shown.splitlines()[-1].split()[-3:] == ["-", "--command-config", "client.properties"]
+
+    shown = config("show", "--bootstrap-server", "k:1", "kafka.bootstrap_servers")
+    assert shown.splitlines()[-1].split() == ["kafka.bootstrap_servers", "k:1", "--bootstrap-server"]
 
 
 def test_programs_get_the_values_with_their_types(config):
@@ -104,3 +114,28 @@ def test_settings_are_checked_without_a_cluster(config):
     assert (counted["file"], counted["changed"]) == (None, 1)
     assert counted["settings"] == len(config("show").splitlines()) - 2
     assert "topics.partitions" in config("validate", "--set", "topics.partitions=none", exit_code=2)
+
+
+@pytest.mark.parametrize(
+    ("override", "error"),
+    [
+        ("quota.callback_class=nope.Nope", "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
+        ("quota.callback_class=os.system", "callback os.system: TypeError: not a ClientQuotaCallback"),
+        ("quota.callback_classes=nope.Nope", "callback nope.Nope: ModuleNotFoundError"),
+        ("kafka.librdkafka.nope=1", 'librdkafka refuses a property: No such configuration property: "nope"'),
+        ("target.librdkafka.socket.timeout.ms=x", "librdkafka refuses a property: Invalid value for configuration"),
+        ("spark.jars=/nope", "no jars in /nope; run make jars, or set spark.jars"),
+        ("broker.jars=/nope", "no jars in /nope; run make jars, or set broker.jars"),
+    ],
+)
+def test_code_that_settings_name_is_checked_without_a_cluster(config, override, error):
+    assert config("validate", "--set", override, exit_code=2).startswith(f"mutation-quota: {error}")
+
+
+def test_properties_of_librdkafka_are_checked_without_a_connection(config):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        config("validate", "--bootstrap-server", address, "--set", "kafka.librdkafka.socket.timeout.ms=6000")
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()

@@ -1,5 +1,7 @@
 """Kafka's own properties files as settings of the connection."""
 
+import logging
+
 import pytest
 
 from jobs.cli.program.command_config import read_command_config, read_target_command_config
@@ -97,9 +99,11 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("client.dns.lookup=x\n", "client.dns.lookup is not supported; remove it from the file"),
-        ("client.dns.lookup=x\nretries=3\n", "client.dns.lookup, retries are not supported; remove them from"),
-        ("a.a=1\na.b=1\na.c=1\na.d=1\na.e=1\n", "a.a, a.b, a.c and 2 more are not supported; remove them from"),
+        ("sasl.mechanisms=PLAIN\n", "sasl.mechanisms is not supported; did you mean sasl.mechanism?"),
+        ("boostrap.servers=b:1\n", "boostrap.servers is not supported; did you mean bootstrap.servers?"),
+        ("ssl.protocol=TLSv1.3\nacks=1\nssl.a=x\n", "ssl.a, ssl.protocol are not supported; remove them from"),
+        ("ssl.a=1\nssl.b=1\nssl.c=1\nssl.d=1\n", "ssl.a, ssl.b, ssl.c and 1 more are not supported; remove them"),
+        ("security.providers=x\n", "security.providers is not supported; remove it from the file"),
         (
             "ssl.truststore.location=trust.jks\n",
             "ssl.truststore.location is a JKS file, and only PEM can be read: convert it, and set ssl.truststore.type",
@@ -123,6 +127,33 @@ def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text,
     assert "\n" not in str(raised.value)
 
 
+def test_properties_that_do_not_concern_security_are_ignored_as_by_kafkas_tools(read, caplog):
+    with caplog.at_level(logging.DEBUG):
+        found = read(
+            "# Required connection configs for Kafka producer, consumer, and admin\n"
+            "bootstrap.servers=pkc.confluent.cloud:9092\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+            "username='KEY' password='hunter2';\n"
+            "client.dns.lookup=use_all_dns_ips\nsession.timeout.ms=45000\nacks=all\nretries=3\n"
+            "request.timeout.ms=20000\ndefault.api.timeout.ms=60000\n"
+            "basic.auth.credentials.source=USER_INFO\nbasic.auth.user.info=hunter3\n"
+        )
+    assert (kafka(found).bootstrap_servers, kafka(found).security_protocol) == ("pkc.confluent.cloud:9092", "SASL_SSL")
+    assert (kafka(found).sasl_username, kafka(found).sasl_password.get_secret_value()) == ("KEY", "hunter2")
+    assert "retries, request.timeout.ms, default.api.timeout.ms, basic.auth.credentials.source" in caplog.text
+    assert "hunter" not in caplog.text
+
+
+def test_the_client_id_is_that_of_requests(read):
+    overrides = read("client.id=deployer\n")
+    assert load_settings(overrides, environment={}, with_default_file=False).client.client_id == "deployer"
+
+
+def test_an_error_in_a_value_names_the_file(read, tmp_path):
+    with pytest.raises(BadInput, match=rf"security_protocol: .*, got 'FOO' \(--command-config {tmp_path}/"):
+        kafka(read("security.protocol=FOO\n"))
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -144,7 +175,7 @@ def test_no_word_of_another_kind_of_file_is_told(read, text, line):
 
 
 def test_a_comment_does_not_go_on_in_the_next_line(read):
-    assert "kafka.security_protocol=SSL" in read("# C:\\\nsecurity.protocol=SSL\n")
+    assert kafka(read("# C:\\\nsecurity.protocol=SSL\n")).security_protocol == "SSL"
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -107,6 +107,12 @@ def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_othe
 
 
 @EACH_COMMAND
+def test_the_zone_of_a_time_is_told(words):
+    times = [each for each in COMMANDS[words].params if each.metavar == "TIME"]
+    assert [each.opts for each in times if "(UTC without a zone)" not in each.help] == []
+
+
+@EACH_COMMAND
 def test_options_have_one_name_each(words):
     """By the table of names: files, times, limits and settings are called the same everywhere."""
     found = {option for each in COMMANDS[words].params for option in each.opts}

@@ -149,7 +149,7 @@ def test_a_port_that_is_taken_is_told_in_one_line():
     assert str(raised.value) == expected
 
 
-@pytest.mark.parametrize("address", ["192.0.2.1", "no such host"])
+@pytest.mark.parametrize("address", ["192.0.2.1", "no-such-host.invalid"])
 def test_an_address_that_is_not_of_this_machine_is_told_too(address):
     with pytest.raises(BadInput, match=rf"^metrics.address: cannot listen on {address}:\d+: "):
         ServiceEndpoint(MetricsSettings(port=free_port(), address=address), "enforce")

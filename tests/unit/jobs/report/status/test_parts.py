@@ -93,7 +93,7 @@ def test_an_endpoint_tells_its_jobs_and_whether_they_are_ready():
     assert starting.reason == "it is starting"
     assert (running.jobs, running.ready, running.error) == (["applier"], True, None)
     assert (stopped.jobs, stopped.ready) == (None, None)
-    assert "Connection refused" in stopped.error
+    assert stopped.error == "Connection refused"
 
 
 def test_an_endpoint_without_metrics_tells_its_service():
