@@ -6,13 +6,19 @@ import typer
 
 from jobs.cli.options import TargetOptions
 from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.program.completion import complete_setting_name
 from quota.errors import NotFound
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
 from quota.settings.loading import LoadedSettings
 from schemas.documents.settings import SettingInForce, SettingsInForce, ValidatedSettings
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Sections (quota) or settings (quota.window_num).")
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Sections (quota) or settings (quota.window_num).",
+        autocompletion=complete_setting_name,
+    ),
 ]
 Changed = Annotated[bool, typer.Option("--changed", help="Only settings that differ from their defaults.")]
 
