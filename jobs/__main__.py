@@ -7,8 +7,10 @@ from jobs.services.interrupts import (
 
 # isort: split
 import logging
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +34,7 @@ from jobs.cli.program.help import (
     Sections,
     split_docstring,
 )
+from jobs.cli.program.help_text import COMMON_OPTIONS_HELP
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
 from jobs.cli.program.usage_errors import usage_message
 from jobs.cli.program.versions import version_lines
@@ -39,6 +42,7 @@ from jobs.cli.tables import decisions, maintain
 from jobs.cli.topics import commands as topics
 from jobs.spark.log_lines import logs_as_json
 from quota.errors import BadInput, MutationQuotaError
+from quota.text import escaped
 
 _NAME = "mutation-quota"
 
@@ -143,6 +147,7 @@ _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.histor
 
 def main() -> None:
     """Run the program: an error is one line on standard error, and its exit code as in `EXIT_CODES`."""
+    _replace_closed_streams()
     watch_interrupts()
     start_log(_NAME)
     try:
@@ -161,6 +166,13 @@ def main() -> None:
         _fail(f"unexpected {type(error).__name__}: {error} (-v prints the traceback)", 1, error)
 
 
+def _replace_closed_streams() -> None:
+    """Open the null device as each standard stream that is closed: otherwise a socket or a file gets its descriptor."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 until the exit
+
+
 def _check_encoding(arguments: Sequence[str]) -> None:
     """Check that all arguments are UTF-8, because they may become part of a record."""
     for argument in arguments:
@@ -171,7 +183,7 @@ def _check_encoding(arguments: Sequence[str]) -> None:
 
 
 def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
-    line = " ".join(message.split())
+    line = escaped(" ".join(message.split()))  # which may quote an argument
     if logs_as_json():
         known: dict[str, Any] = {"error": type(error).__name__} if error else {}
         if isinstance(error, MutationQuotaError):
@@ -199,7 +211,7 @@ def _build_app() -> typer.Typer:
     for commands in SECTIONS.values():
         for name, command in commands.items():
             if isinstance(command, Group):
-                group = typer.Typer(cls=HelpfulGroup, rich_markup_mode=None)
+                group = typer.Typer(cls=HelpfulGroup, rich_markup_mode=None, epilog=COMMON_OPTIONS_HELP)
                 group.callback(help=command.about, invoke_without_command=True)(_require_command)
                 for each, function in command.commands.items():
                     _add_command(group, each, function)

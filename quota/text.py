@@ -25,6 +25,11 @@ def printable(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
+def escaped(text: str) -> str:
+    """Return text whose control characters, which a terminal would obey, are replaced by escape sequences."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def plural(count: int, noun: str) -> str:
     """Return a count and its noun, in the plural unless the count is 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

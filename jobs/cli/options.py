@@ -1,15 +1,17 @@
 """The options that commands share, in groups, and the settings that they select."""
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO, Protocol
+from typing import Annotated, BinaryIO, Protocol, Self
 
 import typer
 
 from jobs.cli.program.command_config import read_command_config, read_target_command_config
+from jobs.cli.program.completion import complete_setting
 from jobs.cli.program.help_text import COMMON_OPTIONS
 from jobs.cli.program.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.storage.whole_file import whole_file
@@ -25,6 +27,7 @@ Overrides = Annotated[
         "--set",
         metavar="SECTION.KEY=VALUE",
         help="Override a setting (wins over environment and file). Repeatable.",
+        autocompletion=complete_setting,
         rich_help_panel=COMMON_OPTIONS,
     ),
 ]
@@ -276,6 +279,40 @@ class FileOptions:
         """
         with self.open() as out:
             out.write(content.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPattern:
+    """The value of `--topic` as kafka-topics.sh reads it: regular expressions, separated by commas, for whole names."""
+
+    text: str
+    expressions: Sequence[re.Pattern[str]]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse the value.
+
+        Raises:
+            BadInput: a part of it is not a regular expression.
+        """
+        try:
+            return cls(text, [re.compile(part.strip()) for part in text.split(",")])
+        except re.error as error:
+            raise BadInput(f"--topic {text}: not a regular expression: {error}") from None
+
+    def matches(self, name: str) -> bool:
+        """Return whether the name of a topic matches one of the expressions."""
+        return any(each.fullmatch(name) for each in self.expressions)
+
+
+def check_one_stdin(*files: str | Path | None) -> None:
+    """Check that not more than one file is standard input (`-`), which can be read once.
+
+    Raises:
+        BadInput: several are.
+    """
+    if [str(each) for each in files].count("-") > 1:
+        raise BadInput("-: standard input can be only one of the files")
 
 
 def parse_pair(option: str, text: str) -> tuple[str, str]:

@@ -7,6 +7,10 @@ import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, TargetOptions
 from quota.errors import BadInput
+from quota.settings import Settings
+from quota.text import plural
+
+_FULL = "full buckets from the oldest request"
 
 Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 TakeOver = Annotated[
@@ -104,14 +108,26 @@ def enforce(
     settings = kafka.read()
     if reset_state:
         confirmation.check()
-        with_what = f"the buckets of {buckets}" if buckets else "full buckets from the oldest request"
         if confirmation.dry_run:
-            print(f"Would set the checkpoint in {settings.storage.root} aside, and start with {with_what}.")
+            _print_reset(settings, buckets)
             return
+        with_what = f"the buckets of {buckets}" if buckets else _FULL
         confirmation.confirm(f"Discard the state in {settings.storage.root}, and start with {with_what}?")
     from jobs.services.enforce import run_enforce
 
     run_enforce(settings, once=once, reset=reset_state, buckets=buckets, take_over=take_over)
+
+
+def _print_reset(settings: Settings, buckets: Path | None) -> None:
+    """Print what `enforce --reset-state` would do."""
+    from jobs.services.enforce import preview_reset
+
+    found = preview_reset(settings, buckets)
+    with_what = _FULL if found.buckets is None else f"{plural(found.buckets, 'bucket')} of {buckets}"
+    aside = f"set the checkpoint {found.folder} aside, and " if found.folder else ""
+    print(f"Would {aside}start with {with_what}.")
+    if not found.folder:
+        print(f"There is no checkpoint of enforce in {settings.storage.root}.")
 
 
 def audit(once: Once = False, take_over: TakeOver = False, *, kafka: KafkaOptions) -> None:

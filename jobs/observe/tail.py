@@ -29,6 +29,20 @@ class LogPosition(msgspec.Struct, frozen=True):
     """The number of bytes that have been read, uncompressed."""
 
 
+def check_log(log: Path) -> None:
+    """Check that a log can be read; one that is being rotated may be missing for a moment.
+
+    Raises:
+        BadInput: it cannot, and has no rotated copies.
+    """
+    try:
+        open_log(log).close()
+    except OSError as error:
+        if _rotated(log):
+            return
+        raise BadInput(f"{log}: {error.strerror}") from None
+
+
 class LogTail:
     """Reads the lines of a log that is being written.
 
@@ -152,7 +166,7 @@ class LogTail:
             self._offset += len(block)
 
     def _resume(self, place: LogPosition) -> None:
-        for file in [self._path, *reversed(self._rotated())]:
+        for file in [self._path, *reversed(_rotated(self._path))]:
             if _first_line(file) == place.first_line:
                 self._open(file, place.offset)
                 return
@@ -181,7 +195,7 @@ class LogTail:
     def _continue_in_copy(self) -> None:
         """Read the rest of a log that was truncated in place from its copy, if there is one."""
         place = self.place
-        for file in reversed(self._rotated()):
+        for file in reversed(_rotated(self._path)):
             if _first_line(file) == place.first_line:
                 self._open(file, place.offset)
                 self._read_before.pop()  # the copy is the same file
@@ -205,13 +219,14 @@ class LogTail:
             return None
         written_at = os.fstat(self._stream.fileno()).st_mtime_ns if self._is_plain else self._written_at
         read = {*self._read_before, self._first_line, ""}
-        later = [file for file in self._rotated() if _written(file) > written_at and _first_line(file) not in read]
+        later = [file for file in _rotated(self._path) if _written(file) > written_at and _first_line(file) not in read]
         return later[0] if later else self._path
 
-    def _rotated(self) -> list[Path]:
-        """Return the rotated files, oldest first, without deleted files."""
-        others = [(_written(each), each) for each in self._path.parent.glob(f"{self._path.name}?*")]
-        return [file for written_at, file in sorted(others) if written_at and file.is_file()]
+
+def _rotated(log: Path) -> list[Path]:
+    """Return the rotated files of a log, oldest first, without deleted files."""
+    others = [(_written(each), each) for each in log.parent.glob(f"{log.name}?*")]
+    return [file for written_at, file in sorted(others) if written_at and file.is_file()]
 
 
 def _written(file: Path) -> int:

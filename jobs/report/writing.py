@@ -32,6 +32,7 @@ def make_report(
 
     Raises:
         BadInput: the tables have no decisions in this scope.
+        NotFound: they have no decisions of the user at any time.
         MutationQuotaError: the tables cannot be read.
     """
     candidates = None if comparison is None else read_candidates(comparison)

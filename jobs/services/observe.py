@@ -10,6 +10,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.loops import LoopHealth
 from jobs.metrics.observer import NAME, ObserverMetrics
 from jobs.observe.following import Follower
+from jobs.observe.tail import check_log
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
 from jobs.services.signals import stop_signals
@@ -39,6 +40,8 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             "observe follow writes the requests of all users to one topic, but with topics.identity=topic each user "
             "has one; use a separate deployment for observed requests, with different topics and storage.root"
         )
+    for log in logs:
+        check_log(log)  # before Kafka is contacted
     stats = FollowStats()
     # The loop runs only after the positions are read and written.
     health = LoopHealth(stats, settings.health.stalled_seconds, lambda: "")

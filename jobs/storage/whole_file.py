@@ -1,14 +1,31 @@
-"""Writes files atomically."""
+"""Reads files as a whole, also from standard input, and writes files atomically."""
 
 import errno
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from quota.errors import BadInput
+
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 """The errors of a file system without hard links, such as some network mounts."""
+
+
+def read_whole(file: Path) -> bytes:
+    """Return the content of a file that a person named, or of standard input (`-`).
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    if str(file) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
 
 
 def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:

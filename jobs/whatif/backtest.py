@@ -5,10 +5,11 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from jobs.audit.tables.opening import open_known
+from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
 from jobs.spark.failures import query_errors
 from jobs.spark.progress import with_progress
 from jobs.spark.session import session
-from jobs.storage.stored_files import check_store
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate, compute_effects
 from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, load_file_requests, read_audited_requests
@@ -43,7 +44,8 @@ def backtest(
     if file is None:
         recorded = CallbackTimeline(settings.quota.callbacks)
         parsed = parse_candidates(candidates, recorded, settings)
-        check_store(settings)  # before the start of Spark
+        for table in (DECISIONS, QUOTA_CHANGES):
+            open_known(settings, table)  # before the start of Spark
         with what_if_session(settings, NAME) as spark:
             add_recorded_changes(recorded, spark, settings)
             requests = read_audited_requests(spark, settings, until=until)

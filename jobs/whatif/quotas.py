@@ -4,6 +4,7 @@ import codecs
 from collections.abc import Iterable
 from pathlib import Path
 
+from jobs.storage.whole_file import read_whole
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord
 from quota.records.callback import Callbacks
@@ -21,10 +22,7 @@ def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
     Raises:
         BadInput: the file cannot be read; the message contains the line.
     """
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from None
+    content = read_whole(file)
     if not is_json_lines(content, str(file)):
         return make_quotas(read_quota_file(content, str(file)), callbacks)
     try:

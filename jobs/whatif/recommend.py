@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from jobs.audit.tables.opening import open_known
+from jobs.audit.tables.specs import DECISIONS
 from jobs.spark.progress import with_progress
-from jobs.storage.stored_files import check_store
 from jobs.whatif.backtest import evaluate_candidates, what_if_session
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
@@ -46,7 +47,7 @@ def recommend(settings: Settings, options: RecommendOptions) -> Advice:
     """
     check_callbacks(settings.quota.callbacks)
     if options.file is None:
-        check_store(settings)  # before the start of Spark
+        open_known(settings, DECISIONS)  # before the start of Spark
         with what_if_session(settings, NAME) as spark:
             return advise(settings, options, read_audited_requests(spark, settings, options.since, options.until))
     table = read_requests(settings, options.file, options.since, options.until)

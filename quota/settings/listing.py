@@ -90,6 +90,11 @@ def _origin(origin: str | None) -> tuple[Origin, str | None]:
     return "file", origin
 
 
+def setting_names() -> list[str]:
+    """Return the names of all settings, as in `--set`, without the entries of tables."""
+    return [f"{section}.{key}" for section, keys in Settings() for key in type(keys).model_fields]
+
+
 def table_names() -> list[str]:
     """Return the names of the settings that are tables, which have entries of any name."""
     return [

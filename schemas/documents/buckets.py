@@ -51,9 +51,9 @@ class BucketReset(msgspec.Struct, frozen=True):
 
 
 class ExportedBuckets(msgspec.Struct, frozen=True):
-    """The output of `buckets export`."""
+    """The output of `buckets export` that writes a file."""
 
     file: str
     """The file."""
-    exported: int
+    bucket_count: int
     """The number of buckets in it."""

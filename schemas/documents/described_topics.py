@@ -10,7 +10,7 @@ class ListedTopic(msgspec.Struct, frozen=True):
 
     name: str
     """Its name."""
-    partitions: int
+    partition_count: int
     """The number of partitions."""
     replication_factor: int
     """The number of replicas of a partition."""

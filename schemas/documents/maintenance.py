@@ -23,6 +23,6 @@ class Maintenance(msgspec.Struct, frozen=True):
 
     tables: list[MaintainedTable]
     """The tables."""
-    carried_out: bool
+    applied: bool
     """Whether the tables were changed; false for a dry run, whose numbers are those of the changes that would be
     made."""

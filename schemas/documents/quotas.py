@@ -72,7 +72,7 @@ class PulledQuotas(QuotaChanges, frozen=True):
 
     file: str | None = None
     """The file that was written; absent with --apply."""
-    quotas: int | None = None
+    quota_count: int | None = None
     """The number of quotas in the file; absent with --apply."""
 
 
@@ -81,7 +81,7 @@ class ExportedQuotas(msgspec.Struct, frozen=True):
 
     file: str
     """The file."""
-    quotas: int
+    quota_count: int
     """The number of quotas in it."""
 
 
@@ -210,9 +210,9 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The tags of the buckets that were reset."""
     callback: CallbackSetting | None = None
     """The callback after the change; null for the one in the settings."""
-    topics: int | None = None
+    topic_count: int | None = None
     """The number of topics of the published cluster."""
-    partitions: int | None = None
+    partition_count: int | None = None
     """The number of partitions of the published cluster."""
     altered_by: str | None
     """Who made the change."""
@@ -224,7 +224,9 @@ class QuotaHistory(msgspec.Struct, frozen=True):
     """The output of `quotas history`."""
 
     changes: list[HistoryEntry]
-    """The changes, oldest first."""
+    """The latest changes, oldest first."""
+    left_out: int
+    """The number of earlier changes that --limit left out."""
 
 
 class ValidatedQuotas(msgspec.Struct, frozen=True):
@@ -232,9 +234,9 @@ class ValidatedQuotas(msgspec.Struct, frozen=True):
 
     file: str
     """The file."""
-    quotas: int
+    quota_count: int
     """The number of quotas in it."""
-    scheduled: int
+    scheduled_count: int
     """The number of scheduled changes in it."""
     warnings: list[str]
     """How clients could evade the quotas."""

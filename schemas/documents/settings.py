@@ -27,9 +27,9 @@ class ValidatedSettings(msgspec.Struct, frozen=True):
 
     file: str | None
     """The settings file that was read; null for none."""
-    settings: int
+    setting_count: int
     """The number of settings in force."""
-    changed: int
+    changed_count: int
     """The number of settings that differ from their defaults."""
 
 

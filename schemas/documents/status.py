@@ -39,7 +39,7 @@ class StorageStatus(msgspec.Struct, frozen=True):
     """Why it cannot be read; null if it can."""
     state_version: int | None = None
     """The version of the bucket state that was used last, from deployment.json."""
-    topics: int | None = None
+    topic_count: int | None = None
     """The number of topics that the root belongs to, from deployment.json."""
     retired: list[str] | None = None
     """Topics of users that were deleted for good, from deployment.json."""
@@ -67,7 +67,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
     """Whether `enforce` and `audit` need it; `results` and `positions` are for `applier` and `observe follow`."""
     exists: bool | None = None
     """Whether the topic exists, and this principal may describe it."""
-    partitions: int | None = None
+    partition_count: int | None = None
     """The number of partitions."""
     replication_factor: int | None = None
     """The number of replicas of a partition."""

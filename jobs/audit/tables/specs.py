@@ -74,6 +74,8 @@ TENANT_MINUTES = TableSpec("tenant_minutes", tenant_minutes.TABLE, tenant_minute
 TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 """The tables that the audit writes."""
 
+ALL_TABLES = (*TABLES, TENANT_MINUTES)
+
 
 def missing_error(path: str) -> MutationQuotaError:
     """Return the error for a table that does not exist."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To
+from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To, check_one_stdin
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_period
 from quota.callbacks.timeline import CallbackTimeline
@@ -28,7 +28,7 @@ def report(
     requests: Requests = None,
     quotas: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --requests: show what these quotas would have done."),
+        typer.Option(metavar="FILE", help="With --requests: show what these quotas would have done; - for stdin."),
     ] = None,
     *,
     file: FileOptions,
@@ -49,6 +49,7 @@ def report(
     last = None if end is None else end - 1
     if quotas is not None and requests is None:
         raise BadInput(f"--quotas {quotas}: only with --requests; use backtest to try quotas on the audit's tables")
+    check_one_stdin(requests, quotas)
     file = replace(file, output_file=file.output_file or _DEFAULT_FILE)
     file.check(output)
     settings = where.read()

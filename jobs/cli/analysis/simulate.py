@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from jobs.cli.options import SettingsOptions
+from jobs.cli.options import SettingsOptions, check_one_stdin
 from jobs.cli.output import OutputFormat, RecordOutputOptions, print_table, print_text
 from jobs.cli.program.wording import format_outcome
 from quota.algorithms.registry import AlgorithmName
@@ -15,7 +15,7 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings.loading import Override
-from quota.text import format_seconds, format_time, format_tokens
+from quota.text import format_seconds, format_time, format_tokens, plural
 from schemas.documents.decisions import SimulatedDecisions
 
 _COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
@@ -27,7 +27,9 @@ def simulate(
     requests: Annotated[
         str, typer.Argument(metavar="REQUESTS", help="JSON lines of requests, each with a timestamp; - for stdin.")
     ],
-    quotas: Annotated[Path, typer.Option(metavar="FILE", help="Quotas: YAML as for quotas apply, or JSON lines.")],
+    quotas: Annotated[
+        Path, typer.Option(metavar="FILE", help="Quotas: YAML as for quotas apply, or JSON lines; - for stdin.")
+    ],
     window_num: Annotated[
         int | None, typer.Option(min=1, metavar="S", help="Same as Kafka's controller.quota.window.num.")
     ] = None,
@@ -50,6 +52,7 @@ def simulate(
       mutation-quota simulate requests.jsonl --quotas quotas.yaml --output table
       mutation-quota simulate - --quotas quotas.jsonl --window-num 100
     """
+    check_one_stdin(requests, quotas)
     from jobs.whatif.simulate import decide_file
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
@@ -61,8 +64,7 @@ def simulate(
     answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
     count = _print_lines(answers) if output.format is OutputFormat.JSONL else _print_whole(answers, output)
     if count.invalid:
-        are = "is an invalid request" if count.invalid == 1 else "are invalid requests"
-        print(f"{count.invalid:,} of {count.lines:,} lines {are}", file=sys.stderr)
+        print(f"invalid requests: {count.invalid:,} of {plural(count.lines, 'line')}", file=sys.stderr)
 
 
 class _Count(NamedTuple):

@@ -149,24 +149,25 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
     """Export all buckets to a file.
 
     enforce must be stopped. `enforce --reset-state --buckets FILE` starts another checkpoint with them, for example
-    with another number of state partitions.
+    with another number of state partitions. --output is the format of the summary that is printed if --output-file
+    names a file.
 
     Examples:
       mutation-quota buckets export --output-file buckets.jsonl
       mutation-quota buckets export --output-file /backup/buckets.jsonl --force
     """
-    path = file.output_file
-    if path is None or file.to_stdout:
-        raise BadInput("--output-file FILE: name the file to write")
-    file.check()
+    file.check(output)
     settings = where.read()
     from jobs.buckets.moving import export_buckets
 
-    saved = export_buckets(settings, path, new=not file.force)
-    output.print(
-        ExportedBuckets(str(path), len(saved.buckets)),
-        lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {path}."),
-    )
+    saved = export_buckets(settings)
+    with file.open() as out:
+        saved.write(out)
+    if not file.to_stdout:
+        output.print(
+            ExportedBuckets(str(file.output_file), len(saved.buckets)),
+            lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {file.output_file}."),
+        )
 
 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:

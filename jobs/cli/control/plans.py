@@ -12,6 +12,9 @@ from quota.text import plural
 from quota.timeline.plan import Step
 from schemas.documents.quotas import QuotaChanges
 
+DIFFERENCES = 3
+"""The exit code of a comparison that has found differences."""
+
 _KINDS = ("added", "changed", "removed", "scheduled", "cancelled")
 """The kinds of steps, in the order in which they are counted."""
 

@@ -11,9 +11,10 @@ import typer
 from jobs.cli.control.configs import kafka_configs_command
 from jobs.cli.control.plans import change_log
 from jobs.cli.control.quota_log import prepare_quota_topic
-from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions
+from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.times import parse_future_time, parse_time
+from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import QuotaRecord
@@ -27,7 +28,10 @@ from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
 QuotaFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="File with all quotas: YAML as quotas export prints it, or JSON lines.")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="File with all quotas: YAML as quotas export prints it, or JSON lines; - for stdin."
+    ),
 ]
 
 
@@ -45,6 +49,7 @@ def validate(
     ] = False,
     *,
     output: OutputOptions,
+    where: SettingsOptions,
 ) -> None:
     """Check a quota file offline.
 
@@ -55,6 +60,7 @@ def validate(
       mutation-quota quotas validate quotas.yaml
       mutation-quota quotas validate quotas.yaml --fail-on-warning
     """
+    where.read()  # for the level of the log
     records, unknown = _read(file)
     in_force = [record for record in records if record.effective_at is None]
     scheduled = len(records) - len(in_force)
@@ -209,10 +215,7 @@ def _read(file: Path) -> tuple[list[QuotaRecord], list[str]]:
         BadInput: it cannot be read, or is invalid or empty. An empty file, for which the program that wrote it may have
             failed, would remove all quotas.
     """
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from None
+    content = read_whole(file)
     if not content.strip():
         raise BadInput(f"{file}: empty; for no quotas, write 'quotas: []' to a YAML file")
     return read_quotas_of_entities(content, str(file)), list(unknown_keys(content, str(file)))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
+from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions, check_one_stdin
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
 from quota.settings.loading import Override
@@ -105,7 +105,7 @@ def compare(
     ] = None,
     quotas: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The brokers' quotas: YAML of quotas pull, or JSON lines."),
+        typer.Option(metavar="FILE", help="The brokers' quotas: YAML of quotas pull, or JSON lines; - for stdin."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Differences to print.")] = 10,
     *,
@@ -123,6 +123,7 @@ def compare(
     """
     if (requests is None) != (quotas is None):
         raise BadInput("give both a file of requests and --quotas, or neither")
+    check_one_stdin(requests, quotas)
     settings = where.read()
     from jobs.cli.observe.comparison_text import compared, print_comparison
     from jobs.whatif.compare import compare_file, compare_tables

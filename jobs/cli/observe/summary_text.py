@@ -38,13 +38,13 @@ def log_summary(summary: Summary) -> LogSummary:
             ClockDifference(_log_name(summary, each.log), _log_name(summary, each.broker_log), each.ahead_ms)
             for each in summary.clocks
         ],
-        requests=_by_operation(counts.requests),
-        mutations=_by_operation(counts.mutations),
-        assumed_topics=_by_operation(counts.assumed_topics),
+        requests_by_operation=_by_operation(counts.requests),
+        mutations_by_operation=_by_operation(counts.mutations),
+        assumed_topics_by_operation=_by_operation(counts.assumed_topics),
         validate_only=counts.validate_only,
         refused_topics=counts.refused_topics,
         throttled_requests=counts.throttled_requests,
-        failed_topics={str(code): count for code, count in sorted(counts.failed_topics.items())},
+        failed_topics_by_error={str(code): count for code, count in sorted(counts.failed_topics.items())},
         first_at=counts.first_at,
         last_at=counts.last_at,
     )

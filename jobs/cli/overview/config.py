@@ -6,6 +6,7 @@ import typer
 
 from jobs.cli.options import TargetOptions
 from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.program.completion import complete_setting_name
 from jobs.spark.installation import jars_folder
 from quota.callbacks.loading import check_callbacks
 from quota.errors import NotFound
@@ -14,7 +15,12 @@ from quota.settings.loading import LoadedSettings
 from schemas.documents.settings import SettingInForce, SettingsInForce, ValidatedSettings
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Sections (quota) or settings (quota.window_num).")
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Sections (quota) or settings (quota.window_num).",
+        autocompletion=complete_setting_name,
+    ),
 ]
 Changed = Annotated[bool, typer.Option("--changed", help="Only settings that differ from their defaults.")]
 

@@ -91,7 +91,7 @@ def _topic_cells(topic: TopicStatus) -> list[str]:
         return [topic.name, "-", "-", "-", "-", "-", state]
     return [
         topic.name,
-        format_number(topic.partitions),
+        format_number(topic.partition_count),
         format_number(topic.replication_factor),
         topic.cleanup_policy or "-",
         _retention(topic),

@@ -8,15 +8,16 @@ from typing import Any, ClassVar, TypeAlias
 from typer.core import TyperCommand, TyperGroup
 
 from jobs.cli.program.help_text import Rows, help_text
+from jobs.cli.program.single_values import SingleValues
 from jobs.cli.program.usage_errors import suggested_commands
 
 Command: TypeAlias = Callable[..., None]
 
 EXIT_CODES = {
     0: "success",
-    1: "an error; status: there is a problem; quotas diff: there are differences",
-    2: "bad input: an argument, option, setting or file; quotas diff: any error",
-    3: "refused by a quota; quotas drift: the cluster differs from the log",
+    1: "an error; status: there is a problem",
+    2: "bad input: an argument, option, setting or file",
+    3: "refused by a quota; quotas diff and quotas drift: there are differences",
     4: "not found: what the command names does not exist",
     130: "interrupted",
 }
@@ -39,7 +40,7 @@ Sections: TypeAlias = Mapping[str, Mapping[str, Command | Group]]
 """The commands and groups by name, for each section of the help."""
 
 
-class HelpfulCommand(TyperCommand):
+class HelpfulCommand(SingleValues, TyperCommand):
     """A command whose help describes ranges in words and does not break names."""
 
     def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private
@@ -47,7 +48,7 @@ class HelpfulCommand(TyperCommand):
         return help_text(self, ctx, {})
 
 
-class HelpfulGroup(TyperGroup):
+class HelpfulGroup(SingleValues, TyperGroup):
     """A group of commands with the help of `HelpfulCommand`."""
 
     def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private

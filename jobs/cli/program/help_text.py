@@ -13,6 +13,9 @@ Rows: TypeAlias = Sequence[tuple[str, str]]
 COMMON_OPTIONS = "Common options"
 """The panel of options that most commands have. It follows the command's own options."""
 
+COMMON_OPTIONS_HELP = "Common options, such as --set and --verbose, come after the command; its own --help lists them."
+"""The last line of the help of a group."""
+
 _OPTIONS = "Options"
 _INDENT = "  "
 _LABEL_WIDTH = 30

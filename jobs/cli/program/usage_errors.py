@@ -71,6 +71,9 @@ def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's types are private
         return f"; {command} reads storage.root, not Kafka: use --set storage.root=..."
     if name == "--config" and "--settings" in options:
         return "; use --settings FILE"
+    commands = getattr(context.command, "commands", {}).values() if context else ()
+    if any(name in _options(each) for each in commands):
+        return f"; it comes after the command: {' '.join(filter(None, (command, 'COMMAND', name)))}"
     near = difflib.get_close_matches(name, sorted(error.possibilities or ()), cutoff=_MIN_SIMILARITY)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

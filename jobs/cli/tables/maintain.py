@@ -22,8 +22,17 @@ if TYPE_CHECKING:
 _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
 
 
+def _complete_table(incomplete: str) -> list[str]:
+    from jobs.audit.tables.specs import ALL_TABLES
+
+    return [each.name for each in ALL_TABLES if each.name.startswith(incomplete)]
+
+
 def maintain(
-    tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Tables; all by default.")] = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLE", help="Tables; all by default.", autocompletion=_complete_table),
+    ] = None,
     *,
     confirmation: ConfirmOptions,
     output: OutputOptions,
@@ -45,14 +54,14 @@ def maintain(
 
     specs = _find(settings, tables or [])
     if confirmation.dry_run:
-        _print(PlannedUpkeep.of(settings, specs).preview(), output, carried_out=False)
+        _print(PlannedUpkeep.of(settings, specs).preview(), output, applied=False)
         return
     specs = _without_held(settings, specs, named=bool(tables))
     planned = PlannedUpkeep.of(settings, specs)
     if expired := planned.count_expired_rows():
         confirmation.check(output)
         confirmation.confirm(f"Delete {plural(expired, 'row')} for good?")
-    _print(_carry_out(planned), output, carried_out=True)
+    _print(_carry_out(planned), output, applied=True)
 
 
 def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
@@ -63,10 +72,10 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
         MutationQuotaError: the storage root cannot be read, or has no table.
     """
     from jobs.audit.tables.opening import TableStore
-    from jobs.audit.tables.specs import DECISIONS, TABLES, TENANT_MINUTES, missing_error
+    from jobs.audit.tables.specs import ALL_TABLES, DECISIONS, missing_error
     from jobs.storage.stored_files import check_store
 
-    known = {each.name: each for each in (*TABLES, TENANT_MINUTES)}
+    known = {each.name: each for each in ALL_TABLES}
     for name in names:
         if name not in known:
             raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
@@ -111,12 +120,12 @@ def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
         return planned.carry_out(lambda name: progress.update(bar, description=name), lambda: progress.advance(bar))
 
 
-def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, carried_out: bool) -> None:
-    document = Maintenance([*results], carried_out)
-    output.print(document, lambda: _print_table(results, carried_out=carried_out), items="tables")
+def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied: bool) -> None:
+    document = Maintenance([*results], applied)
+    output.print(document, lambda: _print_table(results, applied=applied), items="tables")
 
 
-def _print_table(tables: "Sequence[MaintainedTable]", *, carried_out: bool) -> None:
+def _print_table(tables: "Sequence[MaintainedTable]", *, applied: bool) -> None:
     rows = [
         (
             each.table,
@@ -126,7 +135,7 @@ def _print_table(tables: "Sequence[MaintainedTable]", *, carried_out: bool) -> N
         for each in tables
     ]
     print_table(_COLUMNS, rows, numbers=_COLUMNS[1:])
-    if not carried_out:
+    if not applied:
         print("Nothing was changed.")
 
 

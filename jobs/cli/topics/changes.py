@@ -1,7 +1,6 @@
 """Makes topic changes of the command line, and reports their outcomes."""
 
 import logging
-import re
 from collections.abc import Sequence
 from concurrent.futures import wait
 from types import TracebackType
@@ -10,8 +9,9 @@ from typing import Self
 import typer
 from confluent_kafka import KafkaException
 
+from jobs.cli.options import TopicPattern
 from jobs.cli.output import OutputOptions, print_text
-from quota.errors import BadInput, NotFound
+from quota.errors import NotFound
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -64,23 +64,19 @@ class TopicChanges:
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
-    def matching(self, pattern: str, *, allow_none: bool) -> dict[str, int]:
+    def matching(self, pattern: TopicPattern, *, allow_none: bool) -> dict[str, int]:
         """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions.
 
         Args:
-            pattern: a regular expression for the whole name, or several separated by commas.
+            pattern: the expressions for the names.
             allow_none: whether to return an empty result if no topic matches.
 
         Raises:
-            BadInput: the pattern is not a regular expression. NotFound: no topic matches, and `allow_none` is false.
+            NotFound: no topic matches, and `allow_none` is false.
         """
-        try:
-            name_pattern = re.compile("|".join(part.strip() for part in pattern.split(",")))
-        except re.error as error:
-            raise BadInput(f"--topic {pattern}: not a regular expression: {error}") from None
-        found = {name: count for name, count in self.partition_counts().items() if name_pattern.fullmatch(name)}
+        found = {name: count for name, count in self.partition_counts().items() if pattern.matches(name)}
         if not found and not allow_none:
-            raise NotFound(f"no topic matches {pattern} on {self._settings.target_connection}")
+            raise NotFound(f"no topic matches {pattern.text} on {self._settings.target_connection}")
         return found
 
     def preview(self, done: str, names: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.options import Client, ConfirmOptions, TargetOptions, User, parse_pair
+from jobs.cli.options import Client, ConfirmOptions, TargetOptions, TopicPattern, User, parse_pair
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.settings import Settings
@@ -132,6 +132,7 @@ def alter(
       mutation-quota topics alter --topic orders --partitions 24
       mutation-quota topics alter --topic 'logs-.*' --partitions 8 --validate-only
     """
+    pattern = TopicPattern.parse(topic)
     assignment = None if replica_assignment is None else _parse_assignment(replica_assignment)
     settings = _client_settings(kafka, user, client)
     from confluent_kafka.admin import NewPartitions
@@ -141,7 +142,7 @@ def alter(
     with TopicChanges(settings, output) as changes:
         new_partitions = [
             NewPartitions(name, partitions, *([] if assignment is None else [assignment[current:]]))
-            for name, current in changes.matching(topic, allow_none=if_exists).items()
+            for name, current in changes.matching(pattern, allow_none=if_exists).items()
         ]
         futures = changes.admin.create_partitions(
             new_partitions, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
@@ -168,12 +169,13 @@ def delete(
       mutation-quota topics delete --topic 'orders-.*' --dry-run
       mutation-quota topics delete --topic orders --yes
     """
+    pattern = TopicPattern.parse(topic)
     confirmation.check(output)
     settings = _client_settings(kafka, user, client)
     from jobs.cli.topics.changes import TopicChanges
 
     with TopicChanges(settings, output) as changes:
-        names = list(changes.matching(topic, allow_none=if_exists))
+        names = list(changes.matching(pattern, allow_none=if_exists))
         if confirmation.dry_run:
             changes.preview("deleted", names)
             return

@@ -40,7 +40,7 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 kind,
                 needed,
                 exists=True,
-                partitions=len(layout.partitions),
+                partition_count=len(layout.partitions),
                 replication_factor=layout.replication_factor,
                 leaderless=layout.leaderless,
                 under_replicated=layout.under_replicated,
@@ -63,12 +63,11 @@ def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicSt
             how = "enforce and audit create it when they start" if settings.topics.create else "create it"
             yield f"topic {row.name} is missing, or this principal may not describe it: {how}"
         if row.leaderless:
-            yield f"topic {row.name}: {row.leaderless} of {row.partitions} partitions have no leader: start the brokers"
+            which = f"{row.leaderless} of {row.partition_count} partitions"
+            yield f"topic {row.name}: {which} have no leader: start the brokers"
         if row.under_replicated:
-            yield (
-                f"topic {row.name}: {row.under_replicated} of {row.partitions} partitions are under-replicated: "
-                "check the brokers"
-            )
+            which = f"{row.under_replicated} of {row.partition_count} partitions"
+            yield f"topic {row.name}: {which} are under-replicated: check the brokers"
     yield from faults({name: _described(cluster, name) for name in cluster.configs}, settings)
 
 

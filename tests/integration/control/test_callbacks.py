@@ -128,7 +128,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     until(lambda: all_led(settings, [*names, "__consumer_offsets"]))
     try:
         published = command("cluster", "publish", *options, "--json")
-        assert published["published"]
+        assert published["applied"]
         assert "Nothing has changed" in command("cluster", "publish", *options)
     finally:
         for future in admin.delete_topics(list(names)).values():

@@ -65,7 +65,7 @@ def test_all_is_well_once_the_jobs_have_read_everything(spark, deployment, statu
 
     assert (exit_code, found["problems"]) == (0, [])
     topic = rows(found, "topics")[names.requests]
-    assert (topic["partitions"], topic["timestamp_type"], topic["differences"]) == (2, "LogAppendTime", [])
+    assert (topic["partition_count"], topic["timestamp_type"], topic["differences"]) == (2, "LogAppendTime", [])
     queries, tables = rows(found, "queries"), rows(found, "tables")
     read = {(each["partition"], each["position"], each["end"]) for each in queries["enforce"]["partitions"]}
     assert read == {(0, 2, 2), (1, 0, 0)}
@@ -116,7 +116,7 @@ def test_without_the_storage_the_topics_are_told(deployment, status):
 
     assert exit_code == 1
     assert "Unknown scheme: nope" in found["storage"]["error"]
-    assert rows(found, "topics")[deployment.topics.quotas]["partitions"] == 1
+    assert rows(found, "topics")[deployment.topics.quotas]["partition_count"] == 1
 
 
 def write_checkpoint(root: Path, version, positions):
@@ -134,19 +134,22 @@ def test_a_diff_tells_what_apply_would_change_and_changes_nothing(command, tmp_p
     (tmp_path / "q.yaml").write_text(QUOTAS)
 
     for _ in range(2):
-        told = command("quotas", "diff", "q.yaml", exit_code=1)
+        told = command("quotas", "diff", "q.yaml", exit_code=3)
         assert told.splitlines()[:2] == [
             "+ client-id 'app': controller_mutation_rate=2.0",
             "~ user-principal 'alice': controller_mutation_rate=1.0 -> controller_mutation_rate=5.0",
         ]
-    found = command("quotas", "diff", "q.yaml", "--json", exit_code=1)
+    found = command("quotas", "diff", "q.yaml", "--json", exit_code=3)
     assert found["differs"]
-    assert [each["entity"] for each in found["changes"]] == [{"client-id": "app"}, {"user": "alice"}]
-    assert (found["changes"][0]["before"], found["changes"][1]["before"]["controller_mutation_rate"]) == (None, 1.0)
+    assert [each["entity"] for each in found["differences"]] == [{"client-id": "app"}, {"user": "alice"}]
+    assert (found["differences"][0]["before"], found["differences"][1]["before"]["controller_mutation_rate"]) == (
+        None,
+        1.0,
+    )
 
     command("quotas", "apply", "q.yaml", "--yes")
     assert command("quotas", "diff", "q.yaml") == "The quotas are as in q.yaml.\n"
-    assert command("quotas", "diff", "q.yaml", "--json") == {"differs": False, "changes": []}
+    assert command("quotas", "diff", "q.yaml", "--json") == {"differs": False, "differences": []}
 
 
 def test_a_diff_reads_json_lines_and_no_error_looks_like_a_difference(command, tmp_path):
@@ -155,7 +158,7 @@ def test_a_diff_reads_json_lines_and_no_error_looks_like_a_difference(command, t
 
     assert command("quotas", "diff", "q.jsonl") == "The quotas are as in q.jsonl.\n"
     assert "cannot read the quotas" in command(
-        "quotas", "diff", "q.jsonl", "--bootstrap-server", UNREACHABLE, exit_code=2
+        "quotas", "diff", "q.jsonl", "--bootstrap-server", UNREACHABLE, exit_code=1
     )
     assert "No such file" in command("quotas", "diff", "none.yaml", exit_code=2)
 
@@ -168,7 +171,9 @@ def test_topics_are_listed_and_described_with_what_changes_cost(deployment, comm
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5")
 
     assert command("topics", "list", "--topic", f"{name},none", "--json") == {
-        "topics": [{"name": name, "partitions": 60, "replication_factor": 1, "leaderless": 0, "under_replicated": 0}]
+        "topics": [
+            {"name": name, "partition_count": 60, "replication_factor": 1, "leaderless": 0, "under_replicated": 0}
+        ]
     }
     assert command("topics", "list", "--topic", name).splitlines()[1].split() == [name, "60", "1", "ok"]
     described = command("topics", "describe", "--topic", name, "--user", "alice", "--json")

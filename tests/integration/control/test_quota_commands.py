@@ -103,7 +103,7 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
     assert (left["controller_mutation_rate"], left["controller_mutation_burst"]) == (5.0, 100.0)
     assert command("quotas", "export", "--output-file", "exported.yaml", "--json") == {
         "file": "exported.yaml",
-        "quotas": 1,
+        "quota_count": 1,
     }
     assert command("quotas", "apply", "exported.yaml", "--yes") == "Nothing to change.\n"
     assert "compacted" in command("quotas", "rollback", "--at", "-8d", "--yes", exit_code=2)

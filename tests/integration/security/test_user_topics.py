@@ -16,7 +16,7 @@ from jobs.storage.files import Files
 from jobs.storage.monitors import UserTopicsMonitor
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
-from quota.kafka.dead_letters import check, read_dead_letters, send
+from quota.kafka.dead_letters import read_dead_letters, send, valid_requests
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
@@ -108,7 +108,7 @@ def test_a_user_is_who_the_topic_says_also_of_a_topic_that_comes_later(spark, by
 
         (lie,) = read_dead_letters(by_topic)
         mended = [(lie, request_json(0, user="mallory"))]
-        check(mended, by_topic.policy)
+        valid_requests(mended, by_topic.policy)
         send(by_topic, mended)
         decided = [each for _, each in consume(by_topic, topics.decisions, 4)]
     finally:

@@ -133,7 +133,7 @@ def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(
     (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join([b"", at(5, 1), b"  ", b"{}", at(5, 2), b""]))
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "1 of 3 lines is an invalid request\n")
+    assert (done.returncode, done.stderr) == (0, "invalid requests: 1 of 3 lines\n")
     first, bad, last = map(json.loads, done.stdout.splitlines())
     assert (first["decision_id"], last["decision_id"]) == ("mutation-requests-0-1", "mutation-requests-0-4")
     assert bad["source"]["offset"] == 3
@@ -159,7 +159,7 @@ def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_named_beside_
         ["3", "1970-01-01T00:00:12.000Z", "alice", "/", "<none>", "ADMITTED", "54", "0", "s"],
         ["4", "1970-01-01T00:00:12.000Z", "alice", "/", "<none>", "ADMITTED", "53", "0", "s"],
     ]
-    assert done.stderr == "line 2: request_id: missing\n1 of 4 lines is an invalid request\n"
+    assert done.stderr == "line 2: request_id: missing\ninvalid requests: 1 of 4 lines\n"
 
 
 def test_a_table_of_a_file_without_requests_says_so(tmp_path):

@@ -11,7 +11,7 @@ from jobs.audit.explain import explain_decision, parse_decision_id
 from jobs.audit.quota_changes import row_to_entry
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.errors import BadInput, MutationQuotaError, NotFound
+from quota.errors import BadInput, ClusterError, MutationQuotaError, NotFound
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
@@ -145,7 +145,7 @@ def test_a_dead_letter_is_told_as_one(settings):
 @pytest.mark.usefixtures("kept")
 def test_an_unknown_id_is_told_also_where_no_cluster_answers(settings):
     with pytest.raises(
-        NotFound, match=r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"
+        ClusterError, match=r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"
     ):
         explain_decision(settings, "mutation-requests-0-51", 0)
 

@@ -45,6 +45,17 @@ from tests.support.programs import run
         ),
         (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
         (["dashboard", "--bind", "foo"], "--bind foo: not an IP address"),
+        (["dashboard", "--bind", "0.0.0.0"], "which requires token_file; dashboard --token-file FILE sets it, too"),  # noqa: S104
+        (["quotas", "diff", "nope.yaml"], "nope.yaml: No such file or directory"),
+        (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
+        (["topics", "delete", "--topic", "a,[", "--yes"], "--topic a,[: not a regular expression: "),
+        (["topics", "describe", "--topic", "["], "--topic [: not a regular expression: "),
+        (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
+        (["dead-letters", "resend", "a-0-1", "--value", "nope"], "nope: No such file or directory"),
+        (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
+        (["dead-letters", "resend", "--from", "-1h"], "no terminal to ask for confirmation"),
+        (["observe", "follow", "nope"], "nope: No such file or directory"),
+        (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
     ],
 )
 def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
@@ -75,6 +86,7 @@ def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, e
         (["enforce", "--config", "a.toml"], "No such option: --config; use --settings FILE"),
         (["--config", "a.toml", "status"], "No such option: --config; use --settings FILE"),
         (["callback", "alter", "--yes"], "No such option: --yes"),
+        (["quotas", "-v", "describe"], "No such option: -v; it comes after the command: quotas COMMAND -v"),
         (["quotas", "alter", "--usr", "a"], "No such option: --usr; did you mean --user?"),
         (["quotas", "list"], "No such command 'list'. Did you mean 'describe'?"),
         (["quotas", "get"], "No such command 'get'. Did you mean 'describe'?"),

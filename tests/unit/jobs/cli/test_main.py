@@ -1,6 +1,7 @@
 """The command line as a whole: its start, its help, and the encoding of its arguments."""
 
 import errno
+import shlex
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from jobs.__main__ import app, main
-from tests.support.programs import run
+from tests.support.programs import command_line, run
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,19 @@ def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     heavy = {"confluent_kafka", "deltalake", "duckdb", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich"}
     assert heavy & set(done.stdout.split()) == set()
+
+
+def test_control_characters_of_an_argument_are_escaped_in_its_error():
+    done = run("config", "show", "caf\u00e9\x1b[31m\u202e")
+    expected = "caf\u00e9\\x1b[31m\\u202e: no such setting or section is in force; `config show` lists all"
+    assert (done.returncode, done.stderr) == (4, f"mutation-quota: {expected}\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_command_runs_although_a_standard_stream_is_closed(closed):
+    line = f"{shlex.join(command_line('config', 'show', 'topics'))} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

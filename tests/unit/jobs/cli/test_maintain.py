@@ -58,7 +58,7 @@ def test_rows_are_deleted_only_with_consent(kept, maintain):
     assert kept.offsets == [1, 2]
     ran = maintain("--set", "audit.keep_days.decisions=30", "--json", "--yes")
     document = json.loads(ran.output)
-    assert document["carried_out"]
+    assert document["applied"]
     assert [(each["table"], each["rows_deleted"]) for each in document["tables"]] == [
         ("decisions", 1),
         ("dead_letters", 0),

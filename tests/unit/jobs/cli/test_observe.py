@@ -49,7 +49,7 @@ def test_the_summary_tells_what_was_found_and_what_was_not(log):
 
 def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
     summary = json.loads(imported(log, "--json").stdout)
-    assert summary["mutations"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
+    assert summary["mutations_by_operation"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
     assert summary["logs"]["kafka-request.log"]["invalid_lines"] == 1
     requests = [json.loads(each) for each in (log / "requests.jsonl").read_text().splitlines()]
     assert [each["topics"][0]["name"] for each in requests] == ["a", "b", "old"]
@@ -60,7 +60,8 @@ def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
 
 def test_a_snapshot_tells_the_cost_of_topics_from_before(log):
     (log / "topics.json").write_text('{"at": 0, "partitions": {"old": 12}}')
-    assert json.loads(imported(log, "--snapshot", "topics.json", "--json").stdout)["mutations"]["DELETE_TOPICS"] == 12
+    summary = json.loads(imported(log, "--snapshot", "topics.json", "--json").stdout)
+    assert summary["mutations_by_operation"]["DELETE_TOPICS"] == 12
 
 
 def test_the_requests_are_reported_and_compared(log):

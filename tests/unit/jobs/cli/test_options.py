@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from jobs.cli.options import ConfirmOptions, FileOptions, split_configs
+from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
 from jobs.cli.output import OutputFormat, OutputOptions
 from quota.errors import BadInput, MutationQuotaError
 from tests.support.programs import run
@@ -23,6 +23,22 @@ from tests.support.programs import run
 )
 def test_configs_are_separated_as_kafka_configs_does(given, expected):
     assert split_configs(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching"),
+    [
+        (".*", ["Orders", "orders-eu", "logs"]),
+        ("orders", []),
+        ("(?i)orders", ["Orders"]),
+        ("logs, (?i)ORDERS", ["Orders", "logs"]),
+        ("orders-.*|Orders", ["Orders", "orders-eu"]),
+    ],
+)
+def test_a_topic_matches_by_its_whole_name(pattern, matching):
+    """As in kafka-topics.sh; a flag holds for its own expression."""
+    found = TopicPattern.parse(pattern)
+    assert [name for name in ("Orders", "orders-eu", "logs") if found.matches(name)] == matching
 
 
 def test_an_existing_file_is_replaced_only_by_force(tmp_path):

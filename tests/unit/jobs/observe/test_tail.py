@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from jobs.observe.tail import LogPosition, LogTail
+from jobs.observe.tail import LogPosition, LogTail, check_log
+from quota.errors import BadInput
 
 
 def append(log, *lines):
@@ -194,3 +195,13 @@ def test_it_tells_how_much_is_not_read_yet(tmp_path):
     read_all(tail)
     append(log, b"four\n")
     assert tail.behind_bytes == 5
+
+
+def test_a_log_that_is_missing_can_be_followed_only_if_it_was_rotated(tmp_path):
+    log = tmp_path / "log"
+    with pytest.raises(BadInput, match=r"log: No such file or directory$"):
+        check_log(log)
+    append(log, b"one\n")
+    check_log(log)
+    log.rename(tmp_path / "log.1")
+    check_log(log)

@@ -5,7 +5,7 @@ import pytest
 
 from jobs.report import aggregation
 from jobs.report.aggregation import ReportScope, compute_figures
-from quota.errors import BadInput
+from quota.errors import BadInput, NotFound
 from quota.records.fields import MAX_EPOCH_MS
 from tests.support.tables import arrow_tables, change, decision, letter, moment
 
@@ -170,20 +170,33 @@ def test_of_a_time_there_is_what_was_in_it():
 @pytest.mark.parametrize(
     ("wanted", "rows", "error"),
     [
-        (ReportScope(), [], "nothing was audited yet: the tables are empty"),
+        (ReportScope(), [], "the audit's tables are empty"),
         (
             ReportScope(first=NOON + 60_000),
             [decision(NOON)],
-            "no decisions from 2026-11-21T12:01:00.000Z on: the table holds those of 2026-11-21T12:00:00.000Z to 2026",
+            "no decisions from 2026-11-21T12:01:00.000Z on; there are decisions from 2026-11-21T12:00:00.000Z to 2026",
         ),
-        (ReportScope(last=NOON - 1), [decision(NOON)], "no decisions until 2026-11-21T12:00:00.000Z: the table"),
-        (ReportScope(user="bob"), [decision(NOON)], "no decisions of user 'bob': the table"),
+        (
+            ReportScope(last=NOON - 1),
+            [decision(NOON)],
+            "no decisions until 2026-11-21T12:00:00.000Z; there are decisions from",
+        ),
+        (
+            ReportScope(first=NOON + 60_000, user="alice"),
+            [decision(NOON, user="alice")],
+            "no decisions of user 'alice' from 2026-11-21T12:01:00.000Z on; there are decisions from",
+        ),
     ],
 )
 def test_where_there_is_nothing_it_is_said_why(wanted, rows, error):
     with pytest.raises(BadInput) as raised:
         figures(wanted, decisions=rows)
     assert str(raised.value).startswith(error)
+
+
+def test_a_user_who_has_no_decision_at_any_time_is_not_found():
+    with pytest.raises(NotFound, match=r"^no decisions of user 'bob'; there are decisions from 2026-11-21T12:00:00"):
+        figures(ReportScope(user="bob"), decisions=[decision(NOON, user="alice")])
 
 
 def test_a_time_far_beyond_what_is_there_is_cut_to_it():

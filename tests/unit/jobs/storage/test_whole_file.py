@@ -1,12 +1,15 @@
-"""Atomic file writes."""
+"""Files that are read as a whole, and atomic file writes."""
 
 import errno
+import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from jobs.storage.whole_file import write_whole
+from jobs.storage.whole_file import read_whole, write_whole
+from quota.errors import BadInput
 from tests.support.full_disk import fill_disk
 
 
@@ -47,3 +50,12 @@ def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):
         write_whole(tmp_path / "a", "second", new=True)
     assert (tmp_path / "a").read_text() == "first"
     assert names(tmp_path) == ["a"]
+
+
+def test_a_file_that_is_read_may_be_standard_input(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"quotas: []")))
+    assert read_whole(Path("-")) == b"quotas: []"
+    (tmp_path / "quotas.yaml").write_bytes(b"quotas: [1]")
+    assert read_whole(tmp_path / "quotas.yaml") == b"quotas: [1]"
+    with pytest.raises(BadInput, match=r"none\.yaml: No such file or directory"):
+        read_whole(tmp_path / "none.yaml")

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from jobs.__main__ import app
 from jobs.report import library
 from jobs.report.page import encode_for_html
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.settings import load_settings
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
@@ -29,7 +29,8 @@ def report(tmp_path):
 
     def _report(*options):
         out = tmp_path / "page.html"
-        given = ["--force", "--output-file", str(out), "--set", f"storage.root={tmp_path / 'root'}"]
+        given = ["--force", "--set", f"storage.root={tmp_path / 'root'}"]
+        given += [] if "--output-file" in options else ["--output-file", str(out)]
         done = CliRunner().invoke(app, ["report", *given, *options])
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
@@ -210,7 +211,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
         ),
         (
             ["--from", "2030-01-01"],
-            "no decisions from 2030-01-01T00:00:00.000Z on: the table has decisions from 2026-11-21",
+            "no decisions from 2030-01-01T00:00:00.000Z on; there are decisions from 2026-11-21",
         ),
     ],
 )
@@ -219,6 +220,14 @@ def test_what_cannot_be_told_of_is_bad_input(report, settings, options, error):
     with pytest.raises(BadInput) as raised:
         report(*options)
     assert str(raised.value).startswith(error)
+
+
+def test_a_user_without_any_decision_is_not_found(report, settings):
+    write_tables(settings, decisions=[decision(DAY, user="alice")])
+    with pytest.raises(NotFound, match=r"^no decisions of user 'nosuch' from .*; there are decisions from 2026-11-21"):
+        report("--user", "nosuch", "--from", "2026-11-21")
+    with pytest.raises(BadInput, match=r"^no decisions of user 'alice' from 2030"):
+        report("--user", "alice", "--from", "2030-01-01")
 
 
 def test_a_library_that_somebody_has_changed_gets_into_no_page(monkeypatch):

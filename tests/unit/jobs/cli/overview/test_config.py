@@ -111,8 +111,8 @@ def test_settings_are_checked_without_a_cluster(config):
         "no settings file: valid; 1 setting differs from its default (config show --changed)\n"
     )
     counted = json.loads(config("validate", "--set", "quota.shadow=true", "--json"))
-    assert (counted["file"], counted["changed"]) == (None, 1)
-    assert counted["settings"] == len(config("show").splitlines()) - 2
+    assert (counted["file"], counted["changed_count"]) == (None, 1)
+    assert counted["setting_count"] == len(config("show").splitlines()) - 2
     assert "topics.partitions" in config("validate", "--set", "topics.partitions=none", exit_code=2)
 
 

@@ -30,6 +30,10 @@ def completed(shell, line, word):
         ("mutation-quota quotas des", "describe", "resolve"),
         ("mutation-quota quotas describe --out", "--output", "--user"),
         ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
+        ("mutation-quota maintain d", "dead_letters", "tenant_minutes"),
+        ("mutation-quota config show quota.w", "quota.window_num", "kafka"),
+        ("mutation-quota config show quo", "quota", "topics"),
+        ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),
     ],
 )
 def test_commands_options_and_values_are_completed(shell, line, expected, other):

@@ -120,3 +120,18 @@ def test_options_have_one_name_each(words):
     assert found & retired == set()
     if words[:2] != ("topics", "create"):  # where it is a topic's config, as in kafka-topics.sh
         assert "--config" not in found
+
+
+@EACH_COMMAND
+def test_the_common_options_are_accepted_after_the_command(words):
+    """`completion` has no settings and no log."""
+    found = {option for each in COMMANDS[words].params for option in each.opts}
+    expected = set() if words == ("completion",) else {"--set", "--settings", "--log-level", "--verbose", "-v"}
+    assert {"--set", "--settings", "--log-level", "--verbose", "-v"} & found == expected
+
+
+@pytest.mark.parametrize("words", sorted(GROUPS), ids=" ".join)
+def test_the_help_of_a_group_says_where_the_common_options_are(words):
+    assert " ".join(" ".join(help_lines(words)).split()).endswith(
+        "Common options, such as --set and --verbose, come after the command; its own --help lists them."
+    )
