@@ -6,6 +6,8 @@ from pydantic import AfterValidator, SecretStr
 
 from quota.settings.types import Name
 
+_SECURITY = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.")
+
 _OWNED = frozenset(
     {
         "bootstrap.servers",
@@ -73,6 +75,11 @@ ClientProperties = Annotated[dict[Name, SecretStr], AfterValidator(_check_not_ow
 """Properties by their names in the client's own documentation. All values are treated as secrets."""
 
 Pairs = tuple[tuple[str, str], ...]
+
+
+def is_security(name: str) -> bool:
+    """Return whether a property changes how a client protects its connection, or where and how it logs in."""
+    return name.startswith(_SECURITY)
 
 
 def as_pairs(properties: dict[str, SecretStr]) -> Pairs:
