@@ -59,14 +59,21 @@ how often one is written and when it counts as written, the memory that records 
 Spark refuses some of them, too."""
 
 _OWNED_PREFIXES = ("enable.", "partitioner.")  # librdkafka's `partitioner` may be that of Java's producers
+_OF_TOPICS = "topic."
+"""What confluent-kafka takes before the names of librdkafka's properties of topics, as in `topic.acks`."""
 _FREE = frozenset({"enable.ssl.certificate.verification", "enable.metrics.push"})
+
+
+def _is_owned(name: str) -> bool:
+    return name in _OWNED or (name.startswith(_OWNED_PREFIXES) and name not in _FREE)
 
 
 def _check_not_owned(properties: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name in properties:
-        if name in _OWNED or (name.startswith(_OWNED_PREFIXES) and name not in _FREE):
+        plain = name.strip().lower()  # Spark's options ignore case
+        if _is_owned(plain) or _is_owned(plain.removeprefix(_OF_TOPICS)):
             raise ValueError(f"{name} is set by the jobs themselves; remove it")
-        if name.endswith("_cb"):
+        if plain.endswith("_cb"):
             raise ValueError(f"{name} is a function, and these are properties; remove it")
     return properties
 

@@ -70,6 +70,12 @@ def test_properties_win_over_what_the_settings_make():
         "fetch.message.max.bytes",
         "compression.codec",
         "plugin.library.paths",
+        "Group.Id",
+        "ISOLATION.LEVEL",
+        " acks",
+        "Enable.Idempotence",
+        "topic.acks",
+        "topic.enable.auto.commit",
     ],
 )
 def test_what_the_jobs_determine_is_refused(table, name):
@@ -80,7 +86,15 @@ def test_what_the_jobs_determine_is_refused(table, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["partitioner", "debug", "client.rack", "socket.keepalive.enable", "enable.metrics.push"]
+    "name",
+    [
+        "partitioner",
+        "debug",
+        "client.rack",
+        "socket.keepalive.enable",
+        "enable.metrics.push",
+        "topic.metadata.refresh.interval.ms",
+    ],
 )
 def test_what_the_jobs_do_not_rely_on_is_passed_on(name):
     assert load(f"kafka.librdkafka.{name}=x").kafka.connection.librdkafka()[name] == "x"
