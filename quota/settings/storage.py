@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -16,6 +17,8 @@ S3_SCHEME = "s3a://"
 _LOCAL_ROOT = ".data"
 _TABLES = "tables"
 
+_OTHER_S3 = re.compile("s3n?://", re.IGNORECASE)
+_FILE_URL = re.compile("file:(//(localhost)?(?=/))?", re.IGNORECASE)
 _ESCAPED = re.compile("%[0-9a-fA-F]{2}")
 
 _DELTALAKE_NAMES = {
@@ -48,6 +51,10 @@ def table_folder(name: str) -> str:
 
 
 def _check_root(root: str) -> str:
+    if match := _OTHER_S3.match(root):
+        raise ValueError(f"{match[0].lower()} is not supported; write {S3_SCHEME}{root[match.end() :]}")
+    if match := _FILE_URL.match(root):
+        raise ValueError(f"a folder has no scheme; write {unquote(root[match.end() :])}")
     if _ESCAPED.search(root):
         raise ValueError("a percent sign and two hexadecimal digits mean one character to some programs; rename it")
     return root
