@@ -72,7 +72,7 @@ def _check_not_owned(properties: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name in properties:
         plain = name.strip().lower()  # Spark's options ignore case
         if _is_owned(plain) or _is_owned(plain.removeprefix(_OF_TOPICS)):
-            raise ValueError(f"{name} is set by the jobs themselves; remove it")
+            raise ValueError(f"the jobs themselves set {name}; remove it")
         if plain.endswith("_cb"):
             raise ValueError(f"{name} is a function, and these are properties; remove it")
     return properties

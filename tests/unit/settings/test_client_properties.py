@@ -81,7 +81,7 @@ def test_properties_win_over_what_the_settings_make():
 def test_what_the_jobs_determine_is_refused(table, name):
     with pytest.raises(BadInput) as raised:
         load(f"{table}.{name}=xyzzy")
-    assert str(raised.value).startswith(f"{table}: {name} is set by the jobs themselves; remove it")
+    assert str(raised.value).startswith(f"{table}: the jobs themselves set {name}; remove it")
     assert "xyzzy" not in str(raised.value)
 
 
